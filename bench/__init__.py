@@ -1,0 +1,1 @@
+"""What the hot paths cost, measured beside what can't be saved (floors) and beside the Go channel."""

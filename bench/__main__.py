@@ -1,0 +1,79 @@
+"""`python -m bench`: run every row in turn, some rounds of it, and print the medians.
+
+CPU per event is the number to compare: load generator, functions, NATS and sink share the machine's cores, so
+events per second depend on all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from bench import chart, report, stage
+from bench.rows import Row, Sample, rows
+
+WARM_UP_EVENTS = 2_000
+CHART = Path("docs/bench/cpu-per-event.svg")
+
+
+def main() -> None:
+    arguments = _arguments()
+    chosen = [row for row in rows() if not arguments.only or row.name in _with_floors(arguments.only)]
+    facts = report.machine()
+    with (
+        tempfile.TemporaryDirectory(prefix="headrace-bench-") as directory,
+        stage.opened(Path(directory)) as running,
+    ):
+        samples = _measured(running, chosen, arguments.events, arguments.rounds)
+    found = report.results(chosen, samples)
+    if arguments.json:
+        for result in found:
+            print(json.dumps(report.as_json(result, facts)))
+    else:
+        print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items()))
+        print(report.table(found), report.legend(chosen), sep="\n\n")
+    if arguments.chart:
+        arguments.chart.parent.mkdir(parents=True, exist_ok=True)
+        arguments.chart.write_text(chart.svg(found, facts), encoding="utf-8")
+        _progress(f"chart written to {arguments.chart}")
+
+
+def _measured(running: stage.Stage, chosen: list[Row], events: int, rounds: int) -> dict[str, list[Sample]]:
+    samples: defaultdict[str, list[Sample]] = defaultdict(list)
+    for row in chosen:
+        _progress(f"warming up {row.name}")
+        row.measure(running, min(WARM_UP_EVENTS, events))
+    for number in range(1, rounds + 1):
+        for row in chosen:
+            sample = row.measure(running, max(1, int(events * row.share)))
+            samples[row.name].append(sample)
+            cost = sample.cpu_seconds / sample.events * 1e6
+            _progress(f"round {number} of {rounds}: {row.name} {cost:.1f} µs/event")
+    return samples
+
+
+def _with_floors(names: list[str]) -> set[str]:
+    """The named rows and what they are held against."""
+    return {*names, *(row.floor for row in rows() if row.name in names and row.floor)}
+
+
+def _progress(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="JSON lines, one per row, instead of a table")
+    parser.add_argument("--events", type=int, default=20_000, help="events per row and round (default 20000)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds; the median counts (default 3)")
+    parser.add_argument("--only", action="append", choices=[row.name for row in rows()], help="this row; repeatable")
+    parser.add_argument("--chart", nargs="?", type=Path, const=CHART, help=f"draw a bar chart (default {CHART})")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Everything that is measured, running: nats-server, the functions as their host starts them, floor and sink.
+
+The channels are made by `reconcile`, as in production; nothing here reaches into NATS.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.channels import channel, entry
+from tests.support.nats_server import NatsServer
+from tests.support.process import DidNotStart, Running
+
+from bench import processes
+from bench.requests import Mode
+from headrace.core import names
+
+NAMESPACE = "bench"
+STORED = "stored"
+DRAINED = "drained"
+SUBSCRIPTION_UID = "5d1e0c52-0000-4000-8000-000000000001"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The processes by their parts."""
+
+    nats: NatsServer
+    floor: Running
+    sink: Running
+    receive: Running
+    reconcile: Running
+    forward: Running
+    token: str
+
+    def make_channels(self) -> None:
+        """One channel that only stores, and one whose events wait for `forward`."""
+        self._sync(STORED)
+        self._sync(DRAINED, entry(SUBSCRIPTION_UID, subscriberUri=f"{self.sink.url}/"))
+
+    def lease(self, *, linger: float) -> dict[str, Any]:
+        """Open one lease on the drained channel and wait for its answer."""
+        return self._call(
+            self.forward.url,
+            {
+                "stream": names.stream(NAMESPACE, DRAINED),
+                "consumer": names.durable(SUBSCRIPTION_UID),
+                "seconds": 20,
+                "linger": linger,
+                "max_in_flight": 100,
+            },
+        )
+
+    def arrivals(self) -> dict[str, Any]:
+        """What the sink has got since it was last asked."""
+        with urllib.request.urlopen(self.sink.url, timeout=5) as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found
+
+    def _sync(self, name: str, *subscribers: dict[str, Any]) -> None:
+        parent = channel(*subscribers, namespace=NAMESPACE, name=name, uid=f"bench-{name}")
+        body = {"controller": {}, "parent": parent, "children": {}, "related": {}, "finalizing": False}
+        status = self._call(f"{self.reconcile.url}/sync", body)["status"]
+        ready = [condition for condition in status["conditions"] if condition["type"] == "Ready"]
+        if not ready or ready[0]["status"] != "True":
+            raise DidNotStart(f"channel {NAMESPACE}/{name} is not ready: {status['conditions']}")
+
+    def _call(self, url: str, body: dict[str, Any]) -> dict[str, Any]:
+        headers = {"content-type": "application/json", "authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found
+
+
+@contextmanager
+def opened(directory: Path) -> Iterator[Stage]:
+    """Start all processes, make the channels, and stop everything at the end, whatever happened."""
+    token = secrets.token_hex(16)
+    with ExitStack() as started:
+
+        def keep(running: Running) -> Running:
+            started.callback(running.stop)
+            return running
+
+        nats = NatsServer(directory / "nats").start()
+        started.callback(nats.stop)
+        environment = {"NATS_URL": nats.url, "HEADRACE_TOKEN": token}
+        stage = Stage(
+            nats=nats,
+            floor=keep(processes.module("bench.floor", directory)),
+            sink=keep(processes.module("bench.sink", directory)),
+            receive=keep(processes.function("receive", directory, environment)),
+            reconcile=keep(processes.function("reconcile", directory, environment)),
+            forward=keep(processes.function("forward", directory, environment)),
+            token=token,
+        )
+        stage.make_channels()
+        yield stage
+
+
+def load(url: str, events: int, *, connections: int = 32, mode: Mode = Mode.BINARY) -> dict[str, Any]:
+    """Run the load generator to its end.
+
+    Raises:
+        RuntimeError: not every event was answered with 202.
+    """
+    command = [sys.executable, "-m", "bench.load", "--url", url, "--events", str(events)]
+    command += ["--connections", str(connections), "--mode", mode]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+    found: dict[str, Any] = json.loads(done.stdout)
+    if found["statuses"] != {"202": events}:
+        raise RuntimeError(f"{url} answered {found['statuses']} to {events} events; all must be 202 to be compared")
+    return found

@@ -1,0 +1,1 @@
+"""What Headrace knows: pure functions and values, without I/O, clock or randomness."""

@@ -1,0 +1,75 @@
+"""What can be done to NATS, and what came of it, as values.
+
+Knows no reason for doing it: `headrace.core.plan` and `headrace.core.binding` decide, `headrace.io.admin` carries out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.core.raw_config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream:
+    config: Config
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStream:
+    """`config` is whole: what the server has, with our changes."""
+
+    config: Config
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStream:
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeSubjects:
+    """Forget stage records that belong to a consumer or stream which is no more: its sequences will come again."""
+
+    stream: str
+    subjects: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateConsumer:
+    stream: str
+    config: Config
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateConsumer:
+    """`config` is whole, as in `UpdateStream`."""
+
+    stream: str
+    config: Config
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteConsumer:
+    stream: str
+    consumer: str
+
+
+Action = CreateStream | UpdateStream | DeleteStream | PurgeSubjects | CreateConsumer | UpdateConsumer | DeleteConsumer
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The server did it; `config` is what it now has, empty after a deletion."""
+
+    config: Config
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The server would not; `words` are its own."""
+
+    words: str
+
+
+Outcome = Done | Rejected

@@ -1,0 +1,64 @@
+"""Status conditions in Knative's form: True, False or Unknown, with reason, message and the time of the last change.
+
+Pure: the time is an argument. Called by `headrace.core.desired`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition.
+
+    Attributes:
+        reason: one CamelCase word; empty when there is nothing to say.
+        informative: being False does not make the channel unready (Knative's severity Info).
+    """
+
+    type: str
+    holds: bool
+    reason: str = ""
+    message: str = ""
+    informative: bool = False
+
+
+def ready(conditions: Iterable[Condition]) -> Condition:
+    """The sum: False with the first reason that matters, else True."""
+    for condition in conditions:
+        if not condition.holds and not condition.informative:
+            return Condition("Ready", False, condition.reason, condition.message)
+    return Condition("Ready", True)
+
+
+def written(conditions: Iterable[Condition], parent: Mapping[str, Any], now: datetime) -> list[dict[str, str]]:
+    """As the status holds them, sorted by type; the time of the last change is kept while the status is the same."""
+    before = _before(parent)
+    moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    found = []
+    for condition in sorted(conditions, key=lambda one: one.type):
+        body = {"type": condition.type, "status": "True" if condition.holds else "False"}
+        if condition.informative and not condition.holds:
+            body["severity"] = "Info"
+        if condition.reason:
+            body["reason"] = condition.reason
+        if condition.message:
+            body["message"] = condition.message
+        status, since = before.get(condition.type, ("", ""))
+        body["lastTransitionTime"] = since if since and status == body["status"] else moment
+        found.append(body)
+    return found
+
+
+def _before(parent: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    status = parent.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    return {
+        str(condition.get("type")): (str(condition.get("status")), str(condition.get("lastTransitionTime") or ""))
+        for condition in (conditions if isinstance(conditions, list) else [])
+        if isinstance(condition, dict)
+    }

@@ -1,0 +1,263 @@
+"""From an entry of `spec.subscribers` to the consumer that serves it: its metadata and its configuration.
+
+Knows Knative's delivery rules as far as they are read from a manifest, and the consumer keys of the JetStream API.
+Does not know what exists. An entry that can't be delivered to is not an error here: it gets its consumer, so that its
+position is kept, with the state REFUSED and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from headrace.core import names
+from headrace.core.errors import InvalidSpec
+from headrace.core.manifest import (
+    LAG_THRESHOLD,
+    MAX_SCALE,
+    ConsumerTemplate,
+    Delivery,
+    Entry,
+    Manifest,
+    parse_entry,
+)
+from headrace.core.raw_config import Config
+from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY, Owner
+from headrace.core.stream_config import nanoseconds
+from headrace.core.subscriber import (
+    DEFAULT_BACKOFF_DELAY,
+    DEFAULT_RETRY_AFTER_MAX,
+    DEFAULT_TIMEOUT,
+    METADATA_KEY,
+    BackoffPolicy,
+    DeliveryPolicy,
+    Destination,
+    Subscriber,
+    SubscriberState,
+    checked_uri,
+    from_metadata,
+)
+
+SUBSCRIPTION_KEY = "headrace.dev/subscription"
+
+# Short, since everything that a broken lease held comes back only after it; `forward` says in-progress every 2 s.
+ACK_WAIT = timedelta(seconds=8)
+# A delayed NAK holds a slot: the server's own 1,000 would stall a consumer whose subscriber is down.
+MAX_ACK_PENDING = 10_000
+
+# What NATS refuses to change on a consumer that exists.
+FIXED_AT_BIRTH = ("deliver_policy", "opt_start_seq", "opt_start_time", "replay_policy", "ack_policy")
+
+_DELIVER = {
+    "All": "all",
+    "Last": "last",
+    "New": "new",
+    "ByStartSequence": "by_start_sequence",
+    "ByStartTime": "by_start_time",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One entry of `spec.subscribers` as it stands in the manifest.
+
+    Attributes:
+        subscriber: what its consumer's metadata is to say; None when not even a consumer can be named.
+        problem: why, then.
+    """
+
+    uid: str
+    generation: int
+    subscriber: Subscriber | None
+    problem: str = ""
+
+
+def rows(manifest: Manifest, stream: str) -> tuple[Row, ...]:
+    """All entries, in their order, a broken one never in the way of the others.
+
+    Raises:
+        InvalidSpec: annotations or delivery of the channel itself are nonsense.
+    """
+    scale = _annotated(manifest, LAG_THRESHOLD, 1000), _annotated(manifest, MAX_SCALE, 4)
+    seen: set[str] = set()
+    found = []
+    for index, raw in enumerate(manifest.spec.subscribers):
+        row = _row(raw, index, manifest, names.aside(stream), scale)
+        if row.subscriber is not None and row.uid in seen:
+            problem = f"spec.subscribers[{index}].uid is {row.uid!r} a second time: the first entry counts"
+            row = replace(row, subscriber=None, problem=problem)
+        seen.add(row.uid)
+        found.append(row)
+    return tuple(found)
+
+
+def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, subjects: Sequence[str]) -> dict[str, Any]:
+    """The consumer of a subscriber, as `CONSUMER.CREATE` takes it.
+
+    Args:
+        subjects: what it is to see of the stream; empty for all of it.
+    """
+    sees = [template.filter_subject] if template.filter_subject else list(dict.fromkeys(subjects))
+    return {
+        "durable_name": durable,
+        "name": durable,
+        "ack_policy": "explicit",
+        "ack_wait": nanoseconds(ACK_WAIT),
+        # The budget is ours, in the stage record: a crash must not eat it.
+        "max_deliver": -1,
+        "max_ack_pending": template.max_ack_pending or MAX_ACK_PENDING,
+        "deliver_policy": _DELIVER[template.deliver_policy],
+        "opt_start_seq": template.opt_start_seq,
+        "opt_start_time": template.opt_start_time,
+        "replay_policy": template.replay_policy.lower(),
+        "sample_freq": template.sample_frequency,
+        # The server keeps one subject under one key and several under the other.
+        "filter_subject": sees[0] if len(sees) == 1 else "",
+        "filter_subjects": sees if len(sees) > 1 else [],
+        "metadata": {
+            METADATA_KEY: subscriber.to_json(),
+            NAMESPACE_KEY: subscriber.namespace,
+            CHANNEL_KEY: subscriber.channel,
+            SUBSCRIPTION_KEY: subscriber.name,
+        },
+    }
+
+
+def check_template(template: ConsumerTemplate) -> None:
+    """Refuse what NATS would refuse for every consumer.
+
+    Raises:
+        InvalidSpec: the start that the policy needs is missing, or there is one that it has no use for.
+    """
+    given = {"optStartSeq": template.opt_start_seq, "optStartTime": template.opt_start_time}
+    needed = {"ByStartSequence": "optStartSeq", "ByStartTime": "optStartTime"}.get(template.deliver_policy)
+    for name, value in given.items():
+        field = f"spec.consumerConfigTemplate.{name}"
+        if name == needed and not value:
+            raise InvalidSpec(f"{field} is missing: deliverPolicy {template.deliver_policy} needs it", field=field)
+        if name != needed and value:
+            problem = f"deliverPolicy {template.deliver_policy} has no use for it: take it out"
+            raise InvalidSpec(f"{field} is {value!r}: {problem}", field=field)
+
+
+def owned(config: Config, owner: Owner) -> Subscriber | None:
+    """Who a consumer serves, if it is this channel's; None for all others.
+
+    Metadata that was damaged by hand are taken for a subscriber that nobody knows: so the consumer keeps its position
+    until its entry, known by its name, mends it.
+    """
+    metadata = config.get("metadata") or {}
+    try:
+        subscriber = from_metadata(metadata)
+    except InvalidSpec:
+        subscriber = Subscriber(
+            namespace=metadata.get(NAMESPACE_KEY, ""),
+            channel=metadata.get(CHANNEL_KEY, ""),
+            name=metadata.get(SUBSCRIPTION_KEY, ""),
+            uid="",
+            generation=0,
+            aside="",
+        )
+    if subscriber is None or (subscriber.namespace, subscriber.channel) != (owner.namespace, owner.channel):
+        return None
+    return subscriber
+
+
+def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: tuple[int, int]) -> Row:
+    field = f"spec.subscribers[{index}]"
+    body = raw if isinstance(raw, dict) else {}
+    uid, generation = body.get("uid"), body.get("generation")
+    known = Row(
+        uid if isinstance(uid, str) else "",
+        generation if type(generation) is int else 0,
+        None,
+    )
+    try:
+        names.durable(known.uid)
+    except InvalidSpec as error:
+        return replace(known, problem=f"{field}.{error}")
+    name = body.get("name")
+    identity = Subscriber(
+        namespace=manifest.metadata.namespace,
+        channel=manifest.metadata.name,
+        name=name if isinstance(name, str) else "",
+        uid=known.uid,
+        generation=known.generation,
+        aside=aside,
+        # The entry does not say; with the Subscriptions themselves at hand this can be another one (design 10.12).
+        subscription_namespace=manifest.metadata.namespace,
+        rate_limit_bps=manifest.spec.consumer_config_template.rate_limit_bps,
+        lag_threshold=scale[0],
+        max_scale=scale[1],
+    )
+    try:
+        entry = parse_entry(raw, index)
+        return replace(known, subscriber=_served(identity, entry, field, manifest.spec.delivery))
+    except InvalidSpec as error:
+        return replace(known, subscriber=replace(identity, state=SubscriberState.REFUSED, reason=str(error)))
+
+
+def _served(identity: Subscriber, entry: Entry, field: str, default: Delivery | None) -> Subscriber:
+    """The subscriber with its addresses and its patience; InvalidSpec when it can't be delivered to."""
+    _refuse_identities(entry, field)
+    if not entry.subscriber_uri and not entry.reply_uri:
+        raise InvalidSpec(f"{field} has neither subscriberUri nor replyUri: give at least one", field=field)
+    delivery = entry.delivery or default or Delivery()
+    return replace(
+        identity,
+        subscriber=_destination(entry.subscriber_uri, entry.subscriber_ca_certs, f"{field}.subscriberUri"),
+        reply=_destination(entry.reply_uri, entry.reply_ca_certs, f"{field}.replyUri"),
+        dead_letter=_dead_letter(entry.delivery, field) or _dead_letter(default, "spec"),
+        policy=DeliveryPolicy(
+            retry=delivery.retry,
+            backoff_policy=BackoffPolicy(delivery.backoff_policy or BackoffPolicy.EXPONENTIAL),
+            backoff_delay=_given(delivery.backoff_delay, DEFAULT_BACKOFF_DELAY),
+            timeout=_given(delivery.timeout, DEFAULT_TIMEOUT),
+            retry_after_max=_given(delivery.retry_after_max, DEFAULT_RETRY_AFTER_MAX),
+        ),
+    )
+
+
+def _refuse_identities(entry: Entry, field: str) -> None:
+    """Whoever asks for a token must never be sent an event without one (design 10.16)."""
+    asked = {"subscriberAudience": entry.subscriber_audience, "replyAudience": entry.reply_audience, "auth": entry.auth}
+    for name, value in asked.items():
+        if value not in (None, ""):
+            _refuse_identity(f"{field}.{name}")
+
+
+def _refuse_identity(field: str) -> None:
+    problem = "events are not sent with tokens yet: take it out"
+    raise InvalidSpec(f"OIDCNotSupported: {field} is set, but {problem}", field=field)
+
+
+def _destination(uri: str | None, ca_certs: str | None, field: str) -> Destination | None:
+    return Destination(checked_uri(uri, field=field), ca_certs) if uri else None
+
+
+def _dead_letter(delivery: Delivery | None, field: str) -> Destination | None:
+    sink = delivery.dead_letter_sink if delivery else None
+    if sink is None:
+        return None
+    path = f"{field}.delivery.deadLetterSink"
+    if sink.audience:
+        _refuse_identity(f"{path}.audience")
+    if sink.ref is not None and not sink.uri:
+        raise InvalidSpec(f"{path} has a ref only, which is not resolved here: give its uri", field=path)
+    return _destination(sink.uri, sink.ca_certs, f"{path}.uri")
+
+
+def _given(value: timedelta | None, default: timedelta) -> timedelta:
+    return default if value is None else value
+
+
+def _annotated(manifest: Manifest, name: str, default: int) -> int:
+    text = manifest.metadata.annotations.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 9 and int(text) > 0):
+        field = f"metadata.annotations[{name}]"
+        raise InvalidSpec(f"{field} is {text!r}: it should be a whole number from 1", field=field)
+    return int(text)

@@ -1,0 +1,335 @@
+"""How one delivery goes on after an answer, or after silence.
+
+Knows HTTP statuses, attempt counts and Knative's delivery rules. Does not know NATS, sockets or clocks.
+Called by `headrace.forward` once per POST.
+
+A delivery has up to three stages, each with a budget of 1 + retry of its own (design 10.1):
+
+    SUBSCRIBER ──2xx with an event, reply address──▶ REPLY ──2xx──▶ done
+        └──────────────── failed for good ────────────┴──▶ DEAD_LETTER ──2xx──▶ done
+                                                               └──failed for good, or no sink──▶ parked
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from headrace.core import http_codec, json_format
+from headrace.core.errors import InvalidEvent
+from headrace.core.event import Event
+from headrace.core.http import Headers, HttpAnswer
+from headrace.core.subscriber import DeliveryPolicy, Subscriber
+
+# 1xx and 3xx are errors without retry; other 2xx are success; a status outside the table is retried.
+# Source: Knative eventing data plane, table of response codes; facts/knative-channel.md 5.1.
+RETRYABLE_4XX = frozenset({404, 408, 409, 429})
+# Knative's reference tells a sink of a failed connection as 500.
+NO_ANSWER_CODE = 500
+# The extension's 1024 characters of base64 are exactly this many bytes; encoding more than fits is what kills the
+# reference dispatcher (facts/knative-channel.md 5.2).
+ERROR_DATA_BYTES = 768
+
+
+class Stage(StrEnum):
+    SUBSCRIBER = "subscriber"
+    REPLY = "reply"
+    DEAD_LETTER = "deadLetter"
+
+
+class Attempts(NamedTuple):
+    """Failed attempts per stage."""
+
+    subscriber: int = 0
+    reply: int = 0
+    dead_letter: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The last thing that went wrong, as the dead letter extensions tell it.
+
+    Attributes:
+        destination: URI that failed.
+        code: HTTP status; 500 when there was no answer.
+        data: base64 of the beginning of the answer's body, at most 1024 characters; empty when there was none.
+    """
+
+    destination: str
+    code: int
+    data: str = ""
+
+    def extensions(self) -> dict[str, str]:
+        """Knative's three dead letter extensions; without data the third is left out."""
+        named = {"knativeerrordest": self.destination, "knativeerrorcode": str(self.code)}
+        return {**named, "knativeerrordata": self.data} if self.data else named
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """How far a delivery got, kept in the aside stream between attempts.
+
+    Attributes:
+        due: when the next attempt may start, seconds since the epoch; None before the first failure.
+        failure: what the sink is told: the failure that ended the subscriber or reply stage, or the latest one.
+        last: words for people about the latest failure, of whatever stage.
+        reply, reply_headers: the subscriber's answer that is still to be delivered, and what passes through with it.
+    """
+
+    stage: Stage = Stage.SUBSCRIBER
+    attempts: Attempts = Attempts()
+    due: float | None = None
+    failure: Failure | None = None
+    last: str = ""
+    reply: Event | None = None
+    reply_headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one POST came to.
+
+    Attributes:
+        status: of the HTTP answer; None when there was none (refused, reset, timed out).
+        body: its beginning, for the dead letter extension.
+        retry_after: what the answer asks for; read for 429 and 503 only.
+        error: why there was no answer, in words.
+        reply, reply_headers: the event in a 2xx answer, and its pass-through headers.
+        reply_too_large: the answer carries an event that exceeds what we read.
+    """
+
+    status: int | None
+    body: bytes = b""
+    retry_after: timedelta | None = None
+    error: str = ""
+    reply: Event | None = None
+    reply_headers: Headers = ()
+    reply_too_large: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """The delivery is complete; the record tells in which stage it ended."""
+
+    record: StageRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Nak:
+    """Try this stage again after `delay`."""
+
+    delay: timedelta
+    record: StageRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The subscriber is done; POST its answer to the reply address now."""
+
+    record: StageRecord
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """The stage failed for good; POST the event to the dead letter sink now."""
+
+    record: StageRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """There is nowhere left to deliver to: keep the event aside, with the reason."""
+
+    record: StageRecord
+    reason: str
+
+
+Decision = Ack | Nak | Reply | DeadLetter | Park
+
+
+def read_answer(answer: HttpAnswer, now: datetime) -> Answer:
+    """What an HTTP answer says about a delivery; a body that is no event is no reply, whatever it is."""
+    if answer.status is None:
+        return Answer(None, error=answer.error)
+    asked = answer.header(b"retry-after")
+    after = retry_after(asked.decode("latin-1"), now) if asked is not None else None
+    read = Answer(answer.status, body=answer.body[:ERROR_DATA_BYTES], retry_after=after)
+    if not 200 <= answer.status <= 299 or not http_codec.is_event(answer.headers):
+        return read
+    if answer.truncated:
+        return replace(read, reply_too_large=True)
+    try:
+        reply = http_codec.from_http(http_codec.HttpMessage(answer.headers, answer.body))
+    except InvalidEvent:
+        return read
+    return replace(read, reply=reply, reply_headers=http_codec.passthrough(answer.headers))
+
+
+def begin(subscriber: Subscriber) -> StageRecord:
+    """The record of an event that nobody has tried yet; a subscriber with only a reply address begins there."""
+    return StageRecord(Stage.SUBSCRIBER if subscriber.subscriber else Stage.REPLY)
+
+
+def decide(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decision:
+    """Decide how a delivery goes on after one POST of its current stage.
+
+    Args:
+        record: how far the delivery had got before this POST.
+        answer: what the POST came to.
+        subscriber: its addresses and delivery policy.
+
+    Source: Knative eventing data plane, table of response codes; design 10.1 to 10.3.
+    """
+    if answer.status is not None and 200 <= answer.status <= 299:
+        return _after_success(record, answer, subscriber)
+    count = _failures(record) + 1
+    record = _failed(record, answer, subscriber, count)
+    if retryable(answer.status) and count <= subscriber.policy.retry:
+        return Nak(wait(subscriber.policy, count, answer), record)
+    return give_up(record, subscriber)
+
+
+def give_up(record: StageRecord, subscriber: Subscriber) -> DeadLetter | Park:
+    """A stage is over without success: on to the sink, or aside when that was the sink or there is none."""
+    if record.stage is Stage.DEAD_LETTER:
+        return Park(record, f"dead letter sink failed: {record.last}")
+    if subscriber.dead_letter is None:
+        return Park(record, f"no dead letter sink, and {record.last}")
+    return DeadLetter(replace(record, stage=Stage.DEAD_LETTER, due=None))
+
+
+def retryable(status: int | None) -> bool:
+    """May the same request succeed later? None stands for no answer at all."""
+    if status is None or status >= 500:
+        return True
+    return status in RETRYABLE_4XX
+
+
+def wait(policy: DeliveryPolicy, failures: int, answer: Answer) -> timedelta:
+    """The back-off of the policy, or what a 429 or 503 answer asks for if that is longer, up to retryAfterMax."""
+    delay = policy.wait(failures)
+    if answer.status in (429, 503) and answer.retry_after is not None:
+        return max(delay, min(answer.retry_after, policy.retry_after_max))
+    return delay
+
+
+def retry_after(value: str, now: datetime) -> timedelta | None:
+    """Read a Retry-After header: seconds or an HTTP date; None for anything else, never negative.
+
+    Source: RFC 9110 section 10.2.3.
+    """
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        # Beyond a year it is nonsense; ten digits never overflow a timedelta.
+        return timedelta(seconds=int(text)) if len(text) <= 8 else timedelta(days=365)
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError):
+        return None
+    if date.tzinfo is None:
+        return None
+    return max(timedelta(), date - now)
+
+
+def to_json(record: StageRecord) -> bytes:
+    """The record as it is stored in the aside stream."""
+    body: dict[str, object] = {
+        "v": 1,
+        "stage": str(record.stage),
+        "attempts": list(record.attempts),
+        "due": record.due,
+        "last": record.last,
+    }
+    if record.failure is not None:
+        body["failure"] = [record.failure.destination, record.failure.code, record.failure.data]
+    if record.reply is not None:
+        body["reply"] = base64.b64encode(json_format.write(record.reply)).decode()
+        body["replyHeaders"] = [
+            [name.decode("latin-1"), value.decode("latin-1")] for name, value in record.reply_headers
+        ]
+    return json.dumps(body).encode()
+
+
+def from_json(data: bytes) -> StageRecord | None:
+    """The inverse of `to_json`; None for a record that was damaged: the delivery then begins again."""
+    try:
+        body = json.loads(data)
+        failure = body.get("failure")
+        reply = body.get("reply")
+        return StageRecord(
+            stage=Stage(body["stage"]),
+            attempts=Attempts(*(max(0, int(count)) for count in body["attempts"])),
+            due=None if body["due"] is None else float(body["due"]),
+            failure=None if failure is None else Failure(str(failure[0]), int(failure[1]), str(failure[2])),
+            last=str(body["last"]),
+            reply=None if reply is None else json_format.read(base64.b64decode(reply)),
+            reply_headers=tuple(
+                (name.encode("latin-1"), value.encode("latin-1"))
+                for name, value in body.get("replyHeaders", ())
+            ),
+        )
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, InvalidEvent):
+        return None
+
+
+def invalid(event_uri: str, error: InvalidEvent, record: StageRecord) -> StageRecord:
+    """The record of a message that claims to be an event and is not one: no subscriber could take it.
+
+    The faults quote the message; they are for the sink, while `last` goes to logs and names attributes only.
+    """
+    data = base64.b64encode(str(error).encode("utf-8", "backslashreplace")[:ERROR_DATA_BYTES]).decode()
+    named = ", ".join(sorted({fault.attribute for fault in error.faults}))
+    last = f"the message is not a valid event: see {named[:200]}"
+    return replace(record, failure=Failure(event_uri, 400, data), last=last)
+
+
+def _after_success(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decision:
+    # Whatever a 202 carries is not a reply (Knative data plane: MUST NOT).
+    if record.stage is not Stage.SUBSCRIBER or subscriber.reply is None or answer.status == 202:
+        return Ack(record)
+    if answer.reply_too_large:
+        failure = Failure(subscriber.reply.uri, 413)
+        record = replace(
+            record, stage=Stage.REPLY, failure=failure, last="the reply event is larger than we read"
+        )
+        return give_up(record, subscriber)
+    if answer.reply is None:
+        return Ack(record)
+    return Reply(
+        replace(record, stage=Stage.REPLY, due=None, reply=answer.reply, reply_headers=answer.reply_headers)
+    )
+
+
+def _failures(record: StageRecord) -> int:
+    match record.stage:
+        case Stage.SUBSCRIBER:
+            return record.attempts.subscriber
+        case Stage.REPLY:
+            return record.attempts.reply
+        case Stage.DEAD_LETTER:
+            return record.attempts.dead_letter
+
+
+def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: int) -> StageRecord:
+    said = f"status {answer.status}" if answer.status is not None else answer.error or "no answer"
+    body = answer.body if answer.status is not None else f"dispatch error: {said}".encode()
+    code = NO_ANSWER_CODE if answer.status is None else answer.status
+    data = base64.b64encode(body[:ERROR_DATA_BYTES]).decode()
+    match record.stage:
+        case Stage.SUBSCRIBER:
+            attempts, address = record.attempts._replace(subscriber=count), subscriber.subscriber
+        case Stage.REPLY:
+            attempts, address = record.attempts._replace(reply=count), subscriber.reply
+        case Stage.DEAD_LETTER:
+            # The sink goes on being told what failed before it, not its own failure.
+            last = f"gave {said} on attempt {count}"
+            return replace(record, attempts=record.attempts._replace(dead_letter=count), last=last)
+    failure = Failure(address.uri if address else "", code, data)
+    return replace(
+        record, attempts=attempts, failure=failure, last=f"{record.stage} gave {said} on attempt {count}"
+    )

@@ -1,0 +1,67 @@
+"""The two ways in which manifests write a time span: ISO 8601 (`PT1.5S`, Knative's delivery) and Go (`1h30m`, the stream template).
+
+Pure; called when manifests and consumer metadata are read.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from headrace.core.errors import InvalidSpec
+
+_ISO = re.compile(
+    r"P(?!$)(?:(?P<days>\d+)D)?"
+    r"(?:T(?=\d|\.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?|\.\d+)S)?)?"
+)
+_GO = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>ns|us|µs|μs|ms|s|m|h)")
+_GO_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def from_iso(text: str, *, field: str) -> timedelta:
+    """Read an ISO 8601 duration of days and smaller; years, months and weeks have no fixed length and are refused.
+
+    Raises:
+        InvalidSpec: naming `field` and quoting the text.
+    """
+    match = _ISO.fullmatch(text)
+    if match is None:
+        raise InvalidSpec(
+            f"{field} is {text!r}, which is not an ISO 8601 duration: write for example PT0.5S, PT10S or PT1M",
+            field=field,
+        )
+    parts = {unit: float(number) for unit, number in match.groupdict().items() if number}
+    return _bounded(parts, text, field)
+
+
+def from_go(text: str, *, field: str) -> timedelta:
+    """Read a Go duration, as the peer's stream and consumer templates write it.
+
+    Raises:
+        InvalidSpec: naming `field` and quoting the text.
+    """
+    seconds, position = 0.0, 0
+    for match in _GO.finditer(text):
+        if match.start() != position:
+            break
+        seconds += float(match["number"]) * _GO_SECONDS[match["unit"]]
+        position = match.end()
+    if text == "0":
+        return timedelta()
+    if position != len(text) or not text:
+        raise InvalidSpec(
+            f"{field} is {text!r}, which is not a duration: write for example 500ms, 30s, 5m or 1h", field=field
+        )
+    return _bounded({"seconds": seconds}, text, field)
+
+
+def to_iso(span: timedelta) -> str:
+    """Write a span as ISO 8601 seconds: `PT0.2S`."""
+    return f"PT{span.total_seconds():.9f}".rstrip("0").rstrip(".") + "S"
+
+
+def _bounded(parts: dict[str, float], text: str, field: str) -> timedelta:
+    try:
+        return timedelta(**parts)
+    except OverflowError:
+        raise InvalidSpec(f"{field} is {text!r}, which is longer than any clock can wait", field=field) from None

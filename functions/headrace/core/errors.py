@@ -1,0 +1,71 @@
+"""The five kinds of failure, named for who can cure them.
+
+    HeadraceError
+    ├── InvalidEvent    the sender          HTTP 400, all faults listed
+    ├── InvalidSpec     the author of the manifest   a False condition, no requeue
+    ├── Refused         the administrator (rights, size, full or missing stream)
+    ├── Unavailable     nobody: wait        HTTP 503 and Retry-After
+    └── Misconfigured   the deployer        exit status 2
+
+Raised by core and io, mapped once per surface (HTTP: `headrace.io.web`; conditions: `headrace.core.desired`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class HeadraceError(Exception):
+    """Never raised itself: raise the kind that says who can cure it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with an event: the attribute (or "data", "content-type") and what to do about it."""
+
+    attribute: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.attribute}: {self.problem}"
+
+
+class InvalidEvent(HeadraceError):
+    """What came is not a valid CloudEvent. Carries every fault, not just the first."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__("; ".join(str(fault) for fault in faults))
+        self.faults = faults
+
+
+class InvalidSpec(HeadraceError):
+    """A manifest or a subscriber entry asks for something impossible; `field` is its path, as in `spec.delivery.retry`."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class Refused(HeadraceError):
+    """The server understood and will not; `status` is the HTTP answer (403, 404, 413 or 507)."""
+
+    def __init__(self, message: str, *, status: int, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+
+
+class Unavailable(HeadraceError):
+    """Nothing is wrong with the request; `retry_after` is the wait in seconds that we suggest."""
+
+    def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Misconfigured(HeadraceError):
+    """A setting is missing or wrong; `field` is the environment variable or option."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field

@@ -1,0 +1,159 @@
+"""A CloudEvent as an immutable value, and the rules for its attributes.
+
+Knows the attribute rules of CloudEvents 1.0 and 0.3. Does not know HTTP, NATS or JSON: those are the codecs'.
+Built by the codecs, read by the stories.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from headrace.core.errors import Fault, InvalidEvent
+
+# Control characters, surrogates and noncharacters: spec.md of 1.0.2, section "Type System", String.
+_FORBIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17))
+    + "]"
+)
+_TIME = re.compile(
+    r"([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]+)?"
+    r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+)
+_MEDIA_TYPE = re.compile(r"{0}/{0}(?: *;[\x20-\x7e]*)?(?<! )".format(r"[\w!#$%&'*+.^`|~-]+"), re.ASCII)
+
+_REQUIRED = {"specversion": None, "id": None, "source": None, "type": None}.keys()
+_OPTIONAL = {
+    "1.0": ("subject", "time", "datacontenttype", "dataschema"),
+    "0.3": ("subject", "time", "datacontenttype", "schemaurl"),
+}
+_KNOWN = frozenset((*_REQUIRED, *_OPTIONAL["1.0"], *_OPTIONAL["0.3"]))
+# Long enough to recognise a value, short enough for a log line.
+_QUOTED_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event: its attributes in their canonical string form, and its data bytes, untouched.
+
+    Attributes:
+        attributes: all context attributes with their extensions, `specversion` and `datacontenttype`
+            included; names in lower case, values as CloudEvents' canonical strings.
+        data: the bytes of the data; empty when the event has none.
+    """
+
+    attributes: Mapping[str, str]
+    data: bytes = b""
+
+    @property
+    def id(self) -> str:
+        return self.attributes["id"]
+
+    @property
+    def source(self) -> str:
+        return self.attributes["source"]
+
+    @property
+    def type(self) -> str:
+        return self.attributes["type"]
+
+    @property
+    def specversion(self) -> str:
+        return self.attributes["specversion"]
+
+    @property
+    def datacontenttype(self) -> str | None:
+        return self.attributes.get("datacontenttype")
+
+    def with_attributes(self, extra: Mapping[str, str]) -> Event:
+        """The same event with further attributes, as a dead letter has."""
+        return Event(MappingProxyType({**self.attributes, **extra}), self.data)
+
+
+def make_event(attributes: Mapping[str, str], data: bytes = b"") -> Event:
+    """The event of these attributes (copied); InvalidEvent with every fault when they break the rules."""
+    if faults := faults_of(attributes):
+        raise InvalidEvent(*faults)
+    return Event(MappingProxyType(dict(attributes)), data)
+
+
+def faults_of(attributes: Mapping[str, str]) -> tuple[Fault, ...]:
+    """Everything that keeps these attributes from being a CloudEvent; empty for a valid one."""
+    faults: list[Fault] = []
+    for name, value in attributes.items():
+        if name not in _KNOWN and not _is_name(name):
+            faults.append(_illegal_name(name))
+        # What Python calls printable holds nothing forbidden; most values end here.
+        if not value.isprintable() and (found := _FORBIDDEN.search(value)):
+            faults.append(_illegal_character(name, value, found.group()))
+    version = attributes.get("specversion", "1.0")
+    if version not in _OPTIONAL:
+        faults.append(fault_in("specversion", f"is {quoted(version)}, known are 1.0 and 0.3: send one of these"))
+    elif version == "0.3" and "datacontentencoding" in attributes:
+        faults.append(fault_in("datacontentencoding", "describes JSON only, not an event: leave it to the JSON format"))
+    if "" in attributes.values() or not attributes.keys() >= _REQUIRED:
+        faults.extend(_missing_or_empty(attributes, _OPTIONAL.get(version, ())))
+    if (time := attributes.get("time")) and not _is_time(time):
+        faults.append(fault_in("time", f"is {quoted(time)}: write it as RFC 3339 says, like 2026-01-31T09:30:00Z"))
+    if (media_type := attributes.get("datacontenttype")) and not is_media_type(media_type):
+        wanted = "write a media type in ASCII without blanks around it, like application/json"
+        faults.append(fault_in("datacontenttype", f"is {quoted(media_type)}: {wanted}"))
+    return tuple(faults)
+
+
+def is_media_type(text: str) -> bool:
+    """Whether a content type is plausible: type/subtype, perhaps parameters, in ASCII, no outer blanks."""
+    return _MEDIA_TYPE.fullmatch(text) is not None
+
+
+def essence(media_type: str) -> str:
+    """The `type/subtype` of a content type in lower case, without its parameters."""
+    return media_type.partition(";")[0].strip().lower()
+
+
+def quoted(value: str) -> str:
+    """A stranger's value as an error message may show it: escaped, in quotes, cut."""
+    return repr(value if len(value) <= _QUOTED_LENGTH else f"{value[: _QUOTED_LENGTH - 3]}...")
+
+
+def fault_in(name: str, problem: str) -> Fault:
+    """The fault in an attribute whose name may be a stranger's, and is then shown escaped and cut."""
+    return Fault(name if name.isprintable() and len(name) <= _QUOTED_LENGTH else quoted(name), problem)
+
+
+def _is_name(name: str) -> bool:
+    return name.isalnum() and name.isascii() and name == name.lower() and name != "data"
+
+
+def _illegal_name(name: str) -> Fault:
+    if name in ("data", "data_base64"):
+        return fault_in(name, "is reserved for the event's data: give the attribute another name")
+    return fault_in(name, f"{quoted(name)} is no attribute name: use the letters a-z and digits only")
+
+
+def _illegal_character(name: str, value: str, character: str) -> Fault:
+    return fault_in(name, f"is {quoted(value)} with the forbidden character U+{ord(character):04X}: remove it")
+
+
+def _missing_or_empty(attributes: Mapping[str, str], optional: tuple[str, ...]) -> Iterator[Fault]:
+    for name in _REQUIRED:
+        if name not in attributes:
+            yield fault_in(name, f"is missing: every event needs a non-empty {name}")
+        elif not attributes[name] and name != "specversion":
+            yield fault_in(name, f"is '': every event needs a non-empty {name}")
+    for name in optional:
+        if attributes.get(name) == "":
+            yield fault_in(name, "is '': give it a value or leave it out")
+
+
+def _is_time(text: str) -> bool:
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return False
+    year, month, day = match.groups()
+    return day <= "28" or int(day) <= monthrange(int(year), int(month))[1]

@@ -1,0 +1,90 @@
+"""Request and response of the hook that `reconcile` serves: Metacontroller's CompositeController, as far as it is used.
+
+Knows the envelope only; what is in `parent` is `headrace.core.manifest`'s. Our operator and a stock Metacontroller
+speak it alike.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.core.errors import InvalidSpec
+
+KIND = "NatsJetStreamChannel"
+
+
+@dataclass(frozen=True, slots=True)
+class HookRequest:
+    """What was observed.
+
+    Attributes:
+        parent: the channel, as the API server has it.
+        children, related: by `Kind.apiVersion`, then by name; empty ones are present.
+        finalizing: the channel is being deleted.
+    """
+
+    parent: dict[str, Any]
+    children: dict[str, Any] = field(default_factory=dict)
+    related: dict[str, Any] = field(default_factory=dict)
+    finalizing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HookResponse:
+    """What is desired, and what was seen.
+
+    Attributes:
+        status: of the channel; None leaves it as it is.
+        resync_after_seconds: ask again then; zero: when something changes.
+        finalized: the channel may go; only an answer to finalize has it.
+    """
+
+    status: dict[str, Any] | None
+    children: tuple[dict[str, Any], ...] = ()
+    resync_after_seconds: float = 0
+    finalized: bool | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The body of the answer."""
+        body: dict[str, Any] = {
+            "status": self.status,
+            "children": list(self.children),
+            "resyncAfterSeconds": self.resync_after_seconds,
+        }
+        if self.finalized is not None:
+            body["finalized"] = self.finalized
+        return body
+
+
+def parse(body: bytes) -> HookRequest:
+    """Read a request.
+
+    Raises:
+        InvalidSpec: with the field `body`; it is not the hook's form.
+    """
+    try:
+        request = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidSpec(f"body is not JSON ({error}): send what Metacontroller sends", field="body") from None
+    parent = _object(_object(request, "body"), "body.parent", request_key="parent")
+    if parent.get("kind", KIND) != KIND:
+        raise InvalidSpec(f"body.parent.kind is {parent['kind']!r}: only {KIND} is known here", field="body")
+    metadata = _object(parent, "body.parent.metadata", request_key="metadata")
+    for key in ("namespace", "name"):
+        if not isinstance(metadata.get(key), str):
+            raise InvalidSpec(f"body.parent.metadata.{key} is {metadata.get(key)!r}: give it as text", field="body")
+    return HookRequest(
+        parent=parent,
+        children=request.get("children") or {},
+        related=request.get("related") or {},
+        finalizing=request.get("finalizing") is True,
+    )
+
+
+def _object(value: Any, path: str, *, request_key: str | None = None) -> dict[str, Any]:
+    found = value if request_key is None else value.get(request_key)
+    if not isinstance(found, dict):
+        raise InvalidSpec(f"{path} is not an object: send what Metacontroller sends", field="body")
+    return found

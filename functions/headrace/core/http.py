@@ -1,0 +1,73 @@
+"""An HTTP request and answer as values, between the ASGI shell and the stories."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is known before the body is read. Header names in lower case, the path percent-decoded by the server."""
+
+    method: str
+    path: str
+    headers: Headers
+
+    def header(self, name: bytes) -> bytes | None:
+        """The first header of that lower-case name."""
+        for key, value in self.headers:
+            if key == name:
+                return value
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    headers: Headers = ()
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """What came back for one POST.
+
+    Attributes:
+        status: None when nothing came back; `error` then says why.
+        body: at most as many bytes as were asked for; `truncated` when there was more.
+    """
+
+    status: int | None
+    headers: Headers = ()
+    body: bytes = b""
+    truncated: bool = False
+    error: str = ""
+
+    def header(self, name: bytes) -> bytes | None:
+        """The first header of that lower-case name."""
+        return next((value for key, value in self.headers if key == name), None)
+
+
+def json_response(status: int, body: object, headers: Headers = ()) -> Response:
+    return Response(status, ((b"content-type", b"application/json"), *headers), json.dumps(body).encode())
+
+
+def problem(
+    status: int,
+    title: str,
+    detail: str,
+    *,
+    headers: Headers = (),
+    faults: Sequence[Mapping[str, str]] = (),
+) -> Response:
+    """An answer that explains itself, as `application/problem+json` (RFC 9457)."""
+    body: dict[str, object] = {"title": title, "status": status, "detail": detail}
+    if faults:
+        body["faults"] = list(faults)
+    return Response(
+        status, ((b"content-type", b"application/problem+json"), *headers), json.dumps(body).encode() + b"\n"
+    )

@@ -1,0 +1,124 @@
+"""What JetStream says, as values: acknowledged publishes, pulled messages, the ends of pulls.
+
+Knows the ack subject grammar and the meaning of the server's statuses. Shared by both NATS clients in `headrace.io`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+# Acks that the server understands in the payload of a publish to the message's reply subject.
+ACK = b"+ACK"
+NAK = b"-NAK"
+IN_PROGRESS = b"+WPI"
+
+# A publish over max_payload costs the whole connection, and a parked copy carries more headers than the original:
+# events above max_payload - this are refused (design 10.8).
+HEADROOM_BYTES = 8 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PubAck:
+    """The server has stored a message: where, and whether it had it already."""
+
+    stream: str
+    sequence: int
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One pulled message, not yet settled.
+
+    Attributes:
+        headers: names in lower case.
+        reply: the ack subject.
+        delivered: deliveries so far, this one included, from 1; counts crashes and give-backs, too.
+        sequence: in the stream.
+        timestamp_ns: when the server stored it, nanoseconds since the epoch.
+    """
+
+    subject: str
+    headers: Mapping[str, str]
+    data: bytes
+    reply: str
+    stream: str
+    consumer: str
+    delivered: int
+    sequence: int
+    timestamp_ns: int
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds in memory, roughly: data and headers."""
+        return len(self.data) + sum(len(name) + len(value) + 4 for name, value in self.headers.items())
+
+
+class PullEnd(Enum):
+    """Why a pull request is over.
+
+    FILLED: it brought all that it asked for, in messages or bytes. EXPIRED: its time is up.
+    GONE: the consumer or stream does not exist any more.
+    BROKEN: connection lost, leadership changed, JetStream away: ask again after a pause.
+    """
+
+    FILLED = "filled"
+    EXPIRED = "expired"
+    GONE = "gone"
+    BROKEN = "broken"
+
+
+def pull_end(status: str, description: str) -> PullEnd | None:
+    """What a status message on a pull's inbox means; None for the ones that end nothing (heartbeats).
+
+    Source: JetStream wire API reference, pull status codes.
+    """
+    match status:
+        case "100":
+            return None
+        case "404" | "408":
+            return PullEnd.EXPIRED
+        case "409" if "consumer deleted" in description.lower():
+            return PullEnd.GONE
+        case "409" if "exceeds maxbytes" in description.lower():
+            return PullEnd.FILLED
+        case _:
+            return PullEnd.BROKEN
+
+
+@dataclass(frozen=True, slots=True)
+class AckTokens:
+    stream: str
+    consumer: str
+    delivered: int
+    sequence: int
+    timestamp_ns: int
+
+
+def ack_tokens(reply: str) -> AckTokens | None:
+    """Read `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<timestamp>.<pending>`, or its later
+    form with domain and account hash in front of the stream; None for anything else.
+    """
+    tokens = reply.split(".")
+    if len(tokens) < 9 or tokens[0] != "$JS" or tokens[1] != "ACK":
+        return None
+    start = 2 if len(tokens) == 9 else 4
+    try:
+        return AckTokens(
+            tokens[start],
+            tokens[start + 1],
+            int(tokens[start + 2]),
+            int(tokens[start + 3]),
+            int(tokens[start + 5]),
+        )
+    except (ValueError, IndexError):
+        return None
+
+
+def nak(delay: timedelta) -> bytes:
+    """The NAK payload that asks for redelivery after `delay`; at once for zero."""
+    nanoseconds = int(delay.total_seconds() * 1_000_000_000)
+    return NAK if nanoseconds <= 0 else b'-NAK {"delay":%d}' % nanoseconds

@@ -1,0 +1,222 @@
+"""The JSON event format: one event as one JSON object, with the data bytes exact.
+
+Knows JSON and the format's rules for `data` and `data_base64`. Does not know what carries the object.
+Called by both codecs for structured mode.
+
+Source: CloudEvents JSON Event Format 1.0.2, and 0.3 for its `datacontentencoding`.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple, NoReturn
+
+from headrace.core.errors import Fault, InvalidEvent
+from headrace.core.event import Event, essence, fault_in, faults_of, make_event, quoted
+
+_BLANK = re.compile(r"[ \t\n\r]*")
+_INTEGER = re.compile(r"-?[0-9]+")
+# CloudEvents' Integer has 32 bits: at most ten digits and a sign.
+_INTEGERS = range(-(2**31), 2**31)
+_INTEGER_LENGTH = 11
+_MUST_BE_STRINGS = frozenset(
+    ("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "schemaurl")
+)
+
+
+def _no_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+# Numbers stay text: their form is kept, and no number is too large.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_constant)
+
+
+class _Member(NamedTuple):
+    """A member of the top-level object: its name, its value, and the value's JSON text as it was written."""
+
+    name: str
+    value: object
+    raw: str
+
+
+def read(body: bytes) -> Event:
+    """The event in a JSON object; InvalidEvent with every fault when there is none."""
+    members, faults = _read_members(body)
+    attributes: dict[str, str] = {}
+    carried: dict[str, _Member] = {}
+    for member in members:
+        if member.value is None:
+            continue
+        if member.name in ("data", "data_base64"):
+            carried[member.name] = member
+        elif (value := _canonical(member)) is not None:
+            attributes[member.name] = value
+        else:
+            faults.append(_not_canonical(member))
+    data = b""
+    try:
+        data = _read_data(attributes, carried)
+    except InvalidEvent as invalid:
+        faults.extend(invalid.faults)
+    if faults:
+        known = {fault.attribute for fault in faults}
+        raise InvalidEvent(*faults, *(fault for fault in faults_of(attributes) if fault.attribute not in known))
+    return make_event(attributes, data)
+
+
+def write(event: Event) -> bytes:
+    """The event as a JSON object, from which `read` makes the same event again, data bytes included."""
+    head = dict(event.attributes)
+    raw = _embedded(event) if event.data else None
+    if event.data and raw is None:
+        raw = f'"{binascii.b2a_base64(event.data, newline=False).decode()}"'
+        if event.specversion == "0.3":
+            head["datacontentencoding"] = "base64"
+        else:
+            return _joined(head, "data_base64", raw)
+    return _joined(head, "data", raw)
+
+
+def _joined(head: dict[str, str], name: str, raw: str | None) -> bytes:
+    text = json.dumps(head, ensure_ascii=False, separators=(",", ":"))
+    return (text if raw is None else f'{text[:-1]},"{name}":{raw}}}').encode()
+
+
+def _embedded(event: Event) -> str | None:
+    """The data as a JSON value that reads back to the same bytes; None when it has to go as base64."""
+    media_type = event.datacontenttype
+    if media_type is None:
+        return None
+    try:
+        text = event.data.decode()
+        if _is_json(media_type):
+            value, end = _DECODER.raw_decode(text)
+            return text if end == len(text) and value is not None else None
+    except (ValueError, RecursionError):
+        return None
+    if essence(media_type).startswith("text/") and _is_utf8(media_type):
+        return json.dumps(text, ensure_ascii=False)
+    return None
+
+
+def _is_json(media_type: str) -> bool:
+    kind = essence(media_type)
+    return kind.endswith(("/json", "+json"))
+
+
+def _is_utf8(media_type: str) -> bool:
+    parameters = media_type.partition(";")[2].lower()
+    return "charset" not in parameters or "utf-8" in parameters
+
+
+def _read_data(attributes: dict[str, str], carried: dict[str, _Member]) -> bytes:
+    """The data bytes; makes an implied content type explicit, takes 0.3's encoding out of the attributes."""
+    encoding = attributes.pop("datacontentencoding", None) if attributes.get("specversion") == "0.3" else None
+    data, base64 = carried.get("data"), carried.get("data_base64")
+    if base64 is not None and data is not None:
+        raise InvalidEvent(Fault("data_base64", "stands beside data: send only one of them"))
+    if base64 is not None:
+        if attributes.get("specversion") == "0.3":
+            wanted = "send data with datacontentencoding base64"
+            raise InvalidEvent(Fault("data_base64", f"is unknown to specversion 0.3: {wanted}"))
+        return _from_base64(base64)
+    if data is None:
+        return b""
+    # 0.3, datacontentencoding: to be ignored when the data is not a string.
+    if encoding is not None and data.raw[0] == '"':
+        if encoding.lower() != "base64":
+            raise InvalidEvent(Fault("datacontentencoding", f"is {quoted(encoding)}: base64 is the only one"))
+        return _from_base64(data)
+    media_type = attributes.setdefault("datacontenttype", "application/json")
+    if _is_json(media_type) or data.raw[0] != '"':
+        return data.raw.encode()
+    try:
+        return str(data.value).encode()
+    except UnicodeEncodeError as half:
+        problem = f"holds half of a surrogate pair at character {half.start}: escape both halves"
+        raise InvalidEvent(Fault("data", problem)) from half
+
+
+def _from_base64(member: _Member) -> bytes:
+    if not isinstance(member.value, str) or member.raw[0] != '"':
+        raise InvalidEvent(Fault(member.name, f"is {quoted(member.raw)}: send a JSON string of base64"))
+    try:
+        return binascii.a2b_base64(member.value, strict_mode=True)
+    except ValueError as wrong:
+        problem = f"is {quoted(member.value)}, not base64 ({wrong}): use RFC 4648 section 4, with padding"
+        raise InvalidEvent(Fault(member.name, problem)) from wrong
+
+
+def _canonical(member: _Member) -> str | None:
+    """The attribute value as CloudEvents' canonical string; None when it cannot be one."""
+    if isinstance(member.value, str) and member.raw[0] == '"':
+        return member.value
+    if member.name in _MUST_BE_STRINGS:
+        return None
+    if isinstance(member.value, bool):
+        return member.raw
+    if len(member.raw) <= _INTEGER_LENGTH and _INTEGER.fullmatch(member.raw) and int(member.raw) in _INTEGERS:
+        return str(int(member.raw))
+    return None
+
+
+def _not_canonical(member: _Member) -> Fault:
+    wanted = "a JSON string" if member.name in _MUST_BE_STRINGS else "a string, a boolean or an integer of 32 bits"
+    return fault_in(member.name, f"is the JSON text {quoted(member.raw)}: send {wanted}")
+
+
+def _read_members(body: bytes) -> tuple[list[_Member], list[Fault]]:
+    try:
+        members = list(_members(body.decode()))
+    except RecursionError as deep:
+        raise InvalidEvent(Fault("body", "is nested too deeply: send such data as data_base64")) from deep
+    except ValueError as wrong:
+        raise InvalidEvent(Fault("body", f"is not a JSON object ({wrong}): send one event as JSON")) from wrong
+    names: set[str] = set()
+    faults: list[Fault] = []
+    for name in (member.name for member in members):
+        if name in names:
+            faults.append(fault_in(name, "comes twice: send it once"))
+        names.add(name)
+    return members, faults
+
+
+def _members(text: str) -> Iterator[_Member]:
+    """The members of a JSON object; ValueError when the text is anything else.
+
+    The standard parser tells where a value ends, but not where a member's value began: hence this loop.
+    """
+    at = _after(text, "{", _skip(text, 0))
+    if text[at : at + 1] == "}":
+        at = _after(text, "}", at)
+    else:
+        while True:
+            if text[at : at + 1] != '"':
+                raise json.JSONDecodeError("Expecting a member name in double quotes", text, at)
+            name, at = _DECODER.raw_decode(text, at)
+            start = _after(text, ":", _skip(text, at))
+            value, end = _DECODER.raw_decode(text, start)
+            yield _Member(name, value, text[start:end])
+            at = _skip(text, end)
+            if text[at : at + 1] != ",":
+                break
+            at = _after(text, ",", at)
+        at = _after(text, "}", at)
+    if at != len(text):
+        raise json.JSONDecodeError("Extra data", text, at)
+
+
+def _after(text: str, mark: str, at: int) -> int:
+    """The position behind a mark and the blanks that follow it."""
+    if text[at : at + 1] != mark:
+        raise json.JSONDecodeError(f"Expecting '{mark}'", text, at)
+    return _skip(text, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    return match.end() if match else at

@@ -1,0 +1,186 @@
+"""A lease: what its caller asks for, clamped, and what it answers.
+
+One HTTP request to `forward` is one lease on one consumer (design section 3). Pure; shared by `forward` and by the
+scaler that opens leases.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from headrace.core.errors import InvalidSpec
+
+# Knative sends SIGTERM 30 s after a pod is picked for scale-down; a lease of 25 s or less always ends before
+# (facts/knative-serving.md, item 4).
+LONGEST_SECONDS = 25.0
+DEFAULT_SECONDS = 20.0
+LONGEST_LINGER = 10.0
+DEFAULT_LINGER = 2.0
+LONGEST_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The arguments of one lease.
+
+    Attributes:
+        stream, consumer: whom to serve; everything else about the delivery is in the consumer's metadata.
+        seconds: how long to pull.
+        linger: seconds without any new message after which the lease ends early.
+        max_in_flight, max_bytes: events, and bytes of them, in subscribers' hands at once.
+        bits_per_second: this lease's share of the subscriber's rate limit; 0 is unlimited.
+    """
+
+    stream: str
+    consumer: str
+    seconds: float = DEFAULT_SECONDS
+    linger: float = DEFAULT_LINGER
+    max_in_flight: int = 100
+    max_bytes: int = 16 * 1024 * 1024
+    bits_per_second: float = 0.0
+
+    def to_json(self) -> dict[str, object]:
+        """The body of the lease request."""
+        return {
+            "stream": self.stream,
+            "consumer": self.consumer,
+            "seconds": self.seconds,
+            "linger": self.linger,
+            "max_in_flight": self.max_in_flight,
+        }
+
+
+def read(body: bytes, *, max_in_flight: int, max_bytes: int) -> Lease:
+    """Read a lease request, clamped to what this process allows.
+
+    Raises:
+        InvalidSpec: naming the field.
+    """
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidSpec(
+            f"the body is not JSON ({error}): send {{stream, consumer, …}}", field="body"
+        ) from error
+    if not isinstance(asked, dict):
+        raise InvalidSpec("the body must be a JSON object with stream and consumer", field="body")
+    return Lease(
+        stream=_name(asked, "stream"),
+        consumer=_name(asked, "consumer"),
+        seconds=_number(asked, "seconds", DEFAULT_SECONDS, LONGEST_SECONDS),
+        linger=_number(asked, "linger", DEFAULT_LINGER, LONGEST_LINGER),
+        max_in_flight=max(
+            1, int(_number(asked, "max_in_flight", float(max_in_flight), float(max_in_flight)))
+        ),
+        max_bytes=max_bytes,
+    )
+
+
+class Outcome(StrEnum):
+    """How one pulled message left the lease.
+
+    REDELIVERED is counted beside another outcome: the message had been pulled before without a failed attempt of
+    ours on record, so its subscriber may see it twice.
+    """
+
+    DELIVERED = "delivered"
+    RETRIED = "retried"
+    DEAD_LETTERED = "dead_lettered"
+    PARKED = "parked"
+    REPLIED = "replied"
+    REDELIVERED = "redelivered"
+    RETURNED = "returned"
+    STUCK = "stuck"
+    UNSETTLED = "unsettled"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a lease has done so far.
+
+    Attributes:
+        due: when each event that it has put off is to be tried again, seconds since the epoch, by stream sequence.
+    """
+
+    counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    due: dict[int, float] = field(default_factory=dict)
+
+    def count(self, outcome: Outcome) -> None:
+        self.counts[outcome] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseAnswer:
+    """What a lease answers, as its opener reads it.
+
+    Attributes:
+        counts: events per outcome.
+        pending: messages that no lease has pulled yet; ack_pending: pulled and not settled, delayed retries included.
+        next_due_seconds: until the earliest delayed retry that this lease has asked for; None without one.
+    """
+
+    counts: Mapping[str, int]
+    pending: int
+    ack_pending: int
+    next_due_seconds: float | None
+
+    @property
+    def moved(self) -> int:
+        """Events that the lease has settled for good or put off: a lease that moved none did no work."""
+        return sum(self.counts.get(outcome, 0) for outcome in _MOVES)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            **self.counts,
+            "pending": self.pending,
+            "ack_pending": self.ack_pending,
+            "next_due_seconds": self.next_due_seconds,
+        }
+
+
+_MOVES = (Outcome.DELIVERED, Outcome.RETRIED, Outcome.DEAD_LETTERED, Outcome.PARKED)
+
+
+def answer(tally: Tally, *, pending: int, ack_pending: int, now: float) -> LeaseAnswer:
+    """The answer of a lease that ends `now`."""
+    due = round(max(0.0, min(tally.due.values()) - now), 3) if tally.due else None
+    counts = {str(outcome): count for outcome, count in tally.counts.items()}
+    return LeaseAnswer(counts, pending, ack_pending, due)
+
+
+def read_answer(body: Mapping[str, Any]) -> LeaseAnswer:
+    """The inverse of `LeaseAnswer.to_json`.
+
+    Raises:
+        InvalidSpec: the answer is not a lease's.
+    """
+    try:
+        due = body["next_due_seconds"]
+        return LeaseAnswer(
+            counts={str(outcome): int(body.get(outcome, 0)) for outcome in Outcome},
+            pending=int(body["pending"]),
+            ack_pending=int(body["ack_pending"]),
+            next_due_seconds=None if due is None else float(due),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidSpec(f"that is not the answer of a lease: {error!r}", field="body") from error
+
+
+def _name(asked: Mapping[str, object], key: str) -> str:
+    value = asked.get(key)
+    if not isinstance(value, str) or not value or len(value) > LONGEST_NAME:
+        raise InvalidSpec(f"{key} is {value!r}: give the name of the {key}", field=key)
+    if any(char in ".*>/\\" or char.isspace() or not char.isprintable() for char in value):
+        raise InvalidSpec(f"{key} is {value!r}, which can't be the name of a {key}", field=key)
+    return value
+
+
+def _number(asked: Mapping[str, object], key: str, default: float, most: float) -> float:
+    value = asked.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise InvalidSpec(f"{key} is {value!r}: give a number of 0 or more", field=key)
+    return min(float(value), most)

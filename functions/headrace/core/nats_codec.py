@@ -1,0 +1,145 @@
+"""CloudEvents to and from NATS messages: ours in binary mode, the Go channel's JSON, and strangers' bytes.
+
+Knows the wire format of the channel's streams. Does not know connections, JetStream or who publishes.
+Called by headrace.receive when storing and by headrace.forward and the Spark reader when reading.
+
+Wire format: headers `ce-<name>` with values encoded as in HTTP, so that they are printable ASCII;
+`content-type`; pass-through headers under their own names; `Nats-Msg-Id` for the server's deduplication; the
+data untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from urllib.parse import quote
+
+from headrace.core import http_codec, json_format
+from headrace.core.errors import Fault, InvalidEvent
+from headrace.core.event import Event, faults_of, make_event, quoted
+
+MSG_ID = "Nats-Msg-Id"
+FOREIGN_TYPE = "headrace.foreign"
+
+_VERSION_LINE = len(b"NATS/1.0\r\n")
+_LINE_END = len(b"\r\n")
+_COLON = len(b": ")
+
+
+@dataclass(frozen=True, slots=True)
+class NatsMessage:
+    """A message as NATS carries it: a legal subject, headers (names as sent, values one line each), data."""
+
+    subject: str
+    headers: Mapping[str, str]
+    data: bytes
+
+
+def from_nats(message: NatsMessage, *, stream: str, sequence: int) -> Event:
+    """The event in a stored message, whoever stored it.
+
+    InvalidEvent only for a message that claims to be an event, by `ce-specversion` or by content type, and is
+    faulty; `foreign` is then the way to hand on its bytes.
+    """
+    attributes, faults, content_type = _scan(message.headers)
+    if "specversion" in attributes or any(fault.attribute == "specversion" for fault in faults):
+        return http_codec.binary_event(attributes, faults, message.data)
+    if http_codec.is_structured(content_type):
+        return http_codec.structured_event(content_type, message.data)
+    # The Go channel stores structured JSON without saying so in a header.
+    if b'"specversion"' in message.data:
+        try:
+            return json_format.read(message.data)
+        except InvalidEvent:
+            pass
+    return foreign(message, stream, sequence)
+
+
+def foreign(message: NatsMessage, stream: str, sequence: int) -> Event:
+    """Any message as a valid event, its data untouched: what a stranger published, or what proved faulty."""
+    origin = quote(stream, safe="", errors="surrogatepass")
+    attributes = {
+        "specversion": "1.0",
+        "id": f"{origin}:{sequence}",
+        "source": f"nats:{origin}",
+        "type": FOREIGN_TYPE,
+        "subject": message.subject,
+        "datacontenttype": _scan(message.headers)[2],
+    }
+    illegal = {fault.attribute for fault in faults_of(attributes)}
+    return make_event({name: value for name, value in attributes.items() if name not in illegal}, message.data)
+
+
+def from_binary(message: NatsMessage) -> Event:
+    attributes, faults, _ = _scan(message.headers)
+    return http_codec.binary_event(attributes, faults, message.data)
+
+
+def from_structured(message: NatsMessage) -> Event:
+    """The event in a JSON payload, with a content type that says so or, as the Go channel writes it, none."""
+    content_type = _scan(message.headers)[2]
+    if content_type:
+        return http_codec.structured_event(content_type, message.data)
+    return json_format.read(message.data)
+
+
+def to_binary(event: Event, subject: str, extra: tuple[tuple[bytes, bytes], ...] = ()) -> NatsMessage:
+    """The message that stores an event; `extra` is what `http_codec.passthrough` keeps of the headers."""
+    headers = {MSG_ID: msg_id(event.source, event.id)}
+    for name, value in event.attributes.items():
+        if name == "datacontenttype":
+            headers["content-type"] = value
+        else:
+            headers[f"ce-{name}"] = http_codec.encode_value(value)
+    return NatsMessage(subject, headers | _texts(extra), event.data)
+
+
+def to_structured(event: Event, subject: str, extra: tuple[tuple[bytes, bytes], ...] = ()) -> NatsMessage:
+    headers = {MSG_ID: msg_id(event.source, event.id), "content-type": http_codec.STRUCTURED}
+    return NatsMessage(subject, headers | _texts(extra), json_format.write(event))
+
+
+def passthrough_of(message: NatsMessage) -> tuple[tuple[bytes, bytes], ...]:
+    """The pass-through headers of a stored message, names in lower case."""
+    return http_codec.passthrough(
+        (name.encode(errors="replace"), value.encode(errors="surrogatepass")) for name, value in message.headers.items()
+    )
+
+
+def msg_id(source: str, id: str) -> str:
+    """The `Nats-Msg-Id` of an event: 32 hex digits; the length prefix keeps source and id apart."""
+    return blake2b(f"{len(source)}:{source}{id}".encode(), digest_size=16).hexdigest()
+
+
+def size_of(message: NatsMessage) -> int:
+    """The bytes that NATS holds against max_payload: the header block, if there is one, and the data."""
+    if not message.headers:
+        return len(message.data)
+    lines = sum(
+        len(name.encode()) + _COLON + len(value.encode()) + _LINE_END for name, value in message.headers.items()
+    )
+    return _VERSION_LINE + lines + _LINE_END + len(message.data)
+
+
+def _scan(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Fault], str]:
+    """Attributes, faults and content type (empty without one) of a message's headers, whatever their case."""
+    attributes: dict[str, str] = {}
+    faults: list[Fault] = []
+    content_type = ""
+    for given, value in headers.items():
+        name = given.lower()
+        if name.startswith("ce-"):
+            http_codec.put_attribute(attributes, faults, name[3:], value.strip(" \t"))
+        elif name == "content-type":
+            if content_type:
+                both = f"{quoted(content_type)} and {quoted(value)}"
+                faults.append(Fault("content-type", f"comes twice, as {both}: send it once"))
+            content_type = value.strip(" \t")
+    if content_type:
+        attributes["datacontenttype"] = content_type
+    return attributes, faults, content_type
+
+
+def _texts(extra: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:
+    return {name.decode("ascii"): value.decode("ascii") for name, value in extra}

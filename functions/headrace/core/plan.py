@@ -1,0 +1,207 @@
+"""What to change in NATS, so that a channel's streams are as wanted: observed against wanted gives actions.
+
+Knows who may touch what (`headrace.core.stream`) and the order in which things are to be made. Does nothing itself:
+`headrace.io.admin` carries the actions out. The consumers' half is `headrace.core.binding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headrace.core.action import (
+    Action,
+    CreateStream,
+    DeleteStream,
+    Done,
+    Outcome,
+    PurgeSubjects,
+    Rejected,
+    UpdateStream,
+)
+from headrace.core.raw_config import Config, differs, merged
+from headrace.core.stream import (
+    ADDED_SUBJECT_KEY,
+    CREATED_KEY,
+    PEER,
+    PREFIX,
+    Place,
+    Role,
+    Standing,
+    added_subject,
+    captures,
+    created_by_us,
+    foreign_owner,
+    standing,
+    uid_of,
+)
+from headrace.core.stream_config import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why the streams are not as wanted; `reason` is the condition's."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The configurations of the two streams as the server has them; None where there is none."""
+
+    stream: Config | None
+    aside: Config | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the actions on the streams came.
+
+    Attributes:
+        observed: what the server has now.
+        problems: refused updates, which leave a stream that works; or the one that stopped everything.
+        stopped: the streams that consumers need are not there.
+    """
+
+    place: Place
+    observed: Observed
+    problems: tuple[Problem, ...] = ()
+    stopped: bool = False
+
+    def after(self, action: Action, outcome: Outcome) -> Progress:
+        """The progress once one more action came to its end."""
+        match action, outcome:
+            case UpdateStream(config), Rejected(words):
+                return self._with(Problem("StreamUpdateRefused", f"NATS refused to update {config['name']}: {words}"))
+            case CreateStream(config), Rejected(words):
+                problem = Problem("StreamCreateRefused", f"NATS refused to create {config['name']}: {words}")
+                return replace(self._with(problem), stopped=True)
+            case _, Rejected(words):
+                return replace(self._with(Problem("StreamUpdateRefused", f"NATS refused: {words}")), stopped=True)
+            case ((CreateStream(asked) | UpdateStream(asked)), Done(got)):
+                if not _kept_marks(asked, got):
+                    problem = Problem("NatsTooOld", "NATS dropped the metadata of a stream: it should be 2.10 or later")
+                    return replace(self, problems=(problem,), stopped=True)
+                key = "aside" if asked["name"] == self.place.aside else "stream"
+                return replace(self, observed=replace(self.observed, **{key: got}))
+        return self
+
+    def _with(self, problem: Problem) -> Progress:
+        return replace(self, problems=(*self.problems, problem))
+
+
+def streams(wanted: Wanted, observed: Observed) -> tuple[Action, ...] | Problem:
+    """The actions that make the streams as wanted, in order; none when they are.
+
+    Each may fail on its own; without a stream, or its aside, the consumers can't be made.
+    """
+    stands = standing(wanted.place, Role.CHANNEL, observed.stream)
+    conflict = _conflict(wanted.place, observed)
+    if conflict is not None:
+        return conflict
+    if stands is Standing.ADOPTED and observed.stream is not None:
+        return tuple(_adopt(wanted, observed.stream, observed.aside))
+    # Sequences begin anew in a new stream: what an earlier one left in the aside would be read as theirs.
+    stale = observed.aside is not None and observed.stream is None
+    purge = [PurgeSubjects(wanted.place.aside, wanted.place.stages)] if stale else []
+    return (*purge, *_own(wanted, observed.stream, stands), *_aside(observed.aside, wanted.aside))
+
+
+def seen_subjects(place: Place, observed: Observed, additional: tuple[str, ...]) -> tuple[str, ...]:
+    """What the consumers are to see of the stream; empty for all of it.
+
+    An adopted stream holds others' messages, too.
+    """
+    adopted = standing(place, Role.CHANNEL, observed.stream) is Standing.ADOPTED
+    return (place.channel.subject, *additional) if adopted else ()
+
+
+def removal(place: Place, observed: Observed, *, retain: bool, parked: int) -> tuple[Action, ...]:
+    """The actions that take the streams away with their channel, once its consumers are gone.
+
+    Args:
+        retain: the author wants to keep both streams.
+        parked: events in the aside stream that nobody has seen to; they outlive the channel.
+    """
+    if retain or not may_remove(place, observed):
+        return ()
+    actions: list[Action] = []
+    stands = standing(place, Role.CHANNEL, observed.stream)
+    if observed.stream is not None and stands is Standing.ADOPTED:
+        actions.extend(_leave(observed.stream, observed.aside))
+    if observed.stream is not None and stands is Standing.OURS and created_by_us(observed.stream):
+        actions.append(DeleteStream(place.stream))
+    if observed.aside is not None and parked == 0:
+        actions.append(DeleteStream(place.aside))
+    return tuple(actions)
+
+
+def may_remove(place: Place, observed: Observed) -> bool:
+    """Whether streams and consumers are those of this very channel.
+
+    A finalizer may run late: when a channel of the same name has taken over in the meantime (another uid), its streams
+    are not ours to delete.
+    """
+    if _conflict(place, observed) is not None:
+        return False
+    uids = {uid_of(config) for config in (observed.stream, observed.aside) if config is not None}
+    return not place.owner.uid or uids <= {"", place.owner.uid}
+
+
+def _conflict(place: Place, observed: Observed) -> Problem | None:
+    pairs = ((Role.CHANNEL, place.stream, observed.stream), (Role.ASIDE, place.aside, observed.aside))
+    for role, name, config in pairs:
+        if config is not None and standing(place, role, config) is Standing.FOREIGN:
+            advice = "give this channel another name or another spec.stream.overrideName, or delete that stream"
+            return Problem("StreamNotOurs", f"stream {name} exists and {foreign_owner(config)}: {advice}")
+    return None
+
+
+def _own(wanted: Wanted, observed: Config | None, stands: Standing) -> Iterator[Action]:
+    if observed is None:
+        yield CreateStream(wanted.config)
+        return
+    mark: dict[str, Any] = dict(wanted.config["metadata"])
+    if stands is Standing.PEERS:
+        mark[CREATED_KEY] = PEER
+    # First the mark alone: whatever the server thinks of the rest, the stream then has an owner.
+    marked = merged(observed, {"metadata": mark})
+    if differs(observed, {"metadata": mark}):
+        yield UpdateStream(marked)
+    if differs(marked, wanted.config):
+        yield UpdateStream(merged(marked, wanted.config))
+
+
+def _aside(observed: Config | None, wanted: Config) -> Iterator[Action]:
+    if observed is None:
+        yield CreateStream(wanted)
+    elif differs(observed, wanted):
+        yield UpdateStream(merged(observed, wanted))
+
+
+def _adopt(wanted: Wanted, stream: Config, aside: Config | None) -> Iterator[Action]:
+    """Make the aside stream, which is ours, and add our subject; all else of an adopted stream is its maker's."""
+    subject = wanted.place.channel.subject
+    missing = not captures(stream, subject) and not stream.get("mirror")
+    changes: dict[str, Any] = {"num_replicas": wanted.replicas or stream.get("num_replicas") or 1}
+    if missing:
+        # Remembered before it is done, so that a crash in between leaves nothing behind that nobody knows of.
+        changes["metadata"] = {ADDED_SUBJECT_KEY: subject}
+    yield from _aside(aside, merged(wanted.aside, changes))
+    if missing:
+        yield UpdateStream({**stream, "subjects": [*(stream.get("subjects") or ()), subject]})
+
+
+def _leave(stream: Config, aside: Config | None) -> Iterator[Action]:
+    subject, subjects = added_subject(aside), stream.get("subjects") or []
+    others = [other for other in subjects if other != subject]
+    # A stream without subjects would listen on its own name.
+    if subject in subjects and others:
+        yield UpdateStream({**stream, "subjects": others})
+
+
+def _kept_marks(asked: Config, got: Config) -> bool:
+    marks = {key: value for key, value in (asked.get("metadata") or {}).items() if key.startswith(PREFIX)}
+    return not differs(got, {"metadata": marks})

@@ -1,0 +1,40 @@
+"""Comparing and changing a server's raw configuration without losing what we don't know of it.
+
+Knows JSON values only. Called wherever a stream or a consumer that exists is to look as wanted: only the keys that we
+set are compared, all others are sent back as they came, so that settings of newer servers survive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Config = Mapping[str, Any]
+
+# The server leaves out what is empty or at its zero.
+_EMPTY: tuple[Any, ...] = (None, "", 0, False, [], {})
+
+
+def differs(observed: Any, wanted: Any) -> bool:
+    """Whether anything that `wanted` says is not so in `observed`."""
+    if wanted in _EMPTY:
+        return observed not in _EMPTY
+    if isinstance(wanted, Mapping):
+        return not isinstance(observed, Mapping) or any(differs(observed.get(key), wanted[key]) for key in wanted)
+    if isinstance(wanted, list):
+        return (
+            not isinstance(observed, list)
+            or len(observed) != len(wanted)
+            or any(differs(*pair) for pair in zip(observed, wanted, strict=True))
+        )
+    return bool(observed != wanted)
+
+
+def merged(observed: Config, wanted: Config) -> dict[str, Any]:
+    """`observed` with all that `wanted` says; objects inside are merged likewise, lists are replaced."""
+    result = dict(observed)
+    for key, value in wanted.items():
+        before = result.get(key)
+        both = isinstance(value, Mapping) and isinstance(before, Mapping)
+        result[key] = merged(before, value) if both and before is not None else value
+    return result

@@ -1,0 +1,117 @@
+"""Validated settings as values; reads nothing itself.
+
+`headrace.io.environment` fills these from environment variables, named in each field's `alias`. The README's table is
+generated from this module.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+MIB = 1024 * 1024
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class NatsSettings(_Settings):
+    """How to reach NATS. Files are read again at each connect, so rotated secrets take effect by themselves."""
+
+    url: str = Field("nats://127.0.0.1:4222", alias="NATS_URL", description="servers, comma separated")
+    creds_file: str | None = Field(None, alias="NATS_CREDS_FILE", description="credentials file (JWT and nkey seed)")
+    nkey_seed_file: str | None = Field(None, alias="NATS_NKEY_SEED_FILE", description="nkey seed file")
+    user: str | None = Field(None, alias="NATS_USER", description="user name, with `NATS_PASSWORD`")
+    password: SecretStr | None = Field(None, alias="NATS_PASSWORD", description="password")
+    token: SecretStr | None = Field(None, alias="NATS_TOKEN", description="authentication token")
+    tls_ca_file: str | None = Field(None, alias="NATS_TLS_CA_FILE", description="PEM file of the CA to trust")
+    tls_cert_file: str | None = Field(None, alias="NATS_TLS_CERT_FILE", description="client certificate, PEM")
+    tls_key_file: str | None = Field(None, alias="NATS_TLS_KEY_FILE", description="its key, PEM")
+    tls_first: bool = Field(False, alias="NATS_TLS_FIRST", description="TLS before INFO (handshake_first)")
+
+    @model_validator(mode="after")
+    def _one_identity(self) -> NatsSettings:
+        given = [
+            name
+            for name, value in (
+                ("NATS_CREDS_FILE", self.creds_file),
+                ("NATS_NKEY_SEED_FILE", self.nkey_seed_file),
+                ("NATS_USER", self.user),
+                ("NATS_TOKEN", self.token),
+            )
+            if value
+        ]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} are set: give one way to authenticate")
+        if bool(self.tls_cert_file) != bool(self.tls_key_file):
+            raise ValueError("NATS_TLS_CERT_FILE and NATS_TLS_KEY_FILE go together: set both or neither")
+        if self.user and self.password is None:
+            raise ValueError("NATS_USER is set without NATS_PASSWORD: set both")
+        return self
+
+
+class ReceiveSettings(_Settings):
+    """Limits of `receive`."""
+
+    publish_timeout: timedelta = Field(
+        timedelta(seconds=5),
+        alias="RECEIVE_PUBLISH_TIMEOUT",
+        description="how long to try to store an event, over NATS restarts, before answering 503",
+        gt=timedelta(),
+    )
+    wake_interval: timedelta = Field(
+        timedelta(milliseconds=50),
+        alias="RECEIVE_WAKE_INTERVAL",
+        description="least time between two wake hints of one stream",
+    )
+    max_waiting_bytes: Annotated[int, Field(ge=MIB)] = Field(
+        64 * MIB,
+        alias="RECEIVE_MAX_WAITING_BYTES",
+        description="bytes of events held while NATS has not answered; beyond that 503 at once",
+    )
+
+
+class ForwardSettings(_Settings):
+    """Limits of `forward`."""
+
+    max_in_flight: int = Field(
+        100, alias="FORWARD_MAX_IN_FLIGHT", description="events in subscribers' hands per lease", ge=1, le=10_000
+    )
+    max_in_flight_bytes: int = Field(
+        16 * MIB, alias="FORWARD_MAX_IN_FLIGHT_BYTES", description="bytes of those events per lease", ge=64 * 1024
+    )
+    max_answer_bytes: int = Field(
+        MIB, alias="FORWARD_MAX_ANSWER_BYTES", description="largest answer that is read as a reply event", ge=1024
+    )
+
+
+class TokenSettings(_Settings):
+    """The shared token that callers of `forward` and `reconcile` must show."""
+
+    token: SecretStr | None = Field(None, alias="HEADRACE_TOKEN", description="the shared token itself")
+    token_file: str | None = Field(
+        None, alias="HEADRACE_TOKEN_FILE", description="mounted file that holds it; read at each call"
+    )
+
+
+class ReconcileSettings(_Settings):
+    """What `reconcile` must know of its surroundings."""
+
+    cluster: str = Field(
+        "default", alias="HEADRACE_CLUSTER", description="id of the cluster, part of a stream's ownership"
+    )
+    domain: str = Field("cluster.local", alias="HEADRACE_CLUSTER_DOMAIN", description="DNS domain of Services")
+    gone_grace: timedelta = Field(
+        timedelta(seconds=60),
+        alias="RECONCILE_GONE_GRACE",
+        description="how long a consumer outlives its Subscription entry",
+        ge=timedelta(),
+    )
+    address: str | None = Field(
+        None,
+        alias="HEADRACE_ADDRESS",
+        description="base URL for path addresses in status; unset: the channel's Service host",
+    )

@@ -1,0 +1,144 @@
+"""The streams that a channel wants, its own and the aside stream, as the JSON of the JetStream API.
+
+Knows the configuration keys of the server. Does not know what exists: `headrace.core.plan` compares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from headrace.core import names
+from headrace.core.errors import InvalidSpec
+from headrace.core.manifest import RETAIN, Manifest, Metadata, Origin, StreamConfig
+from headrace.core.raw_config import Config
+from headrace.core.stream import Owner, Place, Role
+
+# The server's own default, written out so that taking the setting out of a manifest takes effect.
+_DUPLICATE_WINDOW = timedelta(minutes=2)
+_RETENTION = {"Limits": "limits", "Interest": "interest", "Work": "workqueue"}
+# NATS allows 255, and the aside stream's name is longer.
+_LONGEST_NAME = 200
+_FORBIDDEN_IN_NAMES = frozenset(" \t\r\n.*>/\\")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a channel wants of its streams.
+
+    Attributes:
+        config: of the stream.
+        aside: of the aside stream; its replicas are the channel's.
+        replicas: as the author set them; 0 when he did not.
+    """
+
+    place: Place
+    config: Config
+    aside: Config
+    replicas: int = 0
+
+
+def wanted(manifest: Manifest, cluster: str) -> Wanted:
+    """The streams of a channel.
+
+    Raises:
+        InvalidSpec: a name that neither Kubernetes nor NATS takes, or settings that no stream of a channel can have.
+    """
+    where = place(manifest.metadata, manifest.spec.stream.override_name, cluster)
+    config = manifest.spec.stream.config
+    return Wanted(where, _stream_config(where, config), _aside_config(where, config), config.replicas)
+
+
+def place(metadata: Metadata, override: str, cluster: str) -> Place:
+    """Where a channel lives: in the stream that its author names, else in the one of the grammar.
+
+    Raises:
+        InvalidSpec: Kubernetes or NATS take no such name.
+    """
+    channel = names.channel(metadata.namespace, metadata.name)
+    stream = override or names.stream(metadata.namespace, metadata.name)
+    if _FORBIDDEN_IN_NAMES & set(stream) or not stream.isprintable() or len(stream) > _LONGEST_NAME:
+        field = "spec.stream.overrideName"
+        problem = f"a stream's name has at most {_LONGEST_NAME} characters, no blanks and none of . * > / \\"
+        raise InvalidSpec(f"{field} is {override!r}: {problem}", field=field)
+    owner = Owner(cluster, metadata.namespace, metadata.name, metadata.uid)
+    return Place(owner, channel, stream, overridden=bool(override))
+
+
+def retained(metadata: Metadata) -> bool:
+    """Whether the streams outlive the channel; a value that is neither true nor false keeps them, to be safe."""
+    return metadata.annotations.get(RETAIN, "false").lower() != "false"
+
+
+def _stream_config(place: Place, config: StreamConfig) -> dict[str, Any]:
+    path = "spec.stream.config"
+    if config.no_ack:
+        problem = "a stream without publish acks can't tell that an event is stored: take the setting out"
+        raise InvalidSpec(f"{path}.noAck is true: {problem}", field=f"{path}.noAck")
+    if config.mirror and config.additional_subjects:
+        problem = "a mirror listens on no subjects: take them, or mirror, out"
+        field = f"{path}.additionalSubjects"
+        raise InvalidSpec(f"{field} is {list(config.additional_subjects)!r}: {problem}", field=field)
+    wanted: dict[str, Any] = {
+        "name": place.stream,
+        "subjects": [] if config.mirror else list(dict.fromkeys((place.channel.subject, *config.additional_subjects))),
+        "retention": _RETENTION[config.retention],
+        "max_consumers": config.max_consumers or -1,
+        "max_msgs": config.max_msgs or -1,
+        "max_bytes": config.max_bytes or -1,
+        "max_msg_size": config.max_msg_size or -1,
+        "max_age": nanoseconds(config.max_age),
+        "discard": config.discard.lower(),
+        "storage": config.storage.lower(),
+        "num_replicas": config.replicas or 1,
+        "mirror": _origin(config.mirror) if config.mirror else None,
+        "sources": [_origin(origin) for origin in config.sources],
+        "metadata": place.owner.mark(Role.CHANNEL),
+        **_placement(config),
+    }
+    if config.duplicate_window or not config.mirror:
+        wanted["duplicate_window"] = nanoseconds(config.duplicate_window or _default_window(config))
+    return wanted
+
+
+def _aside_config(place: Place, config: StreamConfig) -> dict[str, Any]:
+    return {
+        "name": place.aside,
+        "subjects": [place.channel.aside_subjects],
+        "retention": "limits",
+        "storage": "file",
+        "num_replicas": config.replicas or 1,
+        # One subject per consumer and sequence: the newest stage record replaces the one before.
+        "max_msgs_per_subject": 1,
+        "discard": "new",
+        "allow_direct": True,
+        "metadata": place.owner.mark(Role.ASIDE),
+        **_placement(config),
+    }
+
+
+def _default_window(config: StreamConfig) -> timedelta:
+    # The server refuses a window beyond the age of its messages.
+    return min(_DUPLICATE_WINDOW, config.max_age) if config.max_age else _DUPLICATE_WINDOW
+
+
+def _placement(config: StreamConfig) -> dict[str, Any]:
+    # Only when the author says so: a stream that an administrator moved by hand is not moved back.
+    if config.placement is None:
+        return {}
+    return {"placement": {"cluster": config.placement.cluster, "tags": list(config.placement.tags)}}
+
+
+def _origin(origin: Origin) -> dict[str, Any]:
+    body: dict[str, Any] = {"name": origin.name, "filter_subject": origin.filter_subject}
+    if origin.opt_start_seq:
+        body["opt_start_seq"] = origin.opt_start_seq
+    if origin.opt_start_time:
+        body["opt_start_time"] = origin.opt_start_time
+    return body
+
+
+def nanoseconds(span: timedelta) -> int:
+    """As the server counts; exact down to microseconds."""
+    return span // timedelta(microseconds=1) * 1000

@@ -1,0 +1,46 @@
+"""How many messages a lease may ask for: bounded by count and by bytes.
+
+Pure arithmetic, called by `headrace.forward` whenever no pull is open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """One pull request that fits."""
+
+    batch: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The limits of a lease.
+
+    Attributes:
+        slots, budget: events and bytes that may be in subscribers' hands at once.
+        largest: bytes of the largest message that the server can send; a pull with less could never be served.
+    """
+
+    slots: int
+    budget: int
+    largest: int
+
+    def room(self, in_flight: int, in_flight_bytes: int, *, patient: bool) -> Room | None:
+        """The pull that may be sent now, or None when it is better to wait.
+
+        Args:
+            patient: wait until a quarter of the slots is free, so that a fast subscriber costs one pull per many
+                events. The lease loses patience after a moment, or fresh events would wait behind a few hanging ones.
+        """
+        batch = self.slots - in_flight
+        if batch <= 0 or (patient and in_flight > 0 and batch < max(1, self.slots // 4)):
+            return None
+        free = self.budget - in_flight_bytes
+        if free >= self.largest:
+            return Room(batch, free)
+        # Alone in the window even the largest message may come, or it would never be delivered.
+        return Room(1, self.largest) if in_flight == 0 else None

@@ -1,0 +1,186 @@
+"""The pulling of a lease.
+
+A lease pulls until its time is up, or nothing has come for `linger` and nothing is in a subscriber's hands, or it is
+told to stop; it then finishes what is in subscribers' hands and gives back what still arrives. Only as many messages
+are asked for as can be handed on at once, and nothing is asked for outside a lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from headrace.core import jetstream
+from headrace.core.errors import Unavailable
+from headrace.core.jetstream import Message, PullEnd
+from headrace.core.lease import Lease, Outcome, Tally
+from headrace.core.subscriber import Subscriber
+from headrace.core.window import Window
+from headrace.forward.one_event import deliver
+from headrace.forward.ports import Effects, Inbox
+
+# How long freed slots are gathered before a pull is sent for fewer than a quarter of the window.
+PATIENCE = 0.02
+# Before a pull that broke is tried again.
+PAUSE = 0.25
+# A shorter pull would end before the server has looked at it.
+SHORTEST_PULL = 0.05
+
+
+async def forward(
+    lease: Lease, subscriber: Subscriber, largest: int, effects: Effects, stop: asyncio.Event
+) -> Tally:
+    """Serve one lease.
+
+    Args:
+        lease: its clamped arguments.
+        subscriber: from the consumer's metadata; READY.
+        largest: bytes of the largest message that the server can send.
+        stop: set when the caller has gone away or the host drains.
+
+    Raises:
+        Unavailable: NATS is away, nothing was pulled.
+    """
+    run = _Run(lease, subscriber, Window(lease.max_in_flight, lease.max_bytes, largest), effects, stop)
+    run.inbox = await effects.open_inbox(run.on_message, run.on_end)
+    try:
+        await run.pull_until_over()
+        await run.finish()
+    finally:
+        for task in run.tasks:
+            task.cancel()
+        await run.inbox.close()
+    return run.tally
+
+
+@dataclass
+class _Run:
+    """The state of one lease."""
+
+    lease: Lease
+    subscriber: Subscriber
+    window: Window
+    effects: Effects
+    stop: asyncio.Event
+    tally: Tally = field(default_factory=Tally)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    bytes_in_flight: int = 0
+    over: bool = False
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    # Since when a pull could have been sent; None while one is open or no slot is free.
+    free_since: float | None = None
+    not_before: float = 0.0
+    inbox: Inbox = field(init=False)
+    began: float = field(init=False)
+    arrived: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.arrived = self.effects.monotonic()
+
+    async def pull_until_over(self) -> None:
+        stopping = asyncio.create_task(self.stop.wait())
+        stopping.add_done_callback(lambda _: self.changed.set())
+        try:
+            while not self.over and not self.stop.is_set():
+                self.changed.clear()
+                await self._top_up()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._nap()):
+                        await self.changed.wait()
+                self.over = self.over or self._left() <= 0 or self._idle()
+        finally:
+            self.over = True
+            stopping.cancel()
+
+    async def finish(self) -> None:
+        """Wait for what is in subscribers' hands, and for the open pull: NATS can't be told to forget it."""
+        while self.tasks or self.inbox.pulling:
+            self.changed.clear()
+            await self.changed.wait()
+
+    async def _top_up(self) -> None:
+        now = self.effects.monotonic()
+        if self.inbox.pulling or len(self.tasks) >= self.window.slots:
+            self.free_since = None
+            return
+        if now < self.not_before or self._left() < SHORTEST_PULL:
+            return
+        if self.free_since is None:
+            self.free_since = now
+        patient = now - self.free_since < PATIENCE
+        room = self.window.room(len(self.tasks), self.bytes_in_flight, patient=patient)
+        if room is None:
+            return
+        self.free_since = None
+        expires = timedelta(seconds=min(max(self.lease.linger, SHORTEST_PULL), self._left()))
+        try:
+            await self.inbox.pull(room.batch, expires, room.max_bytes)
+        except Unavailable:
+            self.not_before = now + PAUSE
+
+    def _nap(self) -> float:
+        """Seconds until something changes by itself: the lease ends, a pause is over, patience is lost."""
+        now = self.effects.monotonic()
+        moments = [self._left(), self.lease.linger + SHORTEST_PULL]
+        if self.not_before > now:
+            moments.append(self.not_before - now)
+        if self.free_since is not None and now - self.free_since < PATIENCE:
+            moments.append(PATIENCE)
+        return max(0.001, min(moments))
+
+    def _left(self) -> float:
+        return self.began + self.lease.seconds - self.effects.monotonic()
+
+    def _idle(self) -> bool:
+        """Has nothing come for `linger`, though it was asked for, and is nothing in a subscriber's hands?"""
+        now = self.effects.monotonic()
+        paced = self.lease.bits_per_second > 0 and self.not_before > now
+        return (
+            not self.tasks
+            and not self.inbox.pulling
+            and not paced
+            and now - self.arrived >= self.lease.linger
+        )
+
+    def on_end(self, end: PullEnd) -> None:
+        if end is PullEnd.BROKEN:
+            self.not_before = max(self.not_before, self.effects.monotonic() + PAUSE)
+        elif end is PullEnd.GONE:
+            self.over = True
+        self.changed.set()
+
+    def on_message(self, message: Message) -> None:
+        self.arrived = self.effects.monotonic()
+        if self.lease.bits_per_second:
+            pause = message.size * 8 / self.lease.bits_per_second
+            self.not_before = max(self.arrived, self.not_before) + pause
+        self.bytes_in_flight += message.size
+        task = asyncio.create_task(self._give_back(message) if self._leaving else self._deliver(message))
+        self.tasks.add(task)
+        task.add_done_callback(lambda done: self._done(done, message))
+
+    @property
+    def _leaving(self) -> bool:
+        return self.over or self.stop.is_set()
+
+    async def _deliver(self, message: Message) -> None:
+        self.effects.hold(message)
+        try:
+            await deliver(message, self.subscriber, self.effects, self.tally)
+        finally:
+            self.effects.release(message)
+
+    async def _give_back(self, message: Message) -> None:
+        await self.effects.settle(message, jetstream.NAK)
+        self.tally.count(Outcome.RETURNED)
+
+    def _done(self, task: asyncio.Task[None], message: Message) -> None:
+        self.tasks.discard(task)
+        self.bytes_in_flight -= message.size
+        self.changed.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Unsettled, so the server redelivers it after the ack wait: one event's trouble is its own.
+            self.tally.count(Outcome.UNSETTLED)
+            self.effects.report(Outcome.UNSETTLED, message, repr(error))

@@ -1,0 +1,194 @@
+"""The delivery of one event: read its stage record, POST, decide, store the record, settle; in that order.
+
+Settles last, and only when the event's fate is final or its next attempt is on record: a crash anywhere between
+costs a duplicate at most.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import assert_never
+
+from headrace.core import delivery, http_codec, jetstream, nats_codec, parked
+from headrace.core.delivery import Ack, DeadLetter, Decision, Nak, Park, Reply, Stage, StageRecord
+from headrace.core.errors import InvalidEvent, Refused, Unavailable
+from headrace.core.event import Event
+from headrace.core.http import Headers
+from headrace.core.jetstream import Message
+from headrace.core.lease import Outcome, Tally
+from headrace.core.nats_codec import NatsMessage
+from headrace.core.subscriber import Destination, Subscriber
+from headrace.forward.ports import Effects
+
+PREFER_REPLY: Headers = ((b"prefer", b"reply"),)
+# How long an event waits that can't be kept aside, because the aside stream is full or the event too large for it.
+LEAST_STUCK_WAIT = timedelta(seconds=30)
+# Server and process clocks may differ a little; less than this is not worth another round.
+EARLY = timedelta(milliseconds=100)
+
+
+async def deliver(message: Message, subscriber: Subscriber, effects: Effects, tally: Tally) -> None:
+    """Take one pulled message as far as it gets now, and settle it.
+
+    Raises:
+        Unavailable: NATS went away in the middle; the message stays unsettled and comes again.
+    """
+    await _Delivery(message, subscriber, effects, tally).run()
+
+
+@dataclass(slots=True)
+class _Delivery:
+    message: Message
+    subscriber: Subscriber
+    effects: Effects
+    tally: Tally
+
+    async def run(self) -> None:
+        # It is here, so it is not due any more, whatever this lease has promised before.
+        self.tally.due.pop(self.message.sequence, None)
+        record = await self._record()
+        if record.due is not None:
+            early = timedelta(seconds=record.due - self.effects.now().timestamp())
+            if early > EARLY:
+                # A restarted server or a broken lease brings it before its back-off is over.
+                await self._nak(early)
+                return
+        elif self.message.delivered > 1:
+            self.tally.count(Outcome.REDELIVERED)
+        stored = NatsMessage(self.message.subject, self.message.headers, self.message.data)
+        passing = nats_codec.passthrough_of(stored)
+        decision: Decision
+        try:
+            event = nats_codec.from_nats(stored, stream=self.message.stream, sequence=self.message.sequence)
+        except InvalidEvent as error:
+            # Nobody could take it as the event that it claims to be: its bytes go to the sink, or aside.
+            event = nats_codec.foreign(stored, self.message.stream, self.message.sequence)
+            record = self._judged(record, error)
+            decision = DeadLetter(record)
+            if record.stage is not Stage.DEAD_LETTER:
+                decision = delivery.give_up(record, self.subscriber)
+        else:
+            decision = await self._attempt(event, passing, record)
+        await self._carry_on(decision, event, passing)
+
+    async def _carry_on(self, decision: Decision, event: Event, passing: Headers) -> None:
+        while True:
+            match decision:
+                case Reply(record) | DeadLetter(record):
+                    decision = await self._attempt(event, passing, record)
+                case Ack(record):
+                    await self._complete(record)
+                    return
+                case Nak(delay, record):
+                    await self._try_later(delay, record)
+                    return
+                case Park(record, reason):
+                    await self._park(record, reason)
+                    return
+                case _:
+                    assert_never(decision)
+
+    async def _attempt(self, event: Event, passing: Headers, record: StageRecord) -> Decision:
+        """POST for the record's stage; a stage whose address has been taken away since is over."""
+        destination = self._destination(record.stage)
+        if destination is None:
+            match record.stage:
+                case Stage.SUBSCRIBER:
+                    return Reply(replace(record, stage=Stage.REPLY))
+                case Stage.REPLY:
+                    return Ack(replace(record, stage=Stage.SUBSCRIBER))
+                case Stage.DEAD_LETTER:
+                    return delivery.give_up(record, self.subscriber)
+        if record.reply is not None:
+            passing = record.reply_headers
+        sent = http_codec.to_http(self._outgoing(event, record))
+        headers = sent.headers + passing + ((b"kn-namespace", self.subscriber.namespace.encode()),)
+        if record.stage is Stage.SUBSCRIBER:
+            headers += PREFER_REPLY
+        answered = await self.effects.post(destination, headers, sent.body, self.subscriber.policy.timeout)
+        answer = delivery.read_answer(answered, self.effects.now())
+        return delivery.decide(record, answer, self.subscriber)
+
+    def _destination(self, stage: Stage) -> Destination | None:
+        match stage:
+            case Stage.SUBSCRIBER:
+                return self.subscriber.subscriber
+            case Stage.REPLY:
+                return self.subscriber.reply
+            case Stage.DEAD_LETTER:
+                return self.subscriber.dead_letter
+
+    @staticmethod
+    def _outgoing(event: Event, record: StageRecord) -> Event:
+        match record.stage:
+            case Stage.SUBSCRIBER:
+                return event
+            case Stage.REPLY:
+                return record.reply or event
+            case Stage.DEAD_LETTER:
+                return event.with_attributes(record.failure.extensions() if record.failure else {})
+
+    def _judged(self, record: StageRecord, error: InvalidEvent) -> StageRecord:
+        address = self.subscriber.subscriber or self.subscriber.reply
+        return delivery.invalid(address.uri if address else "", error, record)
+
+    async def _record(self) -> StageRecord:
+        fresh = delivery.begin(self.subscriber)
+        if self.message.delivered == 1:
+            return fresh
+        data = await self.effects.load(self._stage_subject)
+        return (delivery.from_json(data) if data else None) or fresh
+
+    @property
+    def _stage_subject(self) -> str:
+        return self.subscriber.names.stage_subject(self.message.consumer, self.message.sequence)
+
+    async def _complete(self, record: StageRecord) -> None:
+        await self._ack()
+        match record.stage:
+            case Stage.DEAD_LETTER:
+                self._report(Outcome.DEAD_LETTERED, record.last)
+            case Stage.REPLY if record.reply is not None:
+                self.tally.count(Outcome.REPLIED)
+                self.tally.count(Outcome.DELIVERED)
+            case _:
+                self.tally.count(Outcome.DELIVERED)
+
+    async def _ack(self) -> None:
+        if self.message.delivered == 1:
+            await self.effects.settle(self.message, jetstream.ACK)
+            return
+        # Confirmed first: without its record an event that came again would begin with a full budget.
+        await self.effects.ack(self.message)
+        with suppress(Refused, Unavailable):
+            await self.effects.drop(self._stage_subject)
+
+    async def _try_later(self, delay: timedelta, record: StageRecord) -> None:
+        due = (self.effects.now() + delay).timestamp()
+        try:
+            await self.effects.store(self._stage_subject, delivery.to_json(replace(record, due=due)))
+        except Refused as error:
+            # Too large with its reply, or no room: the event itself is safe, its budget begins again.
+            self._report(Outcome.STUCK, f"its stage record could not be stored: {error}")
+        await self._nak(delay)
+        self._report(Outcome.RETRIED, record.last)
+
+    async def _nak(self, delay: timedelta) -> None:
+        self.tally.due[self.message.sequence] = (self.effects.now() + delay).timestamp()
+        await self.effects.settle(self.message, jetstream.nak(delay))
+
+    async def _park(self, record: StageRecord, reason: str) -> None:
+        try:
+            await self.effects.park(parked.parked_message(self.message, record, reason, self.subscriber))
+        except Refused as error:
+            self._report(Outcome.STUCK, f"{reason}; it can't be parked: {error}")
+            await self._nak(max(LEAST_STUCK_WAIT, self.subscriber.policy.longest_wait))
+            return
+        await self._ack()
+        self._report(Outcome.PARKED, reason)
+
+    def _report(self, outcome: Outcome, why: str) -> None:
+        self.tally.count(outcome)
+        self.effects.report(outcome, self.message, why)

@@ -1,0 +1,58 @@
+"""What `forward` does to the world, as plain callables that the host fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from headrace.core.http import Headers, HttpAnswer
+from headrace.core.jetstream import Message, PullEnd
+from headrace.core.lease import Outcome
+from headrace.core.nats_codec import NatsMessage
+from headrace.core.subscriber import Destination
+
+
+class Inbox(Protocol):
+    """Where pulled messages arrive; one pull at a time (see `headrace.io.pull`)."""
+
+    @property
+    def pulling(self) -> bool:
+        """Is a pull open?"""
+
+    async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
+        """Ask for messages; raises Unavailable when the request can't be sent."""
+
+    async def close(self) -> None:
+        """Stop listening."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """The effects of a lease. All but `post` raise Unavailable when NATS is away.
+
+    Attributes:
+        open_inbox: subscribe; pulls then bring messages and their ends to the two callables.
+        post: one HTTP POST, bounded in time and size; what the other side does is in the answer, never raised.
+        load, store, drop: the stage record of a subject in the aside stream.
+        park: store one message in the aside stream; raises Refused when it is full or the message too large.
+        settle: send an ack payload. ack: the same for a plain ack, confirmed by the server.
+        hold, release: keep a message from being redelivered while it is in a subscriber's hands.
+        monotonic: seconds, for deadlines. now: UTC, for due times and dates in answers.
+        report: one line per outcome that is not success.
+    """
+
+    open_inbox: Callable[[Callable[[Message], None], Callable[[PullEnd], None]], Awaitable[Inbox]]
+    post: Callable[[Destination, Headers, bytes, timedelta], Awaitable[HttpAnswer]]
+    load: Callable[[str], Awaitable[bytes | None]]
+    store: Callable[[str, bytes], Awaitable[None]]
+    drop: Callable[[str], Awaitable[None]]
+    park: Callable[[NatsMessage], Awaitable[None]]
+    settle: Callable[[Message, bytes], Awaitable[None]]
+    ack: Callable[[Message], Awaitable[None]]
+    hold: Callable[[Message], None]
+    release: Callable[[Message], None]
+    monotonic: Callable[[], float]
+    now: Callable[[], datetime]
+    report: Callable[[Outcome, Message, str], None]

@@ -1,0 +1,147 @@
+"""One function as an ASGI callable: probes, drain, and the target's own handler.
+
+The handler is made at the first request, inside the loop that serves it: at import there may be another process, or
+no loop at all (style F8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from headrace.core.errors import Misconfigured, Unavailable
+from headrace.core.http import Request, Response, problem
+from headrace.core.settings import NatsSettings
+from headrace.io import environment, web
+from headrace.io.api import JetStreamApi
+from headrace.io.connection import Connection
+
+READY_SECONDS = 1.0
+
+
+class Handler(Protocol):
+    """What a target does with requests that are no probes."""
+
+    async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None: ...
+
+    def drain(self) -> None:
+        """The process is asked to end: begin nothing new, finish what is there."""
+
+    async def close(self) -> None: ...
+
+
+class App:
+    """The ASGI application of one target."""
+
+    def __init__(self, target: str, make: Callable[[Connection, JetStreamApi], Handler]) -> None:
+        self.target = target
+        self._make = make
+        self._nats = environment.read(NatsSettings)
+        self._connection: Connection | None = None
+        self._handler: Handler | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.draining = False
+
+    async def __call__(self, scope: web.Scope, receive: web.Receive, send: web.Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        request = web.request_of(scope)
+        probe = await self._probe(request)
+        if probe is not None:
+            await web.send_response(send, probe)
+            return
+        await self.handler().handle(request, receive, send)
+
+    def handler(self) -> Handler:
+        """The target's handler for the running loop."""
+        loop = asyncio.get_running_loop()
+        if self._handler is None or self._loop is not loop:
+            self._loop = loop
+            self._connection = Connection(self._nats, name=f"headrace-{self.target}")
+            self._handler = self._make(self._connection, JetStreamApi(self._connection))
+        return self._handler
+
+    def alive(self) -> bool:
+        return True
+
+    async def ready(self) -> bool:
+        """Can this process reach NATS, and is it not about to end?"""
+        if self.draining:
+            return False
+        self.handler()
+        try:
+            await self._connected().client(READY_SECONDS)
+        except Unavailable:
+            return False
+        return True
+
+    def drain(self) -> None:
+        """Called on SIGTERM, before the server stops: leases stop pulling, probes say not ready."""
+        self.draining = True
+        if self._handler is not None:
+            self._handler.drain()
+
+    async def close(self) -> None:
+        """After the last answer: flush what is buffered, close connections."""
+        if self._handler is not None:
+            await self._handler.close()
+            await self._connected().close()
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            raise RuntimeError("handler() comes first")
+        return self._connection
+
+    async def _probe(self, request: Request) -> Response | None:
+        if request.method in ("GET", "HEAD"):
+            if request.path in web.LIVENESS:
+                return Response(200)
+            if request.path in web.READINESS:
+                return Response(200) if await self.ready() else problem(503, "Not ready", self._why())
+        if web.kubelet_probe(request):
+            return Response(503 if self.draining else 200)
+        return None
+
+    def _why(self) -> str:
+        return "the process is ending" if self.draining else "NATS is not reachable"
+
+    async def _lifespan(self, receive: web.Receive, send: web.Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+def application(target: str | None = None) -> App:
+    """The application of a target, by default FUNCTION_TARGET's.
+
+    Raises:
+        Misconfigured: no such target, or a setting is wrong.
+    """
+    name = target or environment.variable("FUNCTION_TARGET", "receive")
+    # Imported on demand: `receive` starts from zero, and has no use for an HTTP client or for manifests.
+    match name:
+        case "receive":
+            from headrace.host.receiving import Receiving
+
+            return App(name, Receiving)
+        case "forward":
+            from headrace.host.leasing import Leasing
+
+            return App(name, Leasing)
+        case "reconcile":
+            from headrace.host.reconciling import Reconciling
+
+            return App(name, Reconciling)
+        case _:
+            raise Misconfigured(
+                f"FUNCTION_TARGET is {name!r}: set it to receive, forward or reconcile", field="FUNCTION_TARGET"
+            )

@@ -1,0 +1,70 @@
+"""What the entry files of the two hosts need: one application per process, and kn func's way of naming addresses.
+
+Called by `functions/main.py` (functions-framework) and `functions/function.py` (kn func's scaffold), which may hold
+no state and no code of their own, since their hosts may load them twice.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from functools import cache
+
+from headrace.core.errors import Misconfigured
+from headrace.host.app import App, application
+from headrace.host.serving import Address, serve
+from headrace.io import environment
+
+# func-python's own default; kn func sets the variable in every image.
+DEFAULT_LISTEN_ADDRESS = "[::]:8080"
+
+
+@cache
+def shared(target: str) -> App:
+    """The one application of this target in this process: functions-framework asks for it at every request."""
+    return application(target)
+
+
+def serve_scaffold() -> int:
+    """Serve FUNCTION_TARGET on LISTEN_ADDRESS until SIGTERM; the exit status is 2 for what the deployer can cure."""
+    try:
+        text = environment.variable("LISTEN_ADDRESS", DEFAULT_LISTEN_ADDRESS)
+        serve(addresses=addresses(text, ipv6=socket.has_dualstack_ipv6()))
+    except Misconfigured as error:
+        print(f"headrace: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def addresses(text: str, *, ipv6: bool) -> list[Address]:
+    """Read a comma-separated list, as in `[::]:8080,0.0.0.0:8080`.
+
+    `[::]` alone means every address, IPv4 ones too, as func-python has it.
+
+    Args:
+        ipv6: does this machine have it? If not, such addresses are left out.
+
+    Raises:
+        Misconfigured: an entry is no host and port, or none can be used here.
+    """
+    found = [_address(entry.strip()) for entry in text.split(",")]
+    everywhere = [port for host, port in found if host == "::"]
+    found += [("0.0.0.0", port) for port in everywhere if ("0.0.0.0", port) not in found]
+    usable = [(host, port) for host, port in found if ipv6 or ":" not in host]
+    if not usable:
+        raise Misconfigured(
+            f"LISTEN_ADDRESS is {text!r}, but there is no IPv6 here: add an IPv4 address, as in 0.0.0.0:8080",
+            field="LISTEN_ADDRESS",
+        )
+    return usable
+
+
+def _address(entry: str) -> Address:
+    host, _, port = entry.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    bracketed = bare != host
+    if not port.isdecimal() or int(port) > 65535 or not bare or (":" in bare) != bracketed:
+        raise Misconfigured(
+            f"LISTEN_ADDRESS holds {entry!r}: give host:port, as in 0.0.0.0:8080 or [::]:8080", field="LISTEN_ADDRESS"
+        )
+    return bare, int(port)

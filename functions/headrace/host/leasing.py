@@ -1,0 +1,160 @@
+"""`forward` wired to the world: one request is one lease."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headrace.core import lease
+from headrace.core import subscriber as subscribers
+from headrace.core.errors import InvalidSpec, Unavailable
+from headrace.core.http import Headers, HttpAnswer, Request, Response, json_response, problem
+from headrace.core.jetstream import Message
+from headrace.core.lease import Lease, Outcome
+from headrace.core.nats_codec import NatsMessage
+from headrace.core.settings import ForwardSettings, TokenSettings
+from headrace.core.subscriber import Destination, Subscriber, SubscriberState
+from headrace.forward import Effects, forward
+from headrace.io import environment, log, web
+from headrace.io.api import JetStreamApi
+from headrace.io.connection import Connection
+from headrace.io.jetstream import JetStream
+from headrace.io.keepalive import KeepAlive
+from headrace.io.sink import SinkClient
+
+LONGEST_BODY = 64 * 1024
+# For one question to JetStream in the middle of a delivery; less than the ack wait.
+ASK_SECONDS = 5.0
+
+_log = log.get("forward")
+
+
+class Leasing:
+    """The handler of `forward`."""
+
+    def __init__(self, connection: Connection, api: JetStreamApi) -> None:
+        self._settings = environment.read(ForwardSettings)
+        self._token = web.Token(environment.read(TokenSettings))
+        self._api = api
+        self._jetstream = JetStream(connection, api)
+        self._keep_alive = KeepAlive(self._jetstream.settle)
+        self._sink = SinkClient()
+        self._open: set[asyncio.Event] = set()
+        self._draining = False
+
+    async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
+        await web.answer(self._lease(request, receive), send)
+
+    def drain(self) -> None:
+        self._draining = True
+        for stop in self._open:
+            stop.set()
+
+    async def close(self) -> None:
+        await self._sink.close()
+
+    async def _lease(self, request: Request, receive: web.Receive) -> Response:
+        if request.method != "POST":
+            return problem(405, "Method not allowed", "open a lease with POST", headers=((b"allow", b"POST"),))
+        refusal = await self._token.refusal(request)
+        if refusal is not None:
+            return refusal
+        body = await web.read_body(receive, request, LONGEST_BODY)
+        asked = lease.read(
+            body, max_in_flight=self._settings.max_in_flight, max_bytes=self._settings.max_in_flight_bytes
+        )
+        if self._draining:
+            raise Unavailable("this process is ending: open the lease again")
+        subscriber = await self._subscriber(asked)
+        if isinstance(subscriber, Response):
+            return subscriber
+        return await self._serve(asked, subscriber, receive)
+
+    async def _serve(self, asked: Lease, subscriber: Subscriber, receive: web.Receive) -> Response:
+        stop = asyncio.Event()
+        watching = asyncio.create_task(web.disconnected(receive))
+        watching.add_done_callback(lambda _: stop.set())
+        self._open.add(stop)
+        try:
+            largest = self._jetstream.max_payload
+            tally = await forward(asked, subscriber, largest, self._effects(asked, subscriber), stop)
+        finally:
+            self._open.discard(stop)
+            watching.cancel()
+        info = await self._info(asked)
+        pending = int(info.get("num_pending", 0)) if info else 0
+        ack_pending = int(info.get("num_ack_pending", 0)) if info else 0
+        answer = lease.answer(tally, pending=pending, ack_pending=ack_pending, now=time.time())
+        return json_response(200, answer.to_json())
+
+    async def _subscriber(self, asked: Lease) -> Subscriber | Response:
+        """The consumer's own word on where its events go; a caller can't send them anywhere else."""
+        info = await self._info(asked)
+        if info is None:
+            return problem(404, "No such consumer", f"stream {asked.stream!r} has no consumer {asked.consumer!r}")
+        try:
+            found = subscribers.from_metadata(info["config"].get("metadata"))
+        except InvalidSpec as error:
+            return problem(409, "Damaged consumer", str(error))
+        if found is None:
+            return problem(409, "Not our consumer", f"consumer {asked.consumer!r} was not made by Headrace")
+        if found.state is not SubscriberState.READY:
+            return problem(409, "Not deliverable", f"{found.state}: {found.reason or 'the Subscription is gone'}")
+        return found
+
+    async def _info(self, asked: Lease) -> dict[str, Any] | None:
+        return await self._api.find(f"CONSUMER.INFO.{asked.stream}.{asked.consumer}", timeout=ASK_SECONDS)
+
+    def _effects(self, asked: Lease, subscriber: Subscriber) -> Effects:
+        aside = subscriber.aside
+
+        async def post(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
+            return await self._sink.post(to, headers, body, timeout, self._settings.max_answer_bytes)
+
+        async def load(subject: str) -> bytes | None:
+            return await self._jetstream.last(aside, subject, ASK_SECONDS)
+
+        async def store(subject: str, data: bytes) -> None:
+            await self._jetstream.publish_aside(NatsMessage(subject, {}, data), ASK_SECONDS)
+
+        async def park(message: NatsMessage) -> None:
+            await self._jetstream.publish_aside(message, ASK_SECONDS)
+
+        async def drop(subject: str) -> None:
+            await self._jetstream.forget(aside, subject, ASK_SECONDS)
+
+        async def ack(message: Message) -> None:
+            await self._jetstream.ack(message, ASK_SECONDS)
+
+        return Effects(
+            open_inbox=lambda on_message, on_end: self._jetstream.pull_inbox(
+                asked.stream, asked.consumer, on_message, on_end
+            ),
+            post=post,
+            load=load,
+            store=store,
+            drop=drop,
+            park=park,
+            settle=self._jetstream.settle,
+            ack=ack,
+            hold=self._keep_alive.hold,
+            release=self._keep_alive.release,
+            monotonic=time.monotonic,
+            now=lambda: datetime.now(UTC),
+            report=_report,
+        )
+
+
+def _report(outcome: Outcome, message: Message, why: str) -> None:
+    """One line per outcome that is not success; an event whose budget goes on is worth less of an alarm."""
+    write = _log.info if outcome is Outcome.RETRIED else _log.warning
+    write(
+        str(outcome),
+        stream=message.stream,
+        consumer=message.consumer,
+        stream_seq=message.sequence,
+        delivered=message.delivered,
+        why=why,
+    )

@@ -1,0 +1,54 @@
+"""`receive` wired to the world."""
+
+from __future__ import annotations
+
+from headrace.core.errors import Unavailable
+from headrace.core.http import Request, Response
+from headrace.core.jetstream import PubAck
+from headrace.core.nats_codec import NatsMessage
+from headrace.core.settings import ReceiveSettings
+from headrace.io import environment, web
+from headrace.io.api import JetStreamApi
+from headrace.io.connection import Connection
+from headrace.io.jetstream import JetStream
+from headrace.io.wake import WakeHints
+from headrace.receive import ALLOW, Effects, receive
+
+
+class Receiving:
+    """The handler of `receive`."""
+
+    def __init__(self, connection: Connection, api: JetStreamApi) -> None:
+        self._settings = environment.read(ReceiveSettings)
+        self._jetstream = JetStream(connection, api)
+        self._waiting = 0
+        self._effects = Effects(
+            publish=self._publish,
+            wake=WakeHints(self._jetstream.hint, self._settings.wake_interval.total_seconds()),
+            max_event_bytes=lambda: self._jetstream.max_event_bytes,
+        )
+
+    async def handle(self, request: Request, receive_: web.Receive, send: web.Send) -> None:
+        await web.answer(self._receive(request, receive_), send, ALLOW)
+
+    def drain(self) -> None:
+        """Nothing to do: an answer comes only after JetStream's, so whatever is accepted is stored."""
+
+    async def close(self) -> None:
+        """Nothing of its own."""
+
+    async def _receive(self, request: Request, receive_: web.Receive) -> Response:
+        async def body(limit: int) -> bytes:
+            return await web.read_body(receive_, request, limit)
+
+        return await receive(request, body, self._effects)
+
+    async def _publish(self, message: NatsMessage) -> PubAck:
+        size = len(message.data)
+        if self._waiting and self._waiting + size > self._settings.max_waiting_bytes:
+            raise Unavailable("too many events wait for NATS already: try again later")
+        self._waiting += size
+        try:
+            return await self._jetstream.publish(message, self._settings.publish_timeout.total_seconds())
+        finally:
+            self._waiting -= size

@@ -1,0 +1,46 @@
+"""`reconcile` wired to the world: Metacontroller's hooks over HTTP."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from headrace.core.http import Request, Response, json_response, problem
+from headrace.core.settings import ReconcileSettings, TokenSettings
+from headrace.io import environment, web
+from headrace.io.api import JetStreamApi
+from headrace.io.connection import Connection
+from headrace.reconcile import VERBS, reconcile
+
+# A channel with thousands of subscribers and their CA certificates still fits.
+LONGEST_BODY = 32 * 1024 * 1024
+
+
+class Reconciling:
+    """The handler of `reconcile`."""
+
+    def __init__(self, connection: Connection, api: JetStreamApi) -> None:
+        self._settings = environment.read(ReconcileSettings)
+        self._token = web.Token(environment.read(TokenSettings))
+        self._api = api
+
+    async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
+        await web.answer(self._reconcile(request, receive), send)
+
+    def drain(self) -> None:
+        """Nothing to do: every hook is idempotent and is called again."""
+
+    async def close(self) -> None:
+        """Nothing of its own."""
+
+    async def _reconcile(self, request: Request, receive: web.Receive) -> Response:
+        verb = request.path.strip("/")
+        if verb not in VERBS:
+            return problem(404, "No such hook", f"{request.path!r} is none of {', '.join('/' + v for v in VERBS)}")
+        if request.method != "POST":
+            return problem(405, "Method not allowed", "call hooks with POST", headers=((b"allow", b"POST"),))
+        refusal = await self._token.refusal(request)
+        if refusal is not None:
+            return refusal
+        body = await web.read_body(receive, request, LONGEST_BODY)
+        answer = await reconcile(verb, body, api=self._api, settings=self._settings, now=datetime.now(UTC))
+        return json_response(200, answer)

@@ -1,0 +1,1 @@
+"""What Headrace does to the world: NATS, HTTP, environment, log. Translates, never decides."""

@@ -1,0 +1,41 @@
+"""The only reader of environment variables.
+
+Turns them into the settings of `headrace.core.settings`; a wrong value stops the process with a message that names
+the variable, quotes it and says what would do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from headrace.core.errors import Misconfigured
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def read(model: type[Settings], environment: Mapping[str, str] | None = None) -> Settings:
+    """Fill one settings model from its variables; empty variables count as unset.
+
+    Raises:
+        Misconfigured: naming the first wrong variable.
+    """
+    source = os.environ if environment is None else environment
+    aliases = [str(field.alias) for field in model.model_fields.values()]
+    given = {alias: source[alias] for alias in aliases if source.get(alias)}
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        variable = str(first["loc"][0]) if first["loc"] else ", ".join(given)
+        secret = any(word in variable for word in ("PASSWORD", "TOKEN"))
+        value = "" if secret or not first["loc"] else f" is {given.get(variable)!r}"
+        raise Misconfigured(f"{variable}{value}: {first['msg']}", field=variable) from None
+
+
+def variable(name: str, default: str = "") -> str:
+    """One plain variable, for the few that are not settings: FUNCTION_TARGET, PORT, HOST."""
+    return os.environ.get(name) or default

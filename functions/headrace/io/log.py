@@ -1,0 +1,44 @@
+"""Structured logs: one JSON line per outcome that a person should see.
+
+Configured once by the host. Keys used throughout: event_id event_type subject stream consumer stream_seq attempt
+outcome duration_ms. Never event data, never credentials.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+
+def configure(level: str = "info", *, plain: bool = False) -> None:
+    """Set up structlog for this process.
+
+    Args:
+        level: debug, info, warning or error; success of single events is logged at debug only.
+        plain: lines for people instead of JSON.
+    """
+    renderer: structlog.types.Processor = (
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)
+        if plain
+        else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def get(name: str) -> structlog.types.FilteringBoundLogger:
+    """A logger that names its part of the product under the key `part`."""
+    logger: structlog.types.FilteringBoundLogger = structlog.get_logger(part=name)
+    return logger

@@ -1,0 +1,170 @@
+"""The ASGI shell: probes, bounded bodies, the shared token, and our errors as HTTP answers.
+
+The one place that catches `HeadraceError` on behalf of an HTTP caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from headrace.core.errors import HeadraceError, InvalidEvent, InvalidSpec, Misconfigured, Refused, Unavailable
+from headrace.core.http import Headers, Request, Response, problem
+from headrace.core.settings import TokenSettings
+from headrace.io import log
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+LIVENESS = ("/health/liveness", "/healthz")
+READINESS = ("/health/readiness", "/readyz")
+
+_log = log.get("web")
+
+
+class ClientGone(HeadraceError):
+    """The caller closed the connection; nobody waits for an answer any more."""
+
+
+def request_of(scope: Scope) -> Request:
+    return Request(scope["method"], scope["path"], tuple(scope["headers"]))
+
+
+def kubelet_probe(request: Request) -> bool:
+    """Is this a probe by its headers, whatever its path? (facts/knative-channel.md, section 4)"""
+    return (
+        (request.header(b"user-agent") or b"").startswith(b"kube-probe/")
+        or request.header(b"k-kubelet-probe") is not None
+        or (request.header(b"k-network-probe") is not None and request.header(b"k-network-hash") is not None)
+    )
+
+
+async def read_body(receive: Receive, request: Request, limit: int) -> bytes:
+    """The whole body.
+
+    Raises:
+        Refused: 413, as soon as it is known to exceed `limit` bytes.
+        ClientGone: the caller went away in the middle of it.
+    """
+    announced = request.header(b"content-length")
+    if announced is not None and announced.isdigit() and int(announced) > limit:
+        raise _too_large(limit)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        if len(body) > limit:
+            raise _too_large(limit)
+        return body
+    pieces, size = [body], len(body)
+    while message.get("more_body", False):
+        if size > limit:
+            raise _too_large(limit)
+        message = await receive()
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    if size > limit:
+        raise _too_large(limit)
+    return b"".join(pieces)
+
+
+async def disconnected(receive: Receive) -> None:
+    """Return when the caller has closed the connection; only after the body has been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def answer(work: Awaitable[Response], send: Send, extra: Headers = ()) -> None:
+    """Await a story and send its answer, or what its error means."""
+    try:
+        response = await work
+    except ClientGone:
+        return
+    except HeadraceError as error:
+        response = response_of(error)
+    await send_response(send, response, extra)
+
+
+def response_of(error: HeadraceError) -> Response:
+    """The status table of our errors."""
+    match error:
+        case InvalidEvent():
+            faults = [{"attribute": fault.attribute, "problem": fault.problem} for fault in error.faults]
+            return problem(400, "Not a valid CloudEvent", str(error), faults=faults)
+        case InvalidSpec():
+            return problem(400, f"Invalid {error.field}", str(error))
+        case Refused():
+            return problem(error.status, "Refused", str(error), headers=_retry_after(error.retry_after))
+        case Unavailable():
+            return problem(503, "Not available", str(error), headers=_retry_after(error.retry_after))
+        case Misconfigured():
+            _log.error("misconfigured", field=error.field, error=str(error))
+            return problem(500, "Misconfigured", str(error))
+        case _:
+            return problem(500, "Failed", str(error))
+
+
+async def send_response(send: Send, response: Response, extra: Headers = ()) -> None:
+    present = {name for name, _ in response.headers}
+    headers = [
+        *response.headers,
+        *((name, value) for name, value in extra if name not in present),
+        (b"content-length", str(len(response.body)).encode()),
+    ]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
+
+
+class Token:
+    """The shared token of `forward` and `reconcile`; a mounted file is read again at each check, so it can rotate."""
+
+    def __init__(self, settings: TokenSettings) -> None:
+        self._settings = settings
+
+    async def refusal(self, request: Request) -> Response | None:
+        """None when the caller shows the token, else the 401.
+
+        Raises:
+            Misconfigured: this process has no token to compare with.
+        """
+        shown = (request.header(b"authorization") or b"").removeprefix(b"Bearer ").strip()
+        wanted = await asyncio.to_thread(self.read) if self._settings.token_file else self.read()
+        if hmac.compare_digest(shown, wanted):
+            return None
+        detail = "send the shared token of this installation as Authorization: Bearer …"
+        return problem(401, "Unauthorized", detail, headers=((b"www-authenticate", b"Bearer"),))
+
+    def read(self) -> bytes:
+        """The token as it is now.
+
+        Raises:
+            Misconfigured: there is none, it is empty, or its file can't be read.
+        """
+        token = self._settings.token.get_secret_value() if self._settings.token else ""
+        if self._settings.token_file:
+            try:
+                token = Path(self._settings.token_file).read_text().strip()
+            except OSError as error:
+                raise Misconfigured(
+                    f"HEADRACE_TOKEN_FILE can't be read: {error}", field="HEADRACE_TOKEN_FILE"
+                ) from error
+        if not token:
+            raise Misconfigured(
+                "no shared token: set HEADRACE_TOKEN_FILE (or HEADRACE_TOKEN), or anyone could call this function",
+                field="HEADRACE_TOKEN_FILE",
+            )
+        return token.encode()
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(f"the body exceeds {limit} bytes: send a smaller event, or a reference to its data", status=413)
+
+
+def _retry_after(seconds: float | None) -> Headers:
+    # Whole seconds, at least one: the header knows no fractions.
+    return () if seconds is None else ((b"retry-after", str(max(1, round(seconds))).encode()),)

@@ -1,0 +1,127 @@
+"""`receive`: decode, name, publish, answer; in that order.
+
+Owns the order of effects of an accepted event and the status table; the effects arrive as arguments. Answers 202 only
+after JetStream has acknowledged the event. Called by `headrace.host` for each HTTP request that is not a probe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+from headrace.core import http_codec, names, nats_codec
+from headrace.core.errors import Refused
+from headrace.core.http import Headers, Request, Response, problem
+from headrace.core.http_codec import HttpMessage
+from headrace.core.jetstream import PubAck
+from headrace.core.nats_codec import NatsMessage
+
+ALLOW: Headers = ((b"allow", b"POST, OPTIONS"),)
+# The WebHook handshake of CloudEvents: anyone may send, at any rate.
+OPTIONS: Headers = ((b"webhook-allowed-origin", b"*"), (b"webhook-allowed-rate", b"*"))
+# Base64 makes a structured event's data a third longer on the way in than it is stored.
+STRUCTURED_SLACK = 64 * 1024
+
+Body = Callable[[int], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What `receive` does to the world.
+
+    Attributes:
+        publish: store one message; raises Refused or Unavailable (see `headrace.io.jetstream`).
+        wake: tell the operator that a stream has something new.
+        max_event_bytes: largest message that may be stored, headers included.
+    """
+
+    publish: Callable[[NatsMessage], Awaitable[PubAck]]
+    wake: Callable[[str], None]
+    max_event_bytes: Callable[[], int]
+
+
+async def receive(request: Request, body: Body, effects: Effects) -> Response:
+    """Answer one request to a channel.
+
+    Args:
+        body: reads the request's body, at most as many bytes as it is told; raises Refused beyond that.
+
+    Raises:
+        InvalidEvent, Refused, Unavailable: for the shell to answer.
+
+    Source: facts/knative-channel.md, section 4, in its order: method, route, parse, validate, store.
+    """
+    if request.method == "OPTIONS":
+        return Response(200, ALLOW + OPTIONS)
+    if request.method != "POST":
+        return problem(
+            405, "Method not allowed", f"send events with POST, not {request.method}", headers=ALLOW
+        )
+    channel = route(request)
+    if isinstance(channel, Response):
+        return channel
+    coding = request.header(b"content-encoding")
+    if coding is not None and coding.strip().lower() not in (b"", b"identity"):
+        # Stored as it is, the data would reach subscribers compressed and unlabelled.
+        detail = (
+            f"content-encoding {coding.decode('latin-1')!r} is not supported: send the event uncompressed"
+        )
+        return problem(415, "Unsupported content coding", detail, headers=ALLOW)
+    message = await _message(request, body, channel, effects.max_event_bytes())
+    ack = await effects.publish(message)
+    effects.wake(ack.stream)
+    return Response(202, ALLOW)
+
+
+def route(request: Request) -> names.Channel | Response:
+    """The channel that a request is addressed to, by Host (its original, behind Knative's gateway) or by path."""
+    by_host = next(filter(None, map(names.channel_of_host, _hosts(request))), None)
+    if by_host is not None:
+        if request.path not in ("/", ""):
+            detail = f"the host names the channel already, so the path must be /, not {request.path!r}"
+            return problem(400, "Bad path", detail, headers=ALLOW)
+        return by_host
+    if request.path in ("/", ""):
+        host = next(_hosts(request), "")
+        detail = (
+            f"no channel has the host {host!r}: send to http://<name>-kn-jsm-channel.<namespace>.svc… "
+            "or to the path /<namespace>/<name>"
+        )
+        return problem(404, "No such channel", detail, headers=ALLOW)
+    by_path = names.channel_of_path(request.path)
+    if by_path is None:
+        detail = f"the path {request.path!r} is not /<namespace>/<name>"
+        return problem(400, "Bad path", detail, headers=ALLOW)
+    return by_path
+
+
+async def _message(request: Request, body: Body, channel: names.Channel, limit: int) -> NatsMessage:
+    content_type = (request.header(b"content-type") or b"").decode("latin-1")
+    structured = http_codec.is_structured(content_type)
+    data = await body(limit * 4 // 3 + STRUCTURED_SLACK if structured else limit)
+    event = http_codec.from_http(HttpMessage(request.headers, data))
+    message = nats_codec.to_binary(event, channel.subject, http_codec.passthrough(request.headers))
+    size = nats_codec.size_of(message)
+    if size > limit:
+        raise Refused(f"the event takes {size} bytes, headers included; the limit is {limit}", status=413)
+    return message
+
+
+def _hosts(request: Request) -> Iterator[str]:
+    """K-Original-Host, the host of Forwarded, Host: Knative's gateway rewrites the last."""
+    for value in (
+        request.header(b"k-original-host"),
+        _forwarded_host(request.header(b"forwarded")),
+        request.header(b"host"),
+    ):
+        if value is not None:
+            yield value.decode("latin-1").strip()
+
+
+def _forwarded_host(value: bytes | None) -> bytes | None:
+    """The `host` of the first element of a Forwarded header (RFC 7239)."""
+    for pair in (value or b"").split(b",")[0].split(b";"):
+        name, _, host = pair.partition(b"=")
+        if name.strip().lower() == b"host":
+            return host.strip().strip(b'"')
+    return None

@@ -1,0 +1,164 @@
+"""Child processes of `headrace up`: always on, or there only while somebody uses them.
+
+Knows processes, ports and probes; knows neither what runs in them nor why. No child outlives its parent:
+each is stopped at the end, and on Linux the kernel kills it if the parent is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from headrace.core.errors import Unavailable
+from headrace.io import log
+
+# A cold Python with its imports takes about a second on a busy laptop.
+START_SECONDS = 30.0
+POLL_SECONDS = 0.005
+# The default delivery timeout is 60 s: an event in a subscriber's hands is finished, not dropped.
+STOP_SECONDS = 70.0
+
+PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+_log = log.get("up")
+
+Probe = Callable[[], Awaitable[bool]]
+
+
+class Child:
+    """One running process.
+
+    Attributes:
+        url: where it answers.
+        start_ms: from the start to the first good answer of its probe.
+    """
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, url: str) -> None:
+        self.name = name
+        self.url = url
+        self.start_ms = 0
+        self._process = process
+        self._began = time.monotonic()
+        self._asked_to_stop = False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
+
+    async def wait(self) -> int:
+        return await self._process.wait()
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def stop(self, why: str, grace: float = STOP_SECONDS) -> None:
+        """SIGTERM, and SIGKILL when that has no effect within `grace` seconds."""
+        if not self.alive:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(grace):
+                await self.wait()
+        except TimeoutError:
+            _log.warning(f"{self.name} does not stop, killing it", pid=self.pid)
+            self.kill()
+            await self.wait()
+        _log.info(f"{self.name} stopped", pid=self.pid, why=why, ran_s=round(time.monotonic() - self._began, 1))
+
+
+class Children:
+    """Starts processes and knows all that run."""
+
+    def __init__(self) -> None:
+        self._running: set[Child] = set()
+
+    async def start(
+        self, name: str, argv: Sequence[str], environment: Mapping[str, str], url: str, ready: Probe, *, why: str
+    ) -> Child:
+        """Start a process and wait until its probe is good.
+
+        Raises:
+            Unavailable: it ended, or was not ready in time; it is gone then.
+        """
+        parent = os.getpid()
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            # Standard output belongs to the one line `ready`.
+            stdout=sys.stderr.fileno(),
+            # A Ctrl-C in the terminal is for the parent alone, which stops its children in order.
+            start_new_session=True,
+            preexec_fn=lambda: _die_with(parent),
+        )
+        child = Child(name, process, url)
+        self._running = {other for other in self._running if other.alive} | {child}
+        began = time.monotonic()
+        try:
+            await _until_ready(child, ready)
+        except BaseException:
+            child.kill()
+            await child.wait()
+            raise
+        child.start_ms = round((time.monotonic() - began) * 1000)
+        _log.info(f"{name} started", pid=child.pid, why=why, took_ms=child.start_ms, url=url)
+        return child
+
+    def kill(self) -> None:
+        """The hard end of all of them."""
+        for child in self._running:
+            child.kill()
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port that nobody listens on at this moment."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+async def answers_200(host: str, port: int, path: str) -> bool:
+    """Is a GET of that path answered with 200?"""
+    try:
+        async with asyncio.timeout(2):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+                return (await reader.readline()).split(b" ")[1:2] == [b"200"]
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return False
+
+
+async def _until_ready(child: Child, ready: Probe) -> None:
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            while not await ready():
+                if not child.alive:
+                    raise Unavailable(f"{child.name} ended with status {await child.wait()} while it was starting")
+                await asyncio.sleep(POLL_SECONDS)
+    except TimeoutError:
+        raise Unavailable(f"{child.name} was not ready within {START_SECONDS:.0f} s") from None
+
+
+def _die_with(parent: int) -> None:
+    """In the child, before its program: ask the kernel to be killed with the parent."""
+    if _LIBC is not None:
+        _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)

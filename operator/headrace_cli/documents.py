@@ -1,0 +1,98 @@
+"""YAML files as documents that know where they come from.
+
+Reads files; knows YAML and its traps, but no kind of object. Called by `headrace_cli.manifests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from headrace.core.errors import InvalidSpec
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a file; `where` names file and document for people, as in `orders.yaml, document 2`."""
+
+    where: str
+    body: dict[str, Any]
+
+    def fault(self, message: str, *, field: str) -> InvalidSpec:
+        """An error that says where."""
+        return InvalidSpec(f"{self.where}: {message}", field=field)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: times stay text, and a key given twice is a mistake."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            if key_node.value in seen and key_node.tag != "tag:yaml.org,2002:merge":
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key_node.value!r} is given twice", key_node.start_mark
+                )
+            if isinstance(key_node.value, str):
+                seen.add(key_node.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read(paths: Sequence[str]) -> list[Document]:
+    """All documents of files and directories, in order; a directory's files by name, without its subdirectories.
+
+    Raises:
+        InvalidSpec: a file can't be read or is no YAML; names file and document.
+    """
+    return [document for path in paths for file in _files(Path(path)) for document in _documents(file)]
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    if not files:
+        raise InvalidSpec(f"{path} holds no {', '.join(SUFFIXES)} file: name the files", field="-f")
+    return files
+
+
+def _documents(file: Path) -> Iterator[Document]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSpec(f"{file} can't be read: {error}", field="-f") from error
+    loader = _Loader(text)
+    number = 0
+    try:
+        while loader.check_data():  # type: ignore[no-untyped-call]  # PyYAML's stubs leave it untyped
+            number += 1
+            yield from _objects(f"{file}, document {number}", loader.get_data())
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InvalidSpec(f"{file}, document {max(number, 1)}: this is not YAML: {error}", field="-f") from error
+    finally:
+        loader.dispose()
+
+
+def _objects(where: str, body: object) -> Iterator[Document]:
+    if body is None:
+        return
+    if not isinstance(body, dict):
+        raise InvalidSpec(f"{where}: {str(body)[:80]!r} is no Kubernetes object", field="-f")
+    if body.get("kind") != "List":
+        yield Document(where, body)
+        return
+    for index, item in enumerate(body.get("items") or []):
+        yield from _objects(f"{where}, items[{index}]", item)

@@ -1,0 +1,236 @@
+"""Manifest files in place of the API server: channels with their subscribers, every address resolved.
+
+Knows the kinds that a laptop serves and Knative's rules for what a Subscription inherits. Knows no process
+and no server. Called by `headrace_cli.up` at the start and on SIGHUP.
+"""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from headrace.core import manifest, names
+from headrace.core.errors import InvalidSpec
+from headrace.core.subscriber import checked_uri
+from headrace_cli import documents, kinds
+from headrace_cli.documents import Document
+from headrace_cli.kinds import CHANNEL, CHANNEL_KINDS, Destination, SubscriptionSpec
+
+GROUP = "messaging.knative.dev"
+API_VERSION = f"{GROUP}/v1alpha1"
+# Kind and the one version that is served of it.
+SERVED = {CHANNEL: "v1alpha1", "Channel": "v1", "Subscription": "v1"}
+
+Key = tuple[str, str]
+"""Namespace and name of a channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What the files ask for.
+
+    Attributes:
+        channels: whole NatsJetStreamChannel objects as the API server would have them, `spec.subscribers`
+        filled. ignored: one sentence for each document that is not ours.
+    """
+
+    channels: Mapping[Key, Mapping[str, Any]]
+    ignored: tuple[str, ...] = ()
+
+
+def read(paths: Sequence[str], base: str) -> Manifests:
+    """Read files and directories.
+
+    Args:
+        base: URL of `receive`, under which every channel has its path.
+
+    Raises:
+        InvalidSpec: naming file, document, field and value.
+    """
+    ours: dict[tuple[str, Key], Document] = {}
+    ignored: list[str] = []
+    for document in documents.read(paths):
+        kind = _kind(document)
+        if kind is None:
+            found = f"{document.body.get('apiVersion')} {document.body.get('kind')}"
+            ignored.append(f"{document.where}: {found} is not served on a laptop and was ignored")
+            continue
+        key = _key(document)
+        earlier = ours.setdefault((kind, key), document)
+        if earlier is not document:
+            what = f"{kind} {key[0]}/{key[1]}"
+            raise document.fault(f"{what} is also in {earlier.where}: keep one", field="metadata.name")
+    channels = {key: document for (kind, key), document in ours.items() if kind == CHANNEL}
+    if not channels:
+        raise InvalidSpec(f"there is no {CHANNEL} in {', '.join(paths)}: add one", field="-f")
+    reader = _Reader(base.rstrip("/"), channels)
+    parents = {key: reader.channel(document, key) for key, document in channels.items()}
+    for key, document in channels.items():
+        _check(document, parents[key])
+    for (kind, key), document in ours.items():
+        if kind == "Subscription":
+            reader.subscribe(document, key, parents)
+    return Manifests(parents, tuple(ignored))
+
+
+def numbered(new: Manifests, old: Manifests | None, now_ms: int) -> Manifests:
+    """Give every object that brings no generation of its own one that grows when it changes.
+
+    Milliseconds of the wall clock: greater than any that an earlier run has written to the server, with
+    nothing to be kept between runs.
+    """
+    before = {} if old is None else dict(_numbers(old))
+    channels = copy.deepcopy(dict(new.channels))
+    for parent in channels.values():
+        for entry in parent["spec"].get("subscribers") or ():
+            entry.setdefault("generation", _generation(before.get(entry["uid"]), entry, now_ms))
+        metadata = parent["metadata"]
+        metadata.setdefault("generation", _generation(before.get(metadata["uid"]), parent["spec"], now_ms))
+    return Manifests(channels, new.ignored)
+
+
+class _Reader:
+    """Resolves what manifests refer to; `channels` are all that can be referred to."""
+
+    def __init__(self, base: str, channels: Mapping[Key, Document]) -> None:
+        self._base = base
+        self._channels = channels
+
+    def channel(self, document: Document, key: Key) -> dict[str, Any]:
+        """The channel as an object of the API server, without Subscriptions yet."""
+        body = document.body
+        spec = kinds.channel_spec(document)
+        delivery = spec.get("delivery")
+        if delivery:
+            parsed = kinds.parse(document, kinds.Delivery, delivery, "spec.delivery")
+            spec["delivery"] = self._delivery(document, delivery, parsed, key[0])
+        metadata = {**(body.get("metadata") or {}), "namespace": key[0], "name": key[1]}
+        metadata.setdefault("uid", _uid(CHANNEL, key))
+        return {"apiVersion": API_VERSION, "kind": CHANNEL, "metadata": metadata, "spec": spec}
+
+    def subscribe(self, document: Document, key: Key, parents: Mapping[Key, dict[str, Any]]) -> None:
+        """Add the entry of one Subscription to its channel."""
+        raw = document.body.get("spec")
+        spec = kinds.parse(document, SubscriptionSpec, raw, "spec")
+        target = (key[0], spec.channel.name)
+        if spec.channel.kind not in CHANNEL_KINDS:
+            problem = f"spec.channel.kind is {spec.channel.kind!r}: only {' and '.join(CHANNEL_KINDS)} are served"
+            raise document.fault(problem, field="spec.channel.kind")
+        if target not in parents:
+            given = spec.channel.name
+            problem = f"spec.channel.name is {given!r}, but no file holds that channel in {key[0]!r}"
+            raise document.fault(problem, field="spec.channel.name")
+        entry = self._entry(document, key, spec, raw, parents[target])
+        target_spec = parents[target]["spec"]
+        others = [other for other in target_spec.get("subscribers") or () if other["uid"] != entry["uid"]]
+        target_spec["subscribers"] = [*others, entry]
+
+    def _entry(
+        self, document: Document, key: Key, spec: SubscriptionSpec, raw: Any, parent: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        metadata = document.body["metadata"]
+        entry: dict[str, Any] = {"name": key[1], "uid": metadata.get("uid") or _uid("Subscription", key)}
+        if "generation" in metadata:
+            entry["generation"] = metadata["generation"]
+        for role, destination in (("subscriber", spec.subscriber), ("reply", spec.reply)):
+            if destination is not None:
+                entry[f"{role}Uri"] = self._address(document, destination, key[0], f"spec.{role}")
+                entry |= destination.trust(prefix=role)
+        inherited = parent["spec"].get("delivery") or {}
+        if spec.delivery is None:
+            delivery = dict(inherited)
+        else:
+            own = self._delivery(document, raw["delivery"], spec.delivery, key[0])
+            sink = {name: value for name, value in inherited.items() if name == "deadLetterSink"}
+            delivery = {**sink, **own}
+        # Knative does not copy it, either (facts/knative-eventing.md 1.1).
+        delivery.pop("format", None)
+        return {**entry, "delivery": delivery} if delivery else entry
+
+    def _delivery(
+        self, document: Document, raw: Mapping[str, Any], parsed: kinds.Delivery, namespace: str
+    ) -> dict[str, Any]:
+        delivery = {name: value for name, value in raw.items() if value is not None}
+        if parsed.dead_letter_sink is not None:
+            sink = parsed.dead_letter_sink
+            uri = self._address(document, sink, namespace, "spec.delivery.deadLetterSink")
+            delivery["deadLetterSink"] = {"uri": uri, **sink.trust()}
+        return delivery
+
+    def _address(self, document: Document, destination: Destination, namespace: str, field: str) -> str:
+        """The URI of a destination, as Knative's resolver would have it."""
+        ref, uri = destination.ref, destination.uri
+        if ref is None:
+            try:
+                return checked_uri(uri or "", field=f"{field}.uri")
+            except InvalidSpec as error:
+                raise document.fault(str(error), field=error.field) from None
+        target = (ref.namespace or namespace, ref.name)
+        if ref.kind not in CHANNEL_KINDS or target not in self._channels:
+            name = f"{ref.kind} {target[0]}/{target[1]}"
+            problem = f"{field}.ref is {name}, which can't be resolved on a laptop: give a uri"
+            raise document.fault(problem, field=f"{field}.ref")
+        if uri and urlsplit(uri).netloc:
+            problem = f"{field}.uri is {uri!r}: beside a ref it is a path below the object's own address"
+            raise document.fault(problem, field=f"{field}.uri")
+        address = f"{self._base}{names.path(*target)}"
+        return urljoin(f"{address}/", uri.lstrip("/")) if uri else address
+
+
+def _kind(document: Document) -> str | None:
+    """The kind that a document is served as; None: not ours."""
+    group, _, version = str(document.body.get("apiVersion") or "").rpartition("/")
+    kind = str(document.body.get("kind") or "")
+    if group != GROUP or kind not in SERVED:
+        return None
+    if version != SERVED[kind]:
+        problem = f"apiVersion is {group}/{version!s}: a {kind} is served as {group}/{SERVED[kind]}"
+        raise document.fault(problem, field="apiVersion")
+    return CHANNEL if kind in CHANNEL_KINDS else kind
+
+
+def _key(document: Document) -> Key:
+    body = document.body
+    if not isinstance(body.get("metadata"), dict):
+        raise document.fault("metadata is missing: give it a name", field="metadata")
+    given = {**body["metadata"], "namespace": body["metadata"].get("namespace") or "default"}
+    metadata = kinds.parse(document, manifest.Metadata, given, "metadata")
+    try:
+        names.channel(metadata.namespace, metadata.name)
+        if metadata.uid:
+            names.durable(metadata.uid)
+    except InvalidSpec as error:
+        raise document.fault(str(error), field=error.field) from None
+    return metadata.namespace, metadata.name
+
+
+def _check(document: Document, parent: Mapping[str, Any]) -> None:
+    """What `reconcile` would refuse later is refused here, where file and document are known."""
+    try:
+        manifest.parse(parent)
+        for index, entry in enumerate(parent["spec"].get("subscribers") or ()):
+            manifest.parse_entry(entry, index)
+    except InvalidSpec as error:
+        raise document.fault(str(error), field=error.field) from None
+
+
+def _uid(kind: str, key: Key) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{GROUP}/{kind}/{key[0]}/{key[1]}"))
+
+
+def _numbers(numbered: Manifests) -> Iterator[tuple[str, tuple[Mapping[str, Any], int]]]:
+    for parent in numbered.channels.values():
+        yield parent["metadata"]["uid"], (parent["spec"], parent["metadata"]["generation"])
+        for entry in parent["spec"].get("subscribers") or ():
+            content = {name: value for name, value in entry.items() if name != "generation"}
+            yield entry["uid"], (content, entry["generation"])
+
+
+def _generation(before: tuple[Mapping[str, Any], int] | None, content: Mapping[str, Any], now_ms: int) -> int:
+    if before is None:
+        return now_ms
+    return before[1] if before[0] == content else max(before[1] + 1, now_ms)

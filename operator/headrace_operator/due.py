@@ -1,0 +1,84 @@
+"""When un-acked events are due again, from the stage records in an aside stream.
+
+`forward` writes one record per (consumer, sequence) before it NAKs with a delay, and deletes it on settle. A
+scaler that has just started, or whose leases have told only of their earliest retry, finds the other due
+times here. Reads each record once: a cursor over the aside stream's sequences makes every further look
+cheap.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from headrace.core.names import Channel
+from headrace.io.api import MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, ApiError, JetStreamApi
+
+# About half a second of reading; the rest follows at the next look.
+RECORDS_PER_LOOK = 2_000
+
+
+class StageRecords:
+    """The due times of one channel's stage records, by consumer."""
+
+    def __init__(self, api: JetStreamApi, channel: Channel, aside: str) -> None:
+        self._api = api
+        self._aside = aside
+        self._filter = channel.aside_subjects.removesuffix(">") + "stage.>"
+        self._cursor = 1
+        self._dues: dict[str, dict[str, float]] = {}
+
+    async def read(self) -> None:
+        """Take in what has been written since the last look.
+
+        Raises:
+            Unavailable: JetStream did not answer.
+            ApiError: it refused.
+        """
+        stream = await self._api.find(f"STREAM.INFO.{self._aside}")
+        newest = int(stream["state"]["last_seq"]) if stream else 0
+        if newest < self._cursor - 1:
+            # Another stream of that name: the one that we knew is gone, and its records with it.
+            self._cursor, self._dues = 1, {}
+        for _ in range(RECORDS_PER_LOOK):
+            record = await self._next() if self._cursor <= newest else None
+            if record is None:
+                self._cursor = max(self._cursor, newest + 1)
+                return
+            self._keep(record)
+            self._cursor = int(record["seq"]) + 1
+
+    def take(self, consumer: str, now: float) -> tuple[float, ...]:
+        """Due times of one consumer, in seconds since the epoch, earliest first; past ones are told once."""
+        dues = self._dues.get(consumer, {})
+        self._dues[consumer] = {sequence: due for sequence, due in dues.items() if due > now}
+        return tuple(sorted(dues.values()))
+
+    async def _next(self) -> dict[str, Any] | None:
+        request = {"seq": self._cursor, "next_by_subj": self._filter}
+        try:
+            found = await self._api.call(f"STREAM.MSG.GET.{self._aside}", request)
+        except ApiError as error:
+            if error.err_code in (MESSAGE_NOT_FOUND, STREAM_NOT_FOUND):
+                return None
+            raise
+        message: dict[str, Any] = found["message"]
+        return message
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        consumer, sequence = str(record["subject"]).split(".")[-2:]
+        due = _due(record.get("data", ""))
+        if due is None:
+            # Being tried right now, or damaged: no due time is known, which is what probing leases are for.
+            self._dues.get(consumer, {}).pop(sequence, None)
+        else:
+            self._dues.setdefault(consumer, {})[sequence] = due
+
+
+def _due(data: str) -> float | None:
+    try:
+        due = json.loads(base64.b64decode(data))["due"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return float(due) if isinstance(due, int | float) else None

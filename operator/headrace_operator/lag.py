@@ -1,0 +1,249 @@
+"""How many leases a consumer deserves now, and when to look again.
+
+Pure: an `Outlook` is all that is known of one consumer; hints, answers, failures and sweeps turn it into the
+next one, and `wanted` reads the number of leases off it. Times are seconds of one monotonic clock that the
+caller reads. Knows JetStream's counters and what a lease answers; knows neither NATS, HTTP nor tasks. Called
+by `headrace_operator.scaler`.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headrace.core.lease import LeaseAnswer
+
+# The first is about what a lost connection lasts, the last is the longest that a recovered forward waits
+# (design 10.4); both are below what would matter to the pods of a busy subscriber.
+FIRST_FAILURE_PAUSE, FIRST_EMPTY_PAUSE, LONGEST_PAUSE = 0.2, 0.5, 30.0
+# Our ack wait is 8 s: what a broken lease left is due again then, and nobody says so.
+FIRST_PROBE, LONGEST_PROBE = 8.0, 30.0
+# A lease looks at its counters at its very end; a hint of the last second may have come after that.
+LAST_LOOK = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What the server says of a consumer; `waiting` counts pulls that are open, ours or anyone's."""
+
+    pending: int = 0
+    ack_pending: int = 0
+    max_ack_pending: int = 0
+    waiting: int = 0
+    paused: bool = False
+
+    @property
+    def full(self) -> bool:
+        """The ack window is full: only what was delivered before can come again."""
+        return 0 < self.max_ack_pending <= self.ack_pending
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """All that is known of one consumer.
+
+    Attributes:
+        threshold, max_scale: of its subscriber: one lease per so many events, at most so many leases.
+        open: leases that are open now.
+        known_at: when `counters` were true.
+        hinted_at: a hint, or a lease that failed, which no lease has answered for.
+        due_at: earliest delayed retry that a lease has told of.
+        dues: of the stage records, earliest first.
+        due_again: how many un-acked events are thought to be due beyond what `due_at` and `dues` say.
+        probe_at, probes: when to try for un-acked events without a known due time; tries so far.
+        empties, failures: leases in a row that found nothing though something was pending, or that broke.
+        not_before: no lease is opened earlier.
+    """
+
+    threshold: int
+    max_scale: int
+    counters: Counters = Counters()
+    open: int = 0
+    known_at: float = -math.inf
+    hinted_at: float | None = None
+    due_at: float | None = None
+    dues: tuple[float, ...] = ()
+    due_again: int = 0
+    probe_at: float | None = None
+    probes: int = 0
+    empties: int = 0
+    failures: int = 0
+    not_before: float = -math.inf
+
+
+def counters(info: Mapping[str, Any]) -> Counters:
+    """Read one item of CONSUMER.LIST, or an answer of CONSUMER.INFO."""
+    return Counters(
+        pending=int(info.get("num_pending", 0)),
+        ack_pending=int(info.get("num_ack_pending", 0)),
+        max_ack_pending=int(info.get("config", {}).get("max_ack_pending", 0)),
+        waiting=int(info.get("num_waiting", 0)),
+        paused=bool(info.get("paused", False)),
+    )
+
+
+def lag(outlook: Outlook, now: float) -> int:
+    """Events that a lease opened now could get, at least as far as is known."""
+    known = outlook.counters
+    if known.paused:
+        return 0
+    due = _past(outlook.due_at, now) + bisect_right(outlook.dues, now) + outlook.due_again
+    due = max(due, _past(outlook.probe_at, now))
+    if known.full:
+        return due
+    return max(known.pending + due, 0 if outlook.hinted_at is None else 1)
+
+
+def wanted(outlook: Outlook, now: float) -> int:
+    """How many leases should be open now; more than that close after their answer."""
+    if now < outlook.not_before:
+        return 0
+    leases = min(math.ceil(lag(outlook, now) / outlook.threshold), outlook.max_scale)
+    # After a failure one lease finds out whether forward is back, before all of them try.
+    return min(leases, 1) if outlook.failures else leases
+
+
+def look_again_at(outlook: Outlook, now: float) -> float | None:
+    """The next moment at which `wanted` may rise by itself."""
+    moments = (
+        outlook.not_before,
+        outlook.due_at,
+        outlook.probe_at,
+        *outlook.dues[_past_dues(outlook, now) :][:1],
+    )
+    ahead = [moment for moment in moments if moment is not None and moment > now]
+    return min(ahead, default=None)
+
+
+def reason(outlook: Outlook, now: float) -> str:
+    """Why a lease is opened, for the log."""
+    if outlook.hinted_at is not None:
+        return "hint"
+    if outlook.counters.pending and not outlook.counters.full:
+        return "pending"
+    return "probe" if _past(outlook.probe_at, now) else "due"
+
+
+def hinted(outlook: Outlook, now: float) -> Outlook:
+    """Somebody says that the stream has something new."""
+    return replace(outlook, hinted_at=now)
+
+
+def opened(outlook: Outlook, now: float) -> Outlook:
+    """A lease is being opened: whatever called for it is its task now."""
+    probing = _past(outlook.probe_at, now)
+    return replace(
+        outlook,
+        open=outlook.open + 1,
+        hinted_at=None,
+        due_at=None if _past(outlook.due_at, now) else outlook.due_at,
+        dues=outlook.dues[_past_dues(outlook, now) :],
+        due_again=0,
+        probe_at=None if probing else outlook.probe_at,
+        probes=outlook.probes + probing,
+    )
+
+
+def answered(outlook: Outlook, answer: LeaseAnswer, now: float) -> Outlook:
+    """A lease has ended well."""
+    late = hint_is_late(outlook, now)
+    known = replace(outlook.counters, pending=answer.pending, ack_pending=answer.ack_pending, waiting=0)
+    due_at, due_again = outlook.due_at, 0
+    if answer.next_due_seconds is not None:
+        due_at = min(now + answer.next_due_seconds, math.inf if due_at is None else due_at)
+        if answer.next_due_seconds <= 0 and answer.moved:
+            # It ran to its end and more was due: nobody knows how much, so one lease more each time.
+            due_again = min(answer.ack_pending, outlook.threshold * outlook.open + 1)
+    # What was stored after the lease's last look is no proof that nothing can be had.
+    promised = (answer.pending > 0 and not known.full) or (answer.ack_pending > 0 and _past(due_at, now) > 0)
+    empty = promised and not answer.moved and not late
+    empties = outlook.empties + 1 if empty else 0
+    after = replace(
+        outlook,
+        counters=known,
+        open=outlook.open - 1,
+        known_at=now,
+        hinted_at=outlook.hinted_at if late else None,
+        due_at=due_at,
+        due_again=due_again,
+        probes=0 if answer.moved else outlook.probes,
+        empties=empties,
+        failures=0,
+        not_before=now + empty_pause(empties) if empty else outlook.not_before,
+    )
+    return _probing(after, now)
+
+
+def hint_is_late(outlook: Outlook, now: float) -> bool:
+    """Did a hint come after the last look of the lease that answers now?"""
+    return outlook.hinted_at is not None and outlook.hinted_at >= now - LAST_LOOK
+
+
+def failed(outlook: Outlook, now: float, chance: float) -> Outlook:
+    """A lease broke, or could not be opened; it is owed until a lease or a sweep says otherwise.
+
+    Args:
+        chance: from 0 to 1, parts the herd.
+    """
+    after = replace(outlook, open=outlook.open - 1, hinted_at=now)
+    if now < outlook.not_before:
+        # Its neighbours broke with it: one failure.
+        return after
+    failures = outlook.failures + 1
+    return replace(after, failures=failures, not_before=now + failure_pause(failures, chance))
+
+
+def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, asked_at: float, now: float) -> Outlook:
+    """The server was asked.
+
+    Args:
+        dues: of the stage records, those that have passed without being told before included; None: not read.
+        asked_at: when: an answer or a hint that came since knows better.
+    """
+    owed = outlook.dues[: _past_dues(outlook, now)]
+    after = replace(outlook, dues=outlook.dues if dues is None else tuple(sorted((*owed, *dues))))
+    if outlook.known_at < asked_at:
+        hint = outlook.hinted_at if outlook.hinted_at is not None and outlook.hinted_at >= asked_at else None
+        after = replace(after, counters=known, known_at=asked_at, hinted_at=hint)
+    return _probing(after, now)
+
+
+def failure_pause(failures: int, chance: float) -> float:
+    """Seconds after that many failures in a row, give or take a fifth."""
+    pause = FIRST_FAILURE_PAUSE * 2.0 ** min(failures - 1, 16) * (0.8 + 0.4 * chance)
+    return min(LONGEST_PAUSE, max(FIRST_FAILURE_PAUSE, pause))
+
+
+def empty_pause(empties: int) -> float:
+    """Seconds after that many leases in a row that delivered nothing though something was pending."""
+    return min(LONGEST_PAUSE, FIRST_EMPTY_PAUSE * 2.0 ** min(empties - 1, 16))
+
+
+def probe_interval(probes: int) -> float:
+    """Seconds until the next lease for un-acked events of which nobody says when they are due."""
+    return min(LONGEST_PROBE, FIRST_PROBE * 2.0 ** min(probes, 16))
+
+
+def _probing(outlook: Outlook, now: float) -> Outlook:
+    """Plan a probe while un-acked events exist without a due time, a puller or a lease of ours."""
+    known = outlook.counters
+    if not known.ack_pending:
+        # Nothing is out, so nothing can come back, whatever was told before.
+        return replace(outlook, due_at=None, dues=(), due_again=0, probe_at=None, probes=0)
+    told = max(len(outlook.dues), 0 if outlook.due_at is None else 1)
+    if known.ack_pending <= told or known.waiting or outlook.open or known.paused:
+        return replace(outlook, probe_at=None)
+    if outlook.probe_at is not None:
+        return outlook
+    return replace(outlook, probe_at=now + probe_interval(outlook.probes))
+
+
+def _past(moment: float | None, now: float) -> int:
+    return int(moment is not None and moment <= now)
+
+
+def _past_dues(outlook: Outlook, now: float) -> int:
+    return bisect_right(outlook.dues, now)

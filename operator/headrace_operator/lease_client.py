@@ -1,0 +1,93 @@
+"""Opens one lease: a POST to `forward` that lasts as long as the lease does.
+
+Turns what HTTP says into a `LeaseAnswer` or one of our errors; decides nothing. A cancelled call closes its
+connection, and `forward` then gives back what it holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Self
+
+import aiohttp
+
+from headrace.core import lease
+from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
+from headrace.core.lease import Lease, LeaseAnswer
+from headrace.core.subscriber import LONGEST_TIMEOUT
+
+CONNECT_SECONDS = 10.0
+# Cold start and queueing count, too, before the lease begins; its last delivery may take the longest timeout.
+START_SLACK = 60.0
+
+
+class LeaseClient:
+    """Opens leases; made inside the loop that uses it, closed by its owner."""
+
+    def __init__(self, token: str) -> None:
+        # A fresh connection for each: a lease lasts seconds, and a kept one may lead to a forward that is
+        # being scaled away.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            headers={"Authorization": f"Bearer {token}"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self._session.close()
+
+    async def open(self, url: str, wanted: Lease) -> LeaseAnswer:
+        """Hold one lease until it ends.
+
+        Raises:
+            Unavailable: forward can't be reached, broke off, or has no NATS.
+            Refused: it will not: 401 token, 404 no such consumer, 409 not ours or not deliverable.
+        """
+        timeout = aiohttp.ClientTimeout(
+            total=wanted.seconds + LONGEST_TIMEOUT.total_seconds() + START_SLACK,
+            sock_connect=CONNECT_SECONDS,
+        )
+        try:
+            async with self._session.post(url, json=wanted.to_json(), timeout=timeout, allow_redirects=False) as answer:
+                text = await answer.text(errors="replace")
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise Unavailable(f"forward at {url}: {error or type(error).__name__}") from error
+        if answer.status == 200:
+            return parsed(text, url)
+        raise refusal("forward", url, answer.status, text, answer.headers)
+
+
+def parsed(text: str, url: str) -> LeaseAnswer:
+    """Read the answer's JSON.
+
+    Raises:
+        Unavailable: something else than forward has answered.
+    """
+    try:
+        return lease.read_answer(json.loads(text))
+    except (ValueError, RecursionError, InvalidSpec) as error:
+        raise Unavailable(f"{url} answered 200, but not as forward does: {text[:100]!r}") from error
+
+
+def refusal(who: str, url: str, status: int, text: str, headers: Mapping[str, str]) -> HeadraceError:
+    """What an answer that is not 200 means: 4xx is refused, all else may be better later."""
+    words = f"{who} at {url} answered {status}: {_detail(text)}"
+    if 400 <= status < 500 and status not in (408, 429):
+        return Refused(words, status=status)
+    try:
+        return Unavailable(words, retry_after=min(60.0, max(0.1, float(headers.get("Retry-After", "1")))))
+    except ValueError:
+        return Unavailable(words)
+
+
+def _detail(text: str) -> str:
+    try:
+        problem: Any = json.loads(text)
+        return str(problem["detail"])
+    except (ValueError, KeyError, TypeError):
+        return text[:200]

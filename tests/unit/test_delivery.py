@@ -1,0 +1,279 @@
+"""The delivery decision, row by row (Knative data plane, table of response codes; design 10.1 to 10.3)."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.core import delivery
+from headrace.core.delivery import Ack, Answer, Attempts, DeadLetter, Failure, Nak, Park, Reply, Stage, StageRecord
+from headrace.core.errors import Fault, InvalidEvent
+from headrace.core.event import Event
+from headrace.core.http import HttpAnswer
+from headrace.core.subscriber import BackoffPolicy, DeliveryPolicy, Destination, Subscriber
+
+SUBSCRIBER = "http://subscriber.example/"
+REPLY = "http://reply.example/"
+SINK = "http://sink.example/"
+SECOND = timedelta(seconds=1)
+NOW = datetime(2026, 11, 28, 12, 0, 0, tzinfo=UTC)
+EVENT = Event(MappingProxyType({"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}), b"data")
+
+
+def subscriber(*, retry: int = 0, reply: bool = False, sink: bool = False, **policy: object) -> Subscriber:
+    return Subscriber(
+        namespace="default",
+        channel="orders",
+        name="sub",
+        uid="u",
+        generation=1,
+        aside="KN_DEFAULT__ORDERS_aside",
+        subscriber=Destination(SUBSCRIBER),
+        reply=Destination(REPLY) if reply else None,
+        dead_letter=Destination(SINK) if sink else None,
+        policy=DeliveryPolicy(retry=retry, backoff_delay=SECOND, **policy),  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "retried"),
+    [
+        pytest.param(None, True, id="silence counts as overload"),
+        *[pytest.param(status, False, id=f"{status} is final") for status in (100, 101, 199, 300, 301, 307, 399)],
+        *[pytest.param(status, False, id=f"{status} blames the event") for status in (400, 401, 403, 405, 410, 413)],
+        *[pytest.param(status, False, id=f"{status} blames the event") for status in (422, 425, 431, 499)],
+        *[pytest.param(status, True, id=f"{status} may pass") for status in (404, 408, 409, 429)],
+        *[pytest.param(status, True, id=f"{status} is the server's trouble") for status in (500, 501, 503, 504, 599)],
+        pytest.param(600, True, id="a status outside the table is retried"),
+    ],
+)
+def test_which_answers_are_worth_another_try(status: int | None, retried: bool) -> None:
+    decision = delivery.decide(StageRecord(), Answer(status), subscriber(retry=1, sink=True))
+    assert isinstance(decision, Nak if retried else DeadLetter)
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_any_2xx_completes_the_delivery(status: int) -> None:
+    assert isinstance(delivery.decide(StageRecord(), Answer(status), subscriber(retry=3, sink=True)), Ack)
+
+
+@pytest.mark.parametrize(
+    ("policy", "waits"),
+    [
+        pytest.param(BackoffPolicy.LINEAR, [1, 2, 3, 4], id="linear: delay x k"),
+        pytest.param(BackoffPolicy.EXPONENTIAL, [1, 2, 4, 8], id="exponential: delay x 2^(k-1)"),
+    ],
+)
+def test_the_back_off_before_each_retry(policy: BackoffPolicy, waits: list[int]) -> None:
+    whom = subscriber(retry=4, backoff_policy=policy)
+    record, seen = StageRecord(), []
+    for _ in waits:
+        decision = delivery.decide(record, Answer(503), whom)
+        assert isinstance(decision, Nak)
+        seen.append(decision.delay)
+        record = decision.record
+    assert seen == [timedelta(seconds=wait) for wait in waits]
+    assert isinstance(delivery.decide(record, Answer(503), whom), Park)
+
+
+def test_no_retry_count_overflows_a_time_span() -> None:
+    assert DeliveryPolicy(retry=10**6, backoff_delay=SECOND).wait(10**6) == timedelta(hours=24)
+
+
+@pytest.mark.parametrize(
+    ("status", "asked", "cap", "wait"),
+    [
+        pytest.param(503, 10, 300, 10, id="503: what it asks for, when longer than the back-off"),
+        pytest.param(429, 10, 300, 10, id="429 likewise"),
+        pytest.param(503, 0, 300, 1, id="never shorter than the back-off"),
+        pytest.param(503, 1000, 300, 300, id="at most retryAfterMax"),
+        pytest.param(503, 10, 0, 1, id="retryAfterMax of zero ignores the header"),
+        pytest.param(500, 10, 300, 1, id="only 429 and 503 may ask"),
+    ],
+)
+def test_retry_after(status: int, asked: int, cap: int, wait: int) -> None:
+    whom = subscriber(retry=1, retry_after_max=timedelta(seconds=cap))
+    decision = delivery.decide(StageRecord(), Answer(status, retry_after=timedelta(seconds=asked)), whom)
+    assert isinstance(decision, Nak)
+    assert decision.delay == timedelta(seconds=wait)
+
+
+@pytest.mark.parametrize(
+    ("header", "means"),
+    [
+        pytest.param("120", timedelta(seconds=120), id="seconds"),
+        pytest.param(" 7 ", timedelta(seconds=7), id="blanks around"),
+        pytest.param("Sat, 28 Nov 2026 12:00:30 GMT", timedelta(seconds=30), id="a date"),
+        pytest.param("Sat, 28 Nov 2026 11:00:00 GMT", timedelta(), id="a date in the past is now"),
+        pytest.param("soon", None, id="words"),
+        pytest.param("-5", None, id="negative"),
+        pytest.param("1.5", None, id="fractions"),
+        pytest.param("", None, id="empty"),
+        pytest.param("9" * 400, timedelta(days=365), id="absurdly long"),
+        pytest.param("\N{ARABIC-INDIC DIGIT FIVE}", None, id="digits of other scripts"),
+    ],
+)
+def test_reading_retry_after(header: str, means: timedelta | None) -> None:
+    assert delivery.retry_after(header, NOW) == means
+
+
+class TestReply:
+    def test_an_event_in_the_answer_goes_to_the_reply_address(self) -> None:
+        answer = Answer(200, reply=EVENT, reply_headers=((b"x-request-id", b"7"),))
+        decision = delivery.decide(StageRecord(), answer, subscriber(reply=True))
+        assert decision == Reply(StageRecord(Stage.REPLY, reply=EVENT, reply_headers=((b"x-request-id", b"7"),)))
+
+    @pytest.mark.parametrize(
+        ("answer", "reply"),
+        [
+            pytest.param(Answer(202, reply=EVENT), True, id="whatever a 202 carries is no reply"),
+            pytest.param(Answer(200), True, id="no event, no reply"),
+            pytest.param(Answer(200, reply=EVENT), False, id="no reply address: the answer is dropped"),
+        ],
+    )
+    def test_nothing_to_reply(self, answer: Answer, reply: bool) -> None:
+        assert isinstance(delivery.decide(StageRecord(), answer, subscriber(reply=reply)), Ack)
+
+    def test_its_failures_have_a_budget_of_their_own(self) -> None:
+        record = StageRecord(Stage.REPLY, Attempts(subscriber=1), reply=EVENT)
+        decision = delivery.decide(record, Answer(503), subscriber(retry=1, reply=True))
+        assert isinstance(decision, Nak)
+        assert decision.record.attempts == Attempts(subscriber=1, reply=1)
+        assert decision.record.stage is Stage.REPLY
+        assert decision.record.reply == EVENT
+
+    def test_when_it_fails_for_good_the_sink_is_told_its_address(self) -> None:
+        decision = delivery.decide(
+            StageRecord(Stage.REPLY, reply=EVENT), Answer(400, body=b"no"), subscriber(reply=True, sink=True)
+        )
+        assert isinstance(decision, DeadLetter)
+        assert decision.record.failure == Failure(REPLY, 400, "bm8=")
+
+    def test_a_reply_larger_than_we_read_is_a_failed_reply(self) -> None:
+        answer = Answer(200, reply_too_large=True)
+        decision = delivery.decide(StageRecord(), answer, subscriber(retry=5, reply=True, sink=True))
+        assert isinstance(decision, DeadLetter)
+        assert decision.record.failure == Failure(REPLY, 413)
+
+    def test_a_subscriber_with_only_a_reply_address_begins_there(self) -> None:
+        whom = replace(subscriber(reply=True), subscriber=None)
+        assert delivery.begin(whom) == StageRecord(Stage.REPLY)
+
+
+class TestDeadLetter:
+    def test_exhausted_retries_go_to_the_sink(self) -> None:
+        record = StageRecord(attempts=Attempts(subscriber=3))
+        decision = delivery.decide(record, Answer(503, body=b"busy"), subscriber(retry=3, sink=True))
+        assert isinstance(decision, DeadLetter)
+        assert decision.record.stage is Stage.DEAD_LETTER
+        assert decision.record.failure == Failure(SUBSCRIBER, 503, "YnVzeQ==")
+
+    def test_without_a_sink_the_event_is_parked_with_the_reason(self) -> None:
+        decision = delivery.decide(StageRecord(), Answer(400), subscriber())
+        assert isinstance(decision, Park)
+        assert decision.reason == "no dead letter sink, and subscriber gave status 400 on attempt 1"
+
+    def test_a_failing_sink_has_its_own_budget_and_keeps_the_first_failure(self) -> None:
+        first = Failure(SUBSCRIBER, 400, "bm8=")
+        record = StageRecord(Stage.DEAD_LETTER, Attempts(subscriber=1), failure=first)
+        decision = delivery.decide(record, Answer(503), subscriber(retry=1, sink=True))
+        assert isinstance(decision, Nak)
+        assert decision.record.failure == first
+        last = delivery.decide(decision.record, Answer(503), subscriber(retry=1, sink=True))
+        assert isinstance(last, Park)
+        assert last.reason == "dead letter sink failed: gave status 503 on attempt 2"
+
+    @pytest.mark.parametrize(
+        ("size", "characters"),
+        [(0, 0), (1, 4), (767, 1024), (768, 1024), (769, 1024), (1024 * 1024, 1024)],
+    )
+    def test_error_data_is_at_most_1024_characters_of_valid_base64(self, size: int, characters: int) -> None:
+        body = bytes(number % 256 for number in range(size))
+        decision = delivery.decide(StageRecord(), Answer(400, body=body), subscriber(sink=True))
+        assert isinstance(decision, DeadLetter)
+        assert decision.record.failure is not None
+        data = decision.record.failure.data
+        assert len(data) == characters
+        assert base64.b64decode(data, validate=True) == body[:768]
+
+    def test_no_answer_is_told_as_500_with_the_error(self) -> None:
+        decision = delivery.decide(StageRecord(), Answer(None, error="connection refused"), subscriber(sink=True))
+        assert isinstance(decision, DeadLetter)
+        assert decision.record.failure is not None
+        assert decision.record.failure.extensions() == {
+            "knativeerrordest": SUBSCRIBER,
+            "knativeerrorcode": "500",
+            "knativeerrordata": base64.b64encode(b"dispatch error: connection refused").decode(),
+        }
+
+    def test_an_empty_body_leaves_the_data_extension_out(self) -> None:
+        assert Failure(SUBSCRIBER, 404).extensions() == {
+            "knativeerrordest": SUBSCRIBER,
+            "knativeerrorcode": "404",
+        }
+
+
+class TestReadAnswer:
+    def test_a_binary_event_is_a_reply_with_its_pass_through_headers(self) -> None:
+        headers = (
+            (b"ce-specversion", b"1.0"),
+            (b"ce-id", b"1"),
+            (b"ce-source", b"/s"),
+            (b"ce-type", b"t"),
+            (b"x-request-id", b"9"),
+            (b"server", b"x"),
+        )
+        answer = delivery.read_answer(HttpAnswer(200, headers, b"data"), NOW)
+        assert answer.reply == EVENT
+        assert answer.reply_headers == ((b"x-request-id", b"9"),)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            pytest.param(HttpAnswer(200, ((b"content-type", b"text/html"),), b"<html>"), id="HTML"),
+            pytest.param(HttpAnswer(200, ((b"ce-specversion", b"1.0"),), b""), id="an event without id"),
+            pytest.param(
+                HttpAnswer(200, ((b"content-type", b"application/cloudevents+json"),), b"{"), id="broken JSON"
+            ),
+            pytest.param(HttpAnswer(200), id="nothing"),
+        ],
+    )
+    def test_what_is_no_event_is_no_reply(self, answer: HttpAnswer) -> None:
+        assert delivery.read_answer(answer, NOW).reply is None
+
+
+def test_a_faulty_message_is_judged_without_quoting_it() -> None:
+    error = InvalidEvent(Fault("id", "is 'secret': …"))
+    record = delivery.invalid(SUBSCRIBER, error, StageRecord())
+    assert "secret" not in record.last
+    assert record.failure is not None
+    assert record.failure.code == 400
+
+
+records = st.builds(
+    StageRecord,
+    stage=st.sampled_from(Stage),
+    attempts=st.builds(Attempts, st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)),
+    due=st.none() | st.floats(0, 2e9),
+    failure=st.none() | st.builds(Failure, st.text(), st.integers(0, 999), st.text()),
+    last=st.text(),
+    reply=st.none() | st.just(EVENT),
+    reply_headers=st.just(()) | st.just(((b"knative-x", b"\xff"),)),
+)
+
+
+@given(records)
+def test_a_stage_record_survives_the_stream(record: StageRecord) -> None:
+    expected = record if record.reply is not None else replace(record, reply_headers=())
+    assert delivery.from_json(delivery.to_json(record)) == expected
+
+
+@given(st.binary() | st.sampled_from([b"{}", b"null", b"[]", b'{"v":1,"stage":"nowhere"}', b"[" * 100_000]))
+def test_a_damaged_record_is_no_record(data: bytes) -> None:
+    assert delivery.from_json(data) is None

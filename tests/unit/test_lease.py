@@ -1,0 +1,84 @@
+"""The arguments of a lease and its answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from headrace.core import lease
+from headrace.core.errors import InvalidSpec
+from headrace.core.lease import Lease, LeaseAnswer, Outcome, Tally
+
+
+def read(**body: Any) -> Lease:
+    return lease.read(json.dumps(body).encode(), max_in_flight=100, max_bytes=1000)
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    assert read(stream="S", consumer="C") == Lease("S", "C", 20.0, 2.0, 100, 1000)
+
+
+def test_a_lease_is_clamped_to_what_the_process_allows() -> None:
+    asked = read(stream="S", consumer="C", seconds=600, linger=600, max_in_flight=1_000_000)
+    assert asked == Lease("S", "C", 25.0, 10.0, 100, 1000)
+
+
+def test_a_lease_request_survives_the_wire() -> None:
+    asked = Lease("S", "C", 5.0, 1.0, 7, 1000)
+    assert read(**asked.to_json()) == asked
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        pytest.param({}, "stream", id="no stream"),
+        pytest.param({"stream": "S"}, "consumer", id="no consumer"),
+        pytest.param({"stream": "S.>", "consumer": "C"}, "stream", id="a name with wildcards"),
+        pytest.param({"stream": "S", "consumer": "C\r\nPUB x 0"}, "consumer", id="a name that smuggles"),
+        pytest.param({"stream": "S", "consumer": 7}, "consumer", id="a number for a name"),
+        pytest.param({"stream": "S" * 256, "consumer": "C"}, "stream", id="an endless name"),
+        pytest.param({"stream": "S", "consumer": "C", "seconds": "20"}, "seconds", id="text for a number"),
+        pytest.param({"stream": "S", "consumer": "C", "seconds": -1}, "seconds", id="negative seconds"),
+        pytest.param({"stream": "S", "consumer": "C", "linger": True}, "linger", id="a boolean for a number"),
+        pytest.param({"stream": "S", "consumer": "C", "linger": float("nan")}, "linger", id="not a number"),
+        pytest.param({"stream": "S", "consumer": "C", "seconds": float("inf")}, "seconds", id="for ever"),
+    ],
+)
+def test_a_wrong_argument_is_named(body: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        read(**body)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"[" * 100_000, b"\xff"])
+def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        lease.read(body, max_in_flight=1, max_bytes=1)
+    assert refused.value.field == "body"
+
+
+def test_the_answer_tells_the_earliest_retry_that_is_still_due() -> None:
+    tally = Tally()
+    tally.count(Outcome.RETRIED)
+    tally.due = {7: 1010.0, 9: 1005.5}
+    answer = lease.answer(tally, pending=3, ack_pending=2, now=1000.0)
+    assert answer.next_due_seconds == 5.5
+    assert lease.read_answer(answer.to_json()) == answer
+    assert answer.moved == 1
+
+
+def test_a_retry_that_is_overdue_is_due_now() -> None:
+    tally = Tally(due={1: 990.0})
+    assert lease.answer(tally, pending=0, ack_pending=1, now=1000.0).next_due_seconds == 0.0
+
+
+@pytest.mark.parametrize("body", [{}, {"pending": "many", "ack_pending": 0, "next_due_seconds": None}])
+def test_what_is_no_answer_of_a_lease_is_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSpec):
+        lease.read_answer(body)
+
+
+def test_giving_back_is_not_work() -> None:
+    assert LeaseAnswer({"returned": 5, "unsettled": 1}, 0, 0, None).moved == 0
