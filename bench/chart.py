@@ -33,7 +33,7 @@ def svg(found: Sequence[Result], facts: Mapping[str, str | int]) -> str:
             y += BAR // 2 + 2
         y += GAP
     title = "CPU per event (shorter is better)"
-    legend = "grey: floor   blue: headrace   yellow: Go channel, measured elsewhere on a machine like this one"
+    legend = "grey: floor; blue: headrace; yellow: Go channel, measured elsewhere on a machine like this one"
     about = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items())
     head = [_text(16, 24, title, size=16), _text(16, 42, legend, colour="#555")]
     foot = [_text(16, y + 12, about, size=11, colour="#777")]

@@ -63,7 +63,7 @@ class Bundle:
         return status
 
     def post(self, headers: dict[str, str], body: bytes, *, path: str = "/shop/orders", host: str | None = None) -> int:
-        request = urllib.request.Request(f"http://{self.status()['listen']}{path}", data=body, headers=headers)
+        request = urllib.request.Request(f"{self.status()['listen']}{path}", data=body, headers=headers)
         if host:
             request.add_header("Host", host)
         try:
@@ -79,7 +79,7 @@ class Bundle:
         command = ["curl", "-sS", "-o", "-", "-w", "\n%{http_code}", "--data-binary", "@-"]
         for name, value in headers.items():
             command += ["-H", f"{name}: {value}"]
-        command.append(f"http://{listen}/shop/orders")
+        command.append(f"{listen}/shop/orders")
         done = subprocess.run(command, input=body, capture_output=True, check=True)
         return int(done.stdout.decode().rsplit("\n", 1)[-1])
 
@@ -234,9 +234,11 @@ def stored(up: Bundle) -> int:
     program = (
         "import asyncio, sys\n"
         "from headrace.core.settings import NatsSettings\n"
+        "from headrace.io import log\n"
         "from headrace.io.api import JetStreamApi\n"
         "from headrace.io.connection import Connection\n"
         "async def main():\n"
+        "    log.configure('error')\n"
         "    connection = Connection(NatsSettings(url=sys.argv[1]))\n"
         "    print((await JetStreamApi(connection).call('STREAM.INFO.KN_SHOP__ORDERS'))['state']['messages'])\n"
         "    await connection.close()\n"
@@ -275,7 +277,7 @@ def main() -> int:
     say("starting headrace up: nats-server, receive and the scaler; forward stays at zero")
     with bundle(sinks.server_port) as up:
         say(
-            f"ready on http://{up.status()['listen']}/shop/orders, forward running: {up.status()['forward']['running']}"
+            f"ready on {up.status()['listen']}/shop/orders, forward running: {up.status()['forward']['running']}"
         )
         counts = send_all(up, book)
         at_zero = settle(up, book, counts[0])

@@ -84,7 +84,8 @@ def server(port: int, book: Book, *, talk: bool = False) -> ThreadingHTTPServer:
             }
             name, event = self.path.strip("/"), attributes.get("id", "?")
             status = book.judge(name, event)
-            headers, body = ({}, b"")
+            headers: dict[str, str] = {}
+            body = b""
             if status == 500:
                 body = b"the mail server is on strike"
             elif name == "pricing":

@@ -33,7 +33,7 @@ from headrace.core.stream_config import Wanted
 VERBS = ("sync", "finalize", "customize")
 
 
-class JetStreamAdmin(Protocol):
+class Administration(Protocol):
     """What `reconcile` needs of NATS; `headrace.io.admin.Admin` is it. All raise Unavailable when NATS is away."""
 
     async def stream(self, name: str) -> Config | None:
@@ -50,7 +50,7 @@ class JetStreamAdmin(Protocol):
 
 
 async def reconcile(
-    verb: str, body: bytes, *, api: JetStreamAdmin, settings: ReconcileSettings, now: datetime
+    verb: str, body: bytes, *, api: Administration, settings: ReconcileSettings, now: datetime
 ) -> dict[str, Any]:
     """Serve one call of the hook.
 
@@ -77,7 +77,9 @@ async def reconcile(
     return response.to_json()
 
 
-async def sync(request: HookRequest, *, api: JetStreamAdmin, settings: ReconcileSettings, now: datetime) -> HookResponse:
+async def sync(
+    request: HookRequest, *, api: Administration, settings: ReconcileSettings, now: datetime
+) -> HookResponse:
     """Make streams and consumers as the channel asks for."""
     wish = desired(request.parent, settings)
     if isinstance(wish, InvalidSpec):
@@ -91,7 +93,7 @@ async def sync(request: HookRequest, *, api: JetStreamAdmin, settings: Reconcile
 
 
 async def finalize(
-    request: HookRequest, *, api: JetStreamAdmin, settings: ReconcileSettings, now: datetime
+    request: HookRequest, *, api: Administration, settings: ReconcileSettings, now: datetime
 ) -> HookResponse:
     """Take away what is this channel's: its consumers, its stream, and its aside unless events are parked there."""
     before = request.parent.get("status") or None
@@ -119,7 +121,7 @@ async def finalize(
     return HookResponse(before, finalized=True)
 
 
-async def _streams(wanted: Wanted, api: JetStreamAdmin) -> Progress:
+async def _streams(wanted: Wanted, api: Administration) -> Progress:
     progress = Progress(wanted.place, await _observe(wanted.place, api))
     actions = plan.streams(wanted, progress.observed)
     if isinstance(actions, plan.Problem):
@@ -132,7 +134,7 @@ async def _streams(wanted: Wanted, api: JetStreamAdmin) -> Progress:
 
 
 async def _consumers(
-    wish: Desired, progress: Progress, api: JetStreamAdmin, settings: ReconcileSettings, now: datetime
+    wish: Desired, progress: Progress, api: Administration, settings: ReconcileSettings, now: datetime
 ) -> Result:
     spec, place = wish.manifest.spec, wish.wanted.place
     terms = binding.Terms(
@@ -152,11 +154,11 @@ async def _consumers(
     return Result(progress.observed, progress.problems, bindings, leavers, refusals)
 
 
-async def _observe(place: Place, api: JetStreamAdmin) -> Observed:
+async def _observe(place: Place, api: Administration) -> Observed:
     return Observed(await api.stream(place.stream), await api.stream(place.aside))
 
 
-async def _all(actions: Iterable[Action], api: JetStreamAdmin) -> Rejected | None:
+async def _all(actions: Iterable[Action], api: Administration) -> Rejected | None:
     """Carry out in order, up to the first that the server refuses."""
     for action in actions:
         outcome = await api.carry_out(action)

@@ -12,11 +12,12 @@ import ctypes
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from headrace.core.errors import Unavailable
+from headrace.core.errors import Misconfigured, Unavailable
 from headrace.io import log
 
 # A cold Python with its imports takes about a second on a busy laptop.
@@ -94,17 +95,7 @@ class Children:
         Raises:
             Unavailable: it ended, or was not ready in time; it is gone then.
         """
-        parent = os.getpid()
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            env=environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            # Standard output belongs to the one line `ready`.
-            stdout=sys.stderr.fileno(),
-            # A Ctrl-C in the terminal is for the parent alone, which stops its children in order.
-            start_new_session=True,
-            preexec_fn=lambda: _die_with(parent),
-        )
+        process = await _spawn(name, argv, environment)
         child = Child(name, process, url)
         self._running = {other for other in self._running if other.alive} | {child}
         began = time.monotonic()
@@ -131,6 +122,19 @@ def free_port(host: str = "127.0.0.1") -> int:
         return int(probe.getsockname()[1])
 
 
+def demand_free(host: str, port: int) -> None:
+    """Raises Misconfigured when nobody could listen there now."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        # As the servers do: connections of an earlier run that linger are no hindrance.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise Misconfigured(
+                f"can't listen on {host}:{port} ({error}): stop what does, or give another --listen", field="--listen"
+            ) from error
+
+
 async def answers_200(host: str, port: int, path: str) -> bool:
     """Is a GET of that path answered with 200?"""
     try:
@@ -154,6 +158,23 @@ async def _until_ready(child: Child, ready: Probe) -> None:
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
         raise Unavailable(f"{child.name} was not ready within {START_SECONDS:.0f} s") from None
+
+
+async def _spawn(name: str, argv: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+    parent = os.getpid()
+    try:
+        return await asyncio.create_subprocess_exec(
+            *argv,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            # Standard output belongs to the one line `ready`.
+            stdout=sys.stderr.fileno(),
+            # A Ctrl-C in the terminal is for the parent alone, which stops its children in order.
+            start_new_session=True,
+            preexec_fn=lambda: _die_with(parent),
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(f"{name} can't be started: {error}") from error
 
 
 def _die_with(parent: int) -> None:

@@ -196,6 +196,11 @@ def failed(outlook: Outlook, now: float, chance: float) -> Outlook:
     return replace(after, failures=failures, not_before=now + failure_pause(failures, chance))
 
 
+def abandoned(outlook: Outlook) -> Outlook:
+    """A lease was given up by its opener."""
+    return replace(outlook, open=outlook.open - 1)
+
+
 def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, asked_at: float, now: float) -> Outlook:
     """The server was asked.
 

@@ -62,10 +62,12 @@ class Scaler:
         self._sweep_now = asyncio.Event()
         self._complaint = ""
         self.on_change: list[Callable[[], None]] = []
+        self._slots: dict[tuple[str, str], set[asyncio.Task[None]]] = {}
+        self._streams.on_turned.append(self._on_turned)
         self.on_missing = self._streams.on_missing
 
     def serve(self, streams: Iterable[str]) -> None:
-        """Replace the set of served streams; open leases of others end with their answer."""
+        """Replace the set of served streams; open leases of others are given up."""
         if self._streams.replace(streams):
             self._sweep_now.set()
 
@@ -83,6 +85,13 @@ class Scaler:
         with suppress(HeadraceError):
             await self._streams.look_at(stream)
         self._note_change()
+
+    def look_soon(self, stream: str) -> None:
+        """Like `refresh`, without waiting for it."""
+        if self._tasks is None:
+            self._sweep_now.set()
+        else:
+            self._spawn(self.refresh(stream))
 
     def stats(self) -> dict[str, Any]:
         """Leases opened, open now and failed, in all and per consumer, as JSON values."""
@@ -102,6 +111,15 @@ class Scaler:
         if not stream.consumers and now >= stream.listed_at + REFRESH_SECONDS:
             stream.listed_at = now
             self._spawn(self.refresh(name))
+
+    def _on_turned(self, served: Served) -> None:
+        """Give up its open leases: they would deliver by the old word for up to 20 s."""
+        slots = self._slots.get((served.stream, served.consumer), set())
+        if slots:
+            _log.info("leases are given up: the Subscription has changed", **_words(served))
+            served.outlook = lag.hinted(served.outlook, self._clock.monotonic())
+        for slot in slots:
+            slot.cancel()
 
     async def _watch_the_clock(self) -> None:
         while True:
@@ -149,7 +167,10 @@ class Scaler:
         why = lag.reason(served.outlook, now)
         for _ in range(short):
             self._note_opened(served, why)
-            self._spawn(self._hold_slot(served))
+            slots = self._slots.setdefault((served.stream, served.consumer), set())
+            slot = self._spawn(self._hold_slot(served))
+            slots.add(slot)
+            slot.add_done_callback(slots.discard)
 
     async def _hold_slot(self, served: Served) -> None:
         while True:
@@ -166,6 +187,10 @@ class Scaler:
         try:
             wanted = Lease(served.stream, served.consumer, max_in_flight=self._max_in_flight)
             answer = await self._open_lease(wanted)
+        except asyncio.CancelledError:
+            served.outlook = lag.abandoned(served.outlook)
+            self._note_change()
+            raise
         except (Unavailable, Refused) as error:
             self._note_failed(served, error)
             if isinstance(error, Refused):
@@ -204,9 +229,9 @@ class Scaler:
     def _busy(self) -> bool:
         return any(served.outlook.open for served in self._streams.all())
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         assert self._tasks is not None, "leases are opened by run() and what it calls"
-        self._tasks.create_task(work)
+        return self._tasks.create_task(work)
 
 
 def _words(served: Served) -> dict[str, str]:

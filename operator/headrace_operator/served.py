@@ -69,6 +69,9 @@ class ServedStreams:
 
     Attributes:
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
+        on_turned: called with a consumer whose delivery has changed, or that is not served any more: leases
+        that
+            are open go on with what they read at their start.
     """
 
     def __init__(self, api: JetStreamApi, clock: Clock) -> None:
@@ -76,11 +79,15 @@ class ServedStreams:
         self._clock = clock
         self._streams: dict[str, Stream] = {}
         self.on_missing: list[Callable[[str], None]] = []
+        self.on_turned: list[Callable[[Served], None]] = []
 
     def replace(self, names: Iterable[str]) -> bool:
         """Serve these streams and no others; True when some are new."""
         wanted = set(names)
         new = bool(wanted - self._streams.keys())
+        for name in self._streams.keys() - wanted:
+            for served in self._streams[name].consumers.values():
+                self._turned(served)
         self._streams = {name: self._streams.get(name) or Stream() for name in sorted(wanted)}
         return new
 
@@ -113,7 +120,10 @@ class ServedStreams:
             infos = {str(info["name"]): info async for info in self._api.consumers(name)}
             lost = stream.consumers.keys() - infos.keys()
             keyed = ((durable, self._found(stream, name, infos[durable])) for durable in infos)
+            before = stream.consumers
             stream.consumers = {durable: served for durable, served in keyed if served is not None}
+            for durable in before.keys() - stream.consumers.keys():
+                self._turned(before[durable])
             if lost or (not infos and await self._api.find(f"STREAM.INFO.{name}") is None):
                 for listener in self.on_missing:
                     listener(name)
@@ -145,9 +155,15 @@ class ServedStreams:
         served = stream.consumers.get(consumer)
         if served is None:
             return Served(name, consumer, ours, Outlook(ours.lag_threshold, ours.max_scale))
+        if not _delivers_alike(served.subscriber, ours):
+            self._turned(served)
         served.subscriber = ours
         served.outlook = replace(served.outlook, threshold=ours.lag_threshold, max_scale=ours.max_scale)
         return served
+
+    def _turned(self, served: Served) -> None:
+        for listener in self.on_turned:
+            listener(served)
 
     async def _dues(self, stream: Stream, served: Served) -> tuple[float, ...]:
         ours = served.subscriber
@@ -157,3 +173,9 @@ class ServedStreams:
         await records.read()
         wall, now = self._clock.wall(), self._clock.monotonic()
         return tuple(now + due - wall for due in records.take(served.consumer, wall))
+
+
+def _delivers_alike(old: Subscriber, new: Subscriber) -> bool:
+    """Is there no difference to a lease? A new generation alone is none."""
+    same = replace(new, generation=old.generation, lag_threshold=old.lag_threshold, max_scale=old.max_scale)
+    return same == old

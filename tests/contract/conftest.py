@@ -24,6 +24,6 @@ def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
 @pytest.fixture
 async def connection(nats_server: NatsServer) -> AsyncIterator[Connection]:
     """Our connection to that server."""
-    connection = Connection(NatsSettings(NATS_URL=nats_server.url))
+    connection = Connection(NatsSettings(url=nats_server.url))
     yield connection
     await connection.close()

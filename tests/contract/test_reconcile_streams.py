@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -262,9 +263,12 @@ async def test_without_nats_the_answer_is_to_wait(hook: Hook, nats_server: NatsS
         await hook.sync(channel(entry()))
 
 
-async def test_a_restart_of_nats_is_survived(hook: Hook, nats_server: NatsServer) -> None:
+async def test_a_restart_of_nats_is_survived(hook: Hook, connection: Connection, nats_server: NatsServer) -> None:
     await hook.sync(channel(entry()))
+    lost = asyncio.Event()
+    connection.on_disconnect.append(lost.set)
     nats_server.kill()
+    await lost.wait()
     nats_server.start()
 
     answer = await hook.sync(channel(entry()))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 
 import aiohttp
 import nats
@@ -12,7 +15,8 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from nats.js import JetStreamContext
-from tests.hosts.environments import COMBINATIONS, PYTHONS, Kind, prepared
+from tests.hosts import pythons
+from tests.hosts.environments import COMBINATIONS, Environment, Kind, prepared
 from tests.hosts.hosted import Hosted
 from tests.support.nats_server import NatsServer
 
@@ -24,26 +28,43 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer
     server.stop()
 
 
+@pytest.fixture(scope="session")
+def prepare(pytestconfig: pytest.Config) -> Iterator[Callable[[Kind, str], Environment]]:
+    """Makes environments, and says so at once: it takes half a minute when nothing is cached."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+
+    def say(words: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(words, file=sys.stderr, flush=True)
+
+    with ExitStack() as held:
+        # Cached, since a second lock on the same environment would wait for the first for ever.
+        yield cache(lambda kind, version: held.enter_context(prepared(kind, version, say)))
+
+
 @pytest.fixture(scope="session", params=COMBINATIONS, ids=[f"{kind}-python{version}" for kind, version in COMBINATIONS])
-def hosted(
-    request: pytest.FixtureRequest, nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Hosted]:
+def environment(request: pytest.FixtureRequest, prepare: Callable[[Kind, str], Environment]) -> Environment:
     """Every host on every Python."""
-    kind, version = request.param
-    yield from _hosted(kind, version, nats_server, tmp_path_factory)
+    return prepare(*request.param)
 
 
 @pytest.fixture(scope="session")
-def scaffold(nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
-    """kn func's scaffold on the Python that runs the tests, for what only it has."""
-    yield from _hosted(Kind.SCAFFOLD, next(iter(PYTHONS)), nats_server, tmp_path_factory)
-
-
-def _hosted(
-    kind: Kind, version: str, nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory
+def hosted(
+    environment: Environment, nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Hosted]:
-    environment = prepared(kind, version)
-    found = Hosted(environment, nats_server.url, tmp_path_factory.mktemp(f"{kind}-{version}"))
+    """Our functions in every host on every Python."""
+    found = Hosted(environment, nats_server.url, tmp_path_factory.mktemp("hosted"))
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def scaffold(
+    prepare: Callable[[Kind, str], Environment], nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Hosted]:
+    """kn func's scaffold on the Python that runs the tests, for what only it has."""
+    environment = prepare(Kind.SCAFFOLD, pythons.RUNNING)
+    found = Hosted(environment, nats_server.url, tmp_path_factory.mktemp("scaffold"))
     yield found
     found.stop()
 
@@ -73,12 +94,17 @@ class Sink:
     url: str = ""
     seconds: float = 0.0
     received: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def next_arrival(self) -> None:
+        async with asyncio.timeout(10):
+            await self._arrived.wait()
+        self._arrived.clear()
 
     async def take(self, request: web.Request) -> web.Response:
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.received.append((headers, await request.read()))
-        self.arrived.set()
+        self._arrived.set()
         await asyncio.sleep(self.seconds)
         return web.Response(status=202)
 

@@ -1,6 +1,6 @@
 """The two hosts' environments: each in a venv of its own, since no venv can hold both.
 
-Kept outside the repository and made again when anything that goes into them changes: lock file, sources, Python.
+Kept outside the repository, since making them takes half a minute; made again when the lock file changes.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,7 +21,9 @@ from tests.hosts import pythons
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace" / "hosts"
-STALE_SECONDS = 24 * 3600
+# What decides which packages an environment holds; the sources are installed anew whenever they change.
+DEPENDENCIES = [ROOT / "uv.lock", ROOT / "pyproject.toml", Path(__file__).resolve()]
+SOURCES = ("functions", "operator")
 
 SCAFFOLD_PROJECT = f"""\
 [project]
@@ -83,73 +84,73 @@ class Environment:
         return subprocess.run([self.python, "-c", f"import {module}"], capture_output=True).returncode == 0
 
 
-def prepared(kind: Kind, version: str) -> Environment:
-    """The environment, made now if it isn't there; several test runs at once wait for one another."""
-    environment = Environment(kind, version, CACHE / f"{kind}-{version}-{_fingerprint()}")
+@contextmanager
+def prepared(kind: Kind, version: str, say: Callable[[str], None]) -> Iterator[Environment]:
+    """The environment with the sources as they are now; no other test run can change it meanwhile.
+
+    Args:
+        say: told what takes a while.
+    """
     CACHE.mkdir(parents=True, exist_ok=True)
-    with _locked(CACHE / f"{kind}-{version}.lock"):
-        complete = environment.directory / "complete"
-        if not complete.exists():
-            shutil.rmtree(environment.directory, ignore_errors=True)
+    family = f"{kind}-{version}"
+    environment = Environment(kind, version, CACHE / f"{family}-{_fingerprint(DEPENDENCIES)}")
+    installed = environment.directory / "installed"
+    sources = _fingerprint(sorted(path for folder in SOURCES for path in (ROOT / folder).rglob("*.py")))
+    with _locked(CACHE / f"{family}.lock", say):
+        for stale in CACHE.glob(f"{family}-*"):
+            if stale != environment.directory or not installed.exists():
+                shutil.rmtree(stale)
+        if not installed.exists():
             began = time.monotonic()
-            _say(f"making the environment of {kind} on Python {version} …")
+            say(f"making the environment of {kind} on Python {version} …")
             _make(environment, PYTHONS[version])
-            _say(f"… took {time.monotonic() - began:.0f} s")
-        complete.touch()
-    _forget_stale()
-    return environment
+            say(f"… took {time.monotonic() - began:.0f} s")
+        elif installed.read_text(encoding="ascii") != sources:
+            _install(environment, "--no-deps", "--reinstall-package", "function", str(ROOT))
+        installed.write_text(sources, encoding="ascii")
+        yield environment
 
 
 def _make(environment: Environment, python: Path) -> None:
-    venv = environment.directory / "venv"
+    # Seeded with pip, which not every system's own Python brings along.
+    _run("uv", "venv", "--quiet", "--no-project", "--seed", "--python", python, environment.directory / "venv")
     if environment.kind is Kind.FRAMEWORK:
-        _run("uv", "venv", "--quiet", "--no-project", "--python", python, venv)
-        _run("uv", "pip", "install", "--quiet", "--python", environment.python, f"{ROOT}[framework]")
+        _install(environment, f"{ROOT}[framework]")
         return
     package = environment.service / "service"
     package.mkdir(parents=True)
     (environment.service / "pyproject.toml").write_text(SCAFFOLD_PROJECT, encoding="utf-8")
     (package / "__init__.py").touch()
     (package / "main.py").write_text(SCAFFOLD_MAIN, encoding="utf-8")
-    if python.resolve() == Path(sys.executable).resolve():
+    if environment.version == pythons.RUNNING:
         # As func builds it, with pip; on the other Pythons with uv, which resolves the same in a tenth of the time.
-        _run(python, "-m", "venv", venv)
-        _run(environment.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", environment.service)
+        _run(environment.python, "-m", "pip", "install", "--quiet", environment.service)
     else:
-        _run("uv", "venv", "--quiet", "--no-project", "--python", python, venv)
-        _run("uv", "pip", "install", "--quiet", "--python", environment.python, environment.service)
+        _install(environment, environment.service)
+
+
+def _install(environment: Environment, *arguments: str | Path) -> None:
+    _run("uv", "pip", "install", "--quiet", "--python", environment.python, *arguments)
 
 
 def _run(*command: str | Path) -> None:
     subprocess.run(command, check=True, cwd=ROOT)
 
 
-def _fingerprint() -> str:
-    """Of everything that the environments are made from, this file included."""
-    names = ["uv.lock", "pyproject.toml", "README.md", "tests/hosts/environments.py"]
-    sources = [path for folder in ("functions", "operator") for path in (ROOT / folder).rglob("*.py")]
-    digest = hashlib.blake2b(digest_size=8)
-    for path in sorted([*(ROOT / name for name in names), *sources]):
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
-    # The scaffold's project names the checkout.
-    digest.update(str(ROOT).encode())
+def _fingerprint(paths: list[Path]) -> str:
+    # The checkout is part of it: the scaffold's project names it.
+    digest = hashlib.blake2b(str(ROOT).encode(), digest_size=8)
+    for path in paths:
+        digest.update(str(path).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
-def _forget_stale() -> None:
-    """Remove what no test run has used for a day."""
-    for complete in CACHE.glob("*/complete"):
-        if time.time() - complete.stat().st_mtime > STALE_SECONDS:
-            shutil.rmtree(complete.parent, ignore_errors=True)
-
-
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path, say: Callable[[str], None]) -> Iterator[None]:
     with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another test run, which uses {path.stem} …")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _say(words: str) -> None:
-    # Past pytest's capture, which would hide it until the end.
-    print(words, file=sys.__stderr__, flush=True)

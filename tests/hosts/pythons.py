@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 SUPPORTED = ("3.11", "3.12", "3.13")
+RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def found() -> dict[str, Path]:
     """By version, as in `3.12`; the running one comes first, and missing ones are missing."""
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
     # The base interpreter: a venv made from a venv's Python would hang on to that venv.
-    pythons = {running: Path(sys.base_prefix) / "bin" / f"python{running}"}
+    pythons = {RUNNING: Path(sys.base_prefix) / "bin" / f"python{RUNNING}"}
     for version in SUPPORTED:
         if version not in pythons and (python := _of_uv(version) or _of_pyenv(version)):
             pythons[version] = python

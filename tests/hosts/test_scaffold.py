@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 
-import pytest
-from tests.hosts.environments import COMBINATIONS, Kind, prepared
+from tests.hosts.environments import Kind
+from tests.hosts.hosted import unique
+from tests.support import channels
 from tests.support.nats_server import free_port
 
 
-@pytest.mark.parametrize(("kind", "version"), COMBINATIONS)
-def test_each_host_has_an_environment_without_the_other(kind, version):
-    environment = prepared(kind, version)
-    assert environment.has("functions_framework") == (kind is Kind.FRAMEWORK)
-    assert environment.has("func_python") == (kind is Kind.SCAFFOLD)
+def test_each_host_has_an_environment_without_the_other(environment):
+    assert environment.has("functions_framework") == (environment.kind is Kind.FRAMEWORK)
+    assert environment.has("func_python") == (environment.kind is Kind.SCAFFOLD)
 
 
 async def test_it_listens_on_every_address_of_the_list(scaffold, http):
@@ -35,6 +35,24 @@ async def test_an_idle_connection_stays_open_for_longer_than_the_scaffold_would_
         assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 200 OK\r\n"
         await reader.readuntil(b"\r\n\r\n")
     writer.close()
+
+
+async def test_a_lease_takes_nothing_new_once_the_process_is_told_to_stop(scaffold, http, sink):
+    channel, entry = unique("orders"), channels.entry(str(uuid.uuid4()), subscriberUri=sink.url)
+    await scaffold.sync(http, channel, entry)
+    await scaffold.send(http, channel, "in the subscriber's hands")
+    forward = scaffold.start("forward").wait_until_ready()
+    sink.seconds = 1.0
+    opened = asyncio.create_task(scaffold.lease(http, forward.url, channel, entry["uid"]))
+    await sink.next_arrival()
+    forward.terminate()
+    # The pull that is open can't be called back, so this one still comes, and is given back.
+    await asyncio.sleep(0.3)
+    await scaffold.send(http, channel, "too late")
+    tally = await opened
+    assert tally["delivered"] == 1
+    assert tally["returned"] >= 1
+    assert [headers["ce-id"] for headers, _ in sink.received] == ["in%20the%20subscriber's%20hands"]
 
 
 def test_an_unknown_function_ends_with_one_line_that_says_what_to_do(scaffold):

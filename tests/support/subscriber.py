@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 import httptools
+from tests.support.waiting import until
 
 NO_BODY = (204, 304)
 
@@ -85,12 +86,13 @@ class Place:
         most_at_once: how many of them were unanswered at the same time, at most.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, loop: asyncio.AbstractEventLoop) -> None:
         self.uri = uri
         self.received: list[Received] = []
         self.most_at_once = 0
         self._at_once = 0
-        self._released = threading.Event()
+        self._loop = loop
+        self._released = asyncio.Event()
         self._choose: Callable[[Received], Answer] = lambda _: Say()
 
     def says(self, *answers: Answer) -> Place:
@@ -105,7 +107,7 @@ class Place:
 
     def release(self) -> None:
         """Answer everything that is held now or later."""
-        self._released.set()
+        self._loop.call_soon_threadsafe(self._released.set)
 
     @property
     def ids(self) -> list[str]:
@@ -114,11 +116,7 @@ class Place:
 
     async def wait(self, count: int, timeout: float = 10.0) -> list[Received]:
         """The first `count` requests; fails the test when fewer came in `timeout` seconds."""
-        deadline = time.monotonic() + timeout
-        while len(self.received) < count:
-            came = f"{len(self.received)} of {count} requests came to {self.uri} within {timeout} s"
-            assert time.monotonic() < deadline, came
-            await asyncio.sleep(0.01)
+        await until(f"{count} requests came to {self.uri}", lambda: len(self.received) >= count, timeout)
         return self.received[:count]
 
     async def answer(self, request: Received) -> Answer:
@@ -129,8 +127,7 @@ class Place:
         try:
             answer = self._choose(request)
             if isinstance(answer, Hold):
-                while not self._released.is_set():
-                    await asyncio.sleep(0.005)
+                await self._released.wait()
                 return answer.then
             if isinstance(answer, Say) and answer.delay:
                 await asyncio.sleep(answer.delay)
@@ -155,12 +152,12 @@ class Subscriber:
     def place(self, *answers: Answer) -> Place:
         """A new path; it answers 202 unless told otherwise."""
         path = f"/{next(self._serial)}"
-        place = self._places[path] = Place(f"http://127.0.0.1:{self.port}{path}")
+        place = self._places[path] = Place(f"http://127.0.0.1:{self.port}{path}", self._loop)
         return place.says(*answers) if answers else place
 
     def find(self, path: str) -> Place:
         """The place of a path; a stray request makes one of its own, which answers 202 and is in nobody's way."""
-        return self._places.setdefault(path, Place(path))
+        return self._places.setdefault(path, Place(path, self._loop))
 
     def __enter__(self) -> Subscriber:
         self._thread.start()

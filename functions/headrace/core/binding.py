@@ -80,7 +80,7 @@ def consumers(
     Args:
         observed: the configurations of all consumers of the stream; those that are not ours are not touched.
     """
-    everything = {str(config.get("durable_name") or config["name"]): config for config in observed}
+    everything = {str(config["name"]): config for config in observed}
     ours = [
         _Consumer(durable, config, subscriber)
         for durable, config in sorted(everything.items())

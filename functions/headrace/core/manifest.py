@@ -7,25 +7,27 @@ CRD may have them; known ones are typed strictly, and null means absent, as in K
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails, PydanticCustomError
 
-from headrace.core import duration
 from headrace.core.errors import InvalidSpec
-from headrace.core.subscriber import LONGEST_TIMEOUT
+from headrace.core.field_types import (
+    GoSpan,
+    IsoSpan,
+    Limit,
+    Limit32,
+    Moment,
+    Percentage,
+    Sequence,
+    Texts,
+    Timeout,
+    path_of,
+    sentence,
+)
 
 LAG_THRESHOLD = "headrace.dev/lag-threshold"
 MAX_SCALE = "headrace.dev/max-scale"
@@ -33,51 +35,6 @@ RETAIN = "headrace.dev/retain"
 
 # Beyond any sense, but Knative sets no limit; what is more is a typo, and would overflow nothing later.
 MOST_RETRIES = 1_000_000
-
-# Stands in a sentence for the path of the field, which a validator does not know.
-_HERE = "it"
-_SENTENCE = "sentence"
-_QUOTED_CHARACTERS = 80
-
-
-def _span(read: Callable[..., timedelta]) -> Callable[[object], timedelta]:
-    def validate(value: object) -> timedelta:
-        if not isinstance(value, str):
-            raise PydanticCustomError(_SENTENCE, "it should be text, like 30s or PT30S")
-        try:
-            return read(value, field=_HERE)
-        except InvalidSpec as error:
-            raise PydanticCustomError(_SENTENCE, "{text}", {"text": str(error)}) from None
-
-    return validate
-
-
-def _digits(value: object) -> object:
-    # The proposal's examples write sequences as text.
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
-
-
-def _moment(value: object) -> str:
-    """RFC 3339 in, the form that the server gives back out: UTC, no trailing zeros."""
-    try:
-        moment = datetime.fromisoformat(value if isinstance(value, str) else "")
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise PydanticCustomError(_SENTENCE, "it should be RFC 3339, like 2026-01-31T09:30:00Z")
-    text = moment.astimezone(UTC).replace(tzinfo=None).isoformat()
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}Z"
-
-
-_TEXT_SCHEMA = WithJsonSchema({"type": "string"})
-GoSpan = Annotated[timedelta, BeforeValidator(_span(duration.from_go)), _TEXT_SCHEMA]
-IsoSpan = Annotated[timedelta, BeforeValidator(_span(duration.from_iso)), _TEXT_SCHEMA]
-Sequence = Annotated[int, BeforeValidator(_digits), Field(ge=0)]
-Moment = Annotated[str, BeforeValidator(_moment)]
-# Lax as to the container only: JSON knows lists, values are tuples.
-Texts = Annotated[tuple[str, ...], Field(strict=False)]
-# 0 and -1 both say "no limit".
-Limit = Annotated[int, Field(ge=-1)]
 
 
 class _Model(BaseModel):
@@ -109,7 +66,7 @@ class Sink(_Model):
 class Delivery(_Model):
     dead_letter_sink: Sink | None = None
     retry: int = Field(0, ge=0, le=MOST_RETRIES)
-    timeout: IsoSpan | None = Field(None, gt=timedelta(), le=LONGEST_TIMEOUT)
+    timeout: Timeout | None = None
     backoff_policy: Literal["linear", "exponential"] | None = None
     backoff_delay: IsoSpan | None = None
     retry_after_max: IsoSpan | None = None
@@ -149,12 +106,12 @@ class Placement(_Model):
 class StreamConfig(_Model):
     additional_subjects: Texts = ()
     retention: Literal["Limits", "Interest", "Work"] = "Limits"
-    max_consumers: Limit = 0
+    max_consumers: Limit32 = 0
     max_msgs: Limit = 0
     max_bytes: Limit = 0
     discard: Literal["Old", "New"] = "Old"
     max_age: GoSpan = timedelta()
-    max_msg_size: Limit = 0
+    max_msg_size: Limit32 = 0
     storage: Literal["File", "Memory"] = "File"
     replicas: int = Field(0, ge=0)
     no_ack: bool = False
@@ -180,8 +137,8 @@ class ConsumerTemplate(_Model):
     filter_subject: str = ""
     replay_policy: Literal["Instant", "Original"] = "Instant"
     rate_limit_bps: int = Field(0, ge=0, alias="rateLimitBPS")
-    sample_frequency: str = Field("", pattern=r"^(\d{1,3}%?)?$")
-    max_ack_pending: int = Field(0, ge=-1)
+    sample_frequency: Percentage = ""
+    max_ack_pending: Limit32 = 0
     consumer_type: Literal["Push", "Pull"] | None = None
     fetch_max_wait: GoSpan | None = None
     fetch_batch_size: int | None = Field(None, ge=1)
@@ -251,25 +208,5 @@ def _parsed(model: type[Parsed], raw: object, path: str) -> Parsed:
         return model.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    field = _path(path, first["loc"])
-    raise InvalidSpec(_sentence(field, first), field=field)
-
-
-def _path(start: str, location: tuple[int | str, ...]) -> str:
-    path = start
-    for step in location:
-        plain = isinstance(step, str) and "." not in step and "/" not in step
-        path += (f".{step}" if path else str(step)) if plain else f"[{step}]"
-    return path or "the object"
-
-
-def _sentence(field: str, error: ErrorDetails) -> str:
-    if error["type"] == "missing":
-        return f"{field} is missing: give it"
-    value = repr(error["input"])
-    if len(value) > _QUOTED_CHARACTERS:
-        value = value[:_QUOTED_CHARACTERS] + "…"
-    if error["msg"].startswith(f"{_HERE} is "):
-        return field + error["msg"].removeprefix(_HERE)
-    problem = error["msg"].replace("Input should", "it should")
-    return f"{field} is {value}: {problem}"
+    field = path_of(path, first["loc"])
+    raise InvalidSpec(sentence(field, first), field=field)

@@ -17,10 +17,11 @@ _EMPTY: tuple[Any, ...] = (None, "", 0, False, [], {})
 
 def differs(observed: Any, wanted: Any) -> bool:
     """Whether anything that `wanted` says is not so in `observed`."""
+    if isinstance(wanted, Mapping):
+        keys: Config = observed if isinstance(observed, Mapping) else {}
+        return any(differs(keys.get(key), value) for key, value in wanted.items())
     if wanted in _EMPTY:
         return observed not in _EMPTY
-    if isinstance(wanted, Mapping):
-        return not isinstance(observed, Mapping) or any(differs(observed.get(key), wanted[key]) for key in wanted)
     if isinstance(wanted, list):
         return (
             not isinstance(observed, list)

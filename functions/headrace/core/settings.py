@@ -15,7 +15,8 @@ MIB = 1024 * 1024
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    # Built at first use: a process that starts from zero needs only its own settings.
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
 
 class NatsSettings(_Settings):

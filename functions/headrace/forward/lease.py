@@ -25,13 +25,13 @@ from headrace.forward.ports import Effects, Inbox
 PATIENCE = 0.02
 # Before a pull that broke is tried again.
 PAUSE = 0.25
+# Under a rate limit: what is pulled is delivered at once, so no more is pulled than this many seconds of it.
+BURST = 0.1
 # A shorter pull would end before the server has looked at it.
 SHORTEST_PULL = 0.05
 
 
-async def forward(
-    lease: Lease, subscriber: Subscriber, largest: int, effects: Effects, stop: asyncio.Event
-) -> Tally:
+async def forward(lease: Lease, subscriber: Subscriber, largest: int, effects: Effects, stop: asyncio.Event) -> Tally:
     """Serve one lease.
 
     Args:
@@ -72,6 +72,8 @@ class _Run:
     # Since when a pull could have been sent; None while one is open or no slot is free.
     free_since: float | None = None
     not_before: float = 0.0
+    # Bytes of the last message, by which a rate limit judges the next.
+    last_size: int = 0
     inbox: Inbox = field(init=False)
     began: float = field(init=False)
     arrived: float = field(init=False)
@@ -114,11 +116,22 @@ class _Run:
         if room is None:
             return
         self.free_since = None
-        expires = timedelta(seconds=min(max(self.lease.linger, SHORTEST_PULL), self._left()))
         try:
-            await self.inbox.pull(room.batch, expires, room.max_bytes)
+            await self.inbox.pull(self._paced(room.batch), self._expires(now), room.max_bytes)
         except Unavailable:
             self.not_before = now + PAUSE
+
+    def _paced(self, batch: int) -> int:
+        if not self.lease.bits_per_second:
+            return batch
+        burst = self.lease.bits_per_second / 8 * BURST
+        return min(batch, max(1, int(burst / (self.last_size or self.window.largest))))
+
+    def _expires(self, now: float) -> timedelta:
+        """How long a pull may stay open: while nothing is in a subscriber's hands, as long as the lease lingers."""
+        quiet = 0.0 if self.tasks else now - self.arrived
+        wait = self.lease.linger - quiet if quiet < self.lease.linger else self.lease.linger
+        return timedelta(seconds=min(max(wait, SHORTEST_PULL), self._left()))
 
     def _nap(self) -> float:
         """Seconds until something changes by itself: the lease ends, a pause is over, patience is lost."""
@@ -137,12 +150,7 @@ class _Run:
         """Has nothing come for `linger`, though it was asked for, and is nothing in a subscriber's hands?"""
         now = self.effects.monotonic()
         paced = self.lease.bits_per_second > 0 and self.not_before > now
-        return (
-            not self.tasks
-            and not self.inbox.pulling
-            and not paced
-            and now - self.arrived >= self.lease.linger
-        )
+        return not self.tasks and not self.inbox.pulling and not paced and now - self.arrived >= self.lease.linger
 
     def on_end(self, end: PullEnd) -> None:
         if end is PullEnd.BROKEN:
@@ -153,6 +161,7 @@ class _Run:
 
     def on_message(self, message: Message) -> None:
         self.arrived = self.effects.monotonic()
+        self.last_size = message.size
         if self.lease.bits_per_second:
             pause = message.size * 8 / self.lease.bits_per_second
             self.not_before = max(self.arrived, self.not_before) + pause

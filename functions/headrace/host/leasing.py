@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -27,6 +28,10 @@ from headrace.io.sink import SinkClient
 LONGEST_BODY = 64 * 1024
 # For one question to JetStream in the middle of a delivery; less than the ack wait.
 ASK_SECONDS = 5.0
+# The server counts acks a moment after it has got them, and answers questions in between: what the last events look
+# like then would call for a lease that finds nothing. Another lease's events in hand cost no more than these looks.
+MORE_LOOKS = 2
+LOOK_PAUSE = 0.02
 
 _log = log.get("forward")
 
@@ -77,17 +82,36 @@ class Leasing:
         watching = asyncio.create_task(web.disconnected(receive))
         watching.add_done_callback(lambda _: stop.set())
         self._open.add(stop)
+        if self._draining:
+            # While its consumer was looked up.
+            stop.set()
         try:
             largest = self._jetstream.max_payload
+            # The limit is the subscriber's, whom as many leases may serve at once (design 10.13).
+            asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.max_scale)
             tally = await forward(asked, subscriber, largest, self._effects(asked, subscriber), stop)
         finally:
             self._open.discard(stop)
             watching.cancel()
-        info = await self._info(asked)
+        info = await self._last_look(asked, len(tally.due))
         pending = int(info.get("num_pending", 0)) if info else 0
         ack_pending = int(info.get("num_ack_pending", 0)) if info else 0
         answer = lease.answer(tally, pending=pending, ack_pending=ack_pending, now=time.time())
         return json_response(200, answer.to_json())
+
+    async def _last_look(self, asked: Lease, put_off: int) -> dict[str, Any] | None:
+        """The consumer's counters, after the acks of this lease if that does not take long.
+
+        Args:
+            put_off: events that this lease leaves un-acked on purpose.
+        """
+        info = await self._info(asked)
+        for _ in range(MORE_LOOKS):
+            if info is None or int(info.get("num_ack_pending", 0)) <= put_off:
+                break
+            await asyncio.sleep(LOOK_PAUSE)
+            info = await self._info(asked)
+        return info
 
     async def _subscriber(self, asked: Lease) -> Subscriber | Response:
         """The consumer's own word on where its events go; a caller can't send them anywhere else."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.settings import ReconcileSettings, TokenSettings
 from headrace.io import environment, web
+from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace.io.connection import Connection
 from headrace.reconcile import VERBS, reconcile
@@ -18,10 +19,10 @@ LONGEST_BODY = 32 * 1024 * 1024
 class Reconciling:
     """The handler of `reconcile`."""
 
-    def __init__(self, connection: Connection, api: JetStreamApi) -> None:
+    def __init__(self, _connection: Connection, api: JetStreamApi) -> None:
         self._settings = environment.read(ReconcileSettings)
         self._token = web.Token(environment.read(TokenSettings))
-        self._api = api
+        self._admin = Admin(api)
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
         await web.answer(self._reconcile(request, receive), send)
@@ -42,5 +43,5 @@ class Reconciling:
         if refusal is not None:
             return refusal
         body = await web.read_body(receive, request, LONGEST_BODY)
-        answer = await reconcile(verb, body, api=self._api, settings=self._settings, now=datetime.now(UTC))
+        answer = await reconcile(verb, body, api=self._admin, settings=self._settings, now=datetime.now(UTC))
         return json_response(200, answer)

@@ -63,6 +63,7 @@ class Admin:
             if absent:
                 raise Unavailable(f"NATS does not know now of the consumers {', '.join(absent)} of {stream}")
             consumers = page.get("consumers") or []
+            # NATS 2.10 leaves the name out of the configuration when an older client made the consumer.
             found += [{**info["config"], "name": info["name"]} for info in consumers]
             if not consumers or len(found) >= page["total"]:
                 return found

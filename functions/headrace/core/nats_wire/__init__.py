@@ -1,0 +1,56 @@
+"""The NATS client protocol as values and bytes, without I/O.
+
+    bytes from a server ──▶ Decoder ──▶ frames:  Arrival | Info | ServerError | Signal
+    what a client says  ──▶ bytes:   connect, publish, subscribe, unsubscribe, PING, PONG
+
+Knows the wire; does not know sockets, clocks, JetStream or who reads and writes. Needs nothing but the standard
+library and `headrace.core.errors`. Used by the engine (`headrace.io.engine`) and by the blocking client of the Spark
+readers.
+
+Source: NATS client protocol reference; NATS ADR 4 (headers).
+"""
+
+from headrace.core.nats_wire.credentials import Credentials, read_credentials
+from headrace.core.nats_wire.decoder import Decoder
+from headrace.core.nats_wire.encoder import PING, PONG, connect, publish, subscribe, unsubscribe
+from headrace.core.nats_wire.frames import (
+    DEFAULT_MAX_PAYLOAD,
+    MAX_INFO_BYTES,
+    MAX_LINE_BYTES,
+    MAX_MESSAGE_BYTES,
+    Arrival,
+    Frame,
+    Info,
+    ProtocolError,
+    ServerError,
+    Severity,
+    Signal,
+)
+from headrace.core.nats_wire.headers import NO_HEADERS, Headers, header_block, pairs
+
+__all__ = [
+    "DEFAULT_MAX_PAYLOAD",
+    "MAX_INFO_BYTES",
+    "MAX_LINE_BYTES",
+    "MAX_MESSAGE_BYTES",
+    "NO_HEADERS",
+    "PING",
+    "PONG",
+    "Arrival",
+    "Credentials",
+    "Decoder",
+    "Frame",
+    "Headers",
+    "Info",
+    "ProtocolError",
+    "ServerError",
+    "Severity",
+    "Signal",
+    "connect",
+    "header_block",
+    "pairs",
+    "publish",
+    "read_credentials",
+    "subscribe",
+    "unsubscribe",
+]

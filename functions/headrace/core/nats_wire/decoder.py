@@ -1,0 +1,132 @@
+"""Bytes from a server to frames, however the bytes are split.
+
+Holds back what is incomplete, and no more of it than the bounds in `frames` allow. Each byte is copied a constant
+number of times, whatever the splits.
+"""
+
+from __future__ import annotations
+
+from headrace.core.nats_wire.frames import (
+    MAX_INFO_BYTES,
+    MAX_LINE_BYTES,
+    MAX_MESSAGE_BYTES,
+    Arrival,
+    Frame,
+    ProtocolError,
+    ServerError,
+    Signal,
+    read_info,
+)
+from headrace.core.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers, status_of
+
+_CRLF = b"\r\n"
+_SIGNALS = {signal.value.encode(): signal for signal in Signal}
+# A tuple's own constructor takes half the time of the generated one.
+_new = tuple.__new__
+
+
+class Decoder:
+    """One connection's stream of bytes; of no use after a ProtocolError."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        # Bytes that the held frame has in all; 0 while the line that tells is incomplete.
+        self._needed = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes that wait for the rest of their frame."""
+        return len(self._held)
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that these bytes complete.
+
+        Raises:
+            ProtocolError: garbage, or something beyond our bounds.
+        """
+        if self._held:
+            if not self._completed_by(data):
+                self._hold(data, self._needed)
+                return []
+            data = b"".join((self._held, data))
+            self._held.clear()
+        return self._decode(data)
+
+    def _completed_by(self, data: bytes) -> bool:
+        """Do these bytes complete the held frame, or at least the line that tells how long it is?"""
+        if self._needed:
+            return len(self._held) + len(data) >= self._needed
+        return _CRLF in data or (self._held.endswith(b"\r") and data.startswith(b"\n"))
+
+    def _hold(self, rest: bytes, needed: int) -> None:
+        self._held += rest
+        self._needed = needed
+        if not needed:
+            _bound(self._held)
+
+    def _decode(self, data: bytes) -> list[Frame]:
+        frames: list[Frame] = []
+        position, size = 0, len(data)
+        try:
+            while position < size:
+                line_end = data.find(_CRLF, position)
+                if line_end < 0:
+                    self._hold(data[position:], 0)
+                    break
+                # Split on any white space: 2.9 sends two blanks where the reply is empty.
+                words = data[position:line_end].split()
+                verb = words[0]
+                if verb == b"MSG":
+                    least, header_size = 4, 0
+                elif verb == b"HMSG":
+                    least, header_size = 5, int(words[-2])
+                else:
+                    frames.append(_control(verb, data[position:line_end]))
+                    position = line_end + 2
+                    continue
+                total = int(words[-1])
+                with_reply = len(words) - least
+                if not 0 <= header_size <= total <= MAX_MESSAGE_BYTES or not 0 <= with_reply <= 1:
+                    raise ValueError
+                start = line_end + 2
+                stop = start + total
+                if stop + 2 > size:
+                    self._hold(data[position:], stop + 2 - position)
+                    break
+                if not data.startswith(_CRLF, stop):
+                    raise ValueError
+                block = data[start : start + header_size]
+                frames.append(_message(words, with_reply, block, data[start + header_size : stop]))
+                position = stop + 2
+        # Whatever is too few, too many or no number in a line ends in one of these two.
+        except (ValueError, IndexError):
+            raise ProtocolError(f"not the NATS protocol: {data[position : position + 16]!r}…") from None
+        return frames
+
+
+def _control(verb: bytes, line: bytes) -> Frame:
+    _bound(line)
+    if verb == b"INFO":
+        return read_info(line[len(verb) :])
+    if verb == b"-ERR":
+        return ServerError(line[len(verb) :].decode("utf-8", "replace").strip(" \t'"))
+    signal = _SIGNALS.get(verb)
+    if signal is None:
+        raise ValueError
+    return signal
+
+
+def _bound(line: bytes | bytearray) -> None:
+    limit = MAX_INFO_BYTES if line.startswith(b"INFO") else MAX_LINE_BYTES
+    if len(line) > limit:
+        raise ProtocolError(f"a line of more than {limit} bytes: {bytes(line[:16])!r}…")
+
+
+def _message(words: list[bytes], with_reply: int, block: bytes, data: bytes) -> Arrival:
+    # Subjects are UTF-8 by convention only.
+    subject = words[1].decode("utf-8", "surrogateescape")
+    reply = words[3].decode("utf-8", "surrogateescape") if with_reply else ""
+    if not block:
+        return _new(Arrival, (subject, reply, NO_HEADERS, data, "", "", int(words[2])))
+    status, description = ("", "") if block.startswith(PLAIN_START) else status_of(block)
+    return _new(Arrival, (subject, reply, Headers(block), data, status, description, int(words[2])))

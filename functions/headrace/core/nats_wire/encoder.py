@@ -1,0 +1,76 @@
+"""What a client says, as bytes.
+
+Refuses here what the server would answer by closing the connection: too large, or a subject that ends early.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.core.errors import Refused
+from headrace.core.nats_wire.headers import header_block
+
+PING = b"PING\r\n"
+PONG = b"PONG\r\n"
+
+# The server's default; a longer line costs the connection.
+MAX_CONTROL_LINE = 4096
+
+_CRLF = b"\r\n"
+
+
+def connect(fields: Mapping[str, Any]) -> bytes:
+    """CONNECT, the answer to INFO: what the client is able to do, and who it is.
+
+    Args:
+        fields: name, version and identity (`user` and `pass`, `auth_token`, or `nkey` or `jwt` with `sig`).
+    """
+    able = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1, "echo": True}
+    return b"CONNECT %b\r\n" % json.dumps({**able, "lang": "python", **fields}).encode()
+
+
+def publish(
+    subject: str, data: bytes, reply: str, headers: Mapping[str, str] | bytes | None, max_payload: int
+) -> bytes:
+    """PUB, or HPUB with headers.
+
+    Args:
+        reply: where answers go; empty for none.
+        headers: bytes are a block that `header_block` made, for those who send the same again.
+        max_payload: of the server, in bytes.
+
+    Raises:
+        Refused: 413 more than the server takes in one message, or than it takes as a subject; 400 an illegal subject
+            or header.
+    """
+    block = (headers if isinstance(headers, bytes) else header_block(headers)) if headers else b""
+    size = len(block) + len(data)
+    if size > max_payload:
+        raise Refused(f"a message of {size} bytes exceeds the server's max_payload of {max_payload}", status=413)
+    target = f"{subject} {reply}" if reply else subject
+    if not target.isprintable() or target.count(" ") != (1 if reply else 0) or not subject:
+        raise Refused(
+            f"subject {subject!r} or reply {reply!r} is not legal: no blanks, no control characters", status=400
+        )
+    line = (f"HPUB {target} {len(block)} {size}\r\n" if block else f"PUB {target} {size}\r\n").encode()
+    if len(line) > MAX_CONTROL_LINE:
+        raise Refused(f"subject {subject[:80]!r}… has {len(subject)} characters: too long for a server", status=413)
+    return b"".join((line, block, data, _CRLF))
+
+
+def subscribe(subject: str, sid: int) -> bytes:
+    """SUB.
+
+    Raises:
+        Refused: 400, an illegal subject.
+    """
+    if not subject or not subject.isprintable() or " " in subject:
+        raise Refused(f"subject {subject!r} is not legal: no blanks, no control characters", status=400)
+    return f"SUB {subject} {sid}\r\n".encode()
+
+
+def unsubscribe(sid: int) -> bytes:
+    """UNSUB, at once."""
+    return b"UNSUB %d\r\n" % sid

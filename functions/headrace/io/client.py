@@ -1,0 +1,101 @@
+"""The port to NATS: what the data path asks of a connection, whoever implements it.
+
+Core NATS only: publish, request, subscribe. JetStream is spoken on top, by the users of this port. Implemented by the
+engine (`headrace.io.engine`) and over nats-py; the same contract tests run on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+from headrace.core.errors import HeadraceError
+from headrace.core.nats_wire import Arrival
+
+__all__ = ["Arrival", "Broken", "Client", "Headers", "OnArrival", "Subscription"]
+
+# Bytes are a block that `nats_wire.header_block` made, for those who encode for themselves; `nats_wire.pairs` reads it.
+Headers: TypeAlias = Mapping[str, str] | bytes
+OnArrival: TypeAlias = Callable[[Arrival], None]
+
+
+class Broken(HeadraceError):
+    """The connection broke while an answer was awaited: the outcome is unknown. Never leaves `headrace.io`."""
+
+
+class Subscription(Protocol):
+    """What a subject brings, until it is closed."""
+
+    async def close(self) -> None:
+        """Bring no more; nothing to do when the connection is gone."""
+
+
+class Client(Protocol):
+    """One connection to NATS that never gives up; opened at the first use, in the loop that runs then.
+
+    Attributes:
+        on_disconnect: called, without arguments, whenever the connection breaks or is replaced: whatever waits for
+            more than one answer must ask again.
+    """
+
+    on_disconnect: list[Callable[[], None]]
+
+    @property
+    def connected(self) -> bool:
+        """Is there a connection right now?"""
+
+    @property
+    def max_payload(self) -> int:
+        """Bytes of headers and data that the server takes in one message; 1 MiB before it has said so."""
+
+    async def ready(self, timeout: float) -> None:
+        """Wait for a connection, for `timeout` seconds at most.
+
+        Raises:
+            Unavailable: there is none yet; the attempts go on behind the scenes.
+        """
+
+    async def publish(
+        self, subject: str, data: bytes = b"", *, reply: str = "", headers: Headers | None = None
+    ) -> None:
+        """Send, with what else is sent in this turn of the loop; waits only while the socket takes no more.
+
+        Raises:
+            Unavailable: not connected, and nothing was sent.
+            Refused: 413 more than max_payload; 400 an illegal subject or header. Nothing was sent.
+        """
+
+    async def request(
+        self, subject: str, data: bytes = b"", *, headers: Headers | None = None, timeout: float
+    ) -> Arrival:
+        """Send, and wait for the first answer; `status` "503" says that nobody listens.
+
+        Args:
+            timeout: seconds in all, for a connection and for the answer.
+
+        Raises:
+            Unavailable: neither in time; what was sent may still be acted on.
+            Broken: the connection broke before the answer; what was sent may have been acted on.
+            Refused: as for `publish`; also 403, the server forbids the subject.
+        """
+
+    async def subscribe(self, subject: str, on_arrival: OnArrival) -> Subscription:
+        """Call `on_arrival` for everything that comes, over reconnects, also where there is no connection yet.
+
+        Args:
+            on_arrival: called from within the reading of the socket: quick, and without exceptions.
+
+        Raises:
+            Refused: 400, an illegal subject.
+        """
+
+    async def flush(self, timeout: float) -> None:
+        """Wait until the server has read everything that was sent before.
+
+        Raises:
+            Unavailable: not connected, or not in `timeout` seconds.
+            Broken: the connection broke meanwhile.
+        """
+
+    async def close(self) -> None:
+        """Send what waits to be sent, and close; a second at most. The client can't be used again."""

@@ -1,0 +1,105 @@
+"""Requests that wait for their answer: one inbox, a future and a table entry each, one timer for all."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.nats_wire import Arrival
+from headrace.io.client import Broken
+
+_NEVER = float("inf")
+
+
+class Awaited(NamedTuple):
+    """One request: where its answer goes, until when (loop time), and what was asked."""
+
+    future: asyncio.Future[Arrival]
+    deadline: float
+    subject: str
+
+
+class Answers:
+    """The inbox.
+
+    Attributes:
+        subject: to subscribe to.
+    """
+
+    def __init__(self) -> None:
+        self._prefix = f"_INBOX.{secrets.token_hex(11)}."
+        self.subject = f"{self._prefix}*"
+        self._serial = 0
+        self._awaited: dict[str, Awaited] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = _NEVER
+
+    def expect(self, subject: str, timeout: float) -> tuple[str, asyncio.Future[Arrival]]:
+        """A reply subject and the future of its answer; whoever gives up must `forget` it.
+
+        The future raises Unavailable after `timeout` seconds, Broken and Refused as told to this table.
+        """
+        loop = asyncio.get_running_loop()
+        self._serial += 1
+        reply = f"{self._prefix}{self._serial}"
+        deadline = loop.time() + timeout
+        future: asyncio.Future[Arrival] = loop.create_future()
+        self._awaited[reply] = Awaited(future, deadline, subject)
+        if deadline < self._due:
+            self._arm(loop, deadline)
+        return reply, future
+
+    def forget(self, reply: str) -> None:
+        self._awaited.pop(reply, None)
+
+    def arrived(self, answer: Arrival) -> None:
+        """What the inbox brings; late answers are for nobody."""
+        awaited = self._awaited.pop(answer.subject, None)
+        if awaited is not None and not awaited.future.done():
+            awaited.future.set_result(answer)
+
+    def open(self) -> list[str]:
+        """The reply subjects of all that waits now."""
+        return list(self._awaited)
+
+    def broke(self, replies: Iterable[str] | None = None) -> None:
+        """The connection is gone, and no answer will come to these, or to any."""
+        still = [reply for reply in replies if reply in self._awaited] if replies is not None else self.open()
+        self._fail(still, lambda: Broken("the connection to NATS broke before the answer"))
+
+    def refused(self, subject: str) -> None:
+        """The server forbids us to publish there: no answer will come."""
+        replies = [reply for reply, awaited in self._awaited.items() if awaited.subject == subject]
+        words = f"NATS forbids us to publish to {subject}: check the permissions"
+        self._fail(replies, lambda: Refused(words, status=403))
+
+    def close(self) -> None:
+        """Nothing will be asked any more."""
+        self.broke()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _fail(self, replies: list[str], why: Callable[[], HeadraceError]) -> None:
+        for reply in replies:
+            future = self._awaited.pop(reply).future
+            if not future.done():
+                # An exception each: it collects the traceback of every coroutine that it passes through.
+                future.set_exception(why())
+
+    def _arm(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = deadline
+        self._timer = loop.call_at(deadline, self._sweep, loop)
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Fail what is overdue, and set the timer for what is due next: seldom, since most answers come long before."""
+        now = loop.time()
+        self._timer, self._due = None, _NEVER
+        overdue = [reply for reply, awaited in self._awaited.items() if awaited.deadline <= now]
+        self._fail(overdue, lambda: Unavailable("NATS did not answer in time"))
+        if self._awaited:
+            self._arm(loop, min(awaited.deadline for awaited in self._awaited.values()))

@@ -1,0 +1,173 @@
+"""The client: publishes, asks and subscribes on the one link that `upkeep` keeps alive.
+
+Everything happens in the caller's coroutine or in the reading of the socket. What is buffered when a link breaks is
+thrown away: whoever waits for an answer is told (Broken), and asks again with the same `Nats-Msg-Id`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable
+
+from headrace.core import nats_wire
+from headrace.core.errors import Unavailable
+from headrace.core.nats_wire import Arrival, ServerError
+from headrace.core.settings import NatsSettings
+from headrace.io import log
+from headrace.io.client import Headers, OnArrival
+from headrace.io.engine.answers import Answers
+from headrace.io.engine.link import Link
+from headrace.io.engine.upkeep import Owner, Upkeep
+
+# Refused operations that are logged, each once; a log is no place for every subject of a wrong configuration.
+MOST_REFUSALS_LOGGED = 100
+
+_log = log.get("nats")
+
+
+class Engine:
+    """A `headrace.io.client.Client`: see there for the contract of each method."""
+
+    def __init__(self, settings: NatsSettings, *, name: str = "headrace") -> None:
+        """Raises:
+        Misconfigured: NATS_URL can't be used.
+        """
+        self.on_disconnect: list[Callable[[], None]] = []
+        self._sids = itertools.count(1)
+        self._subjects: dict[int, str] = {}
+        self._routes: dict[int, OnArrival] = {}
+        self._answers = Answers()
+        self._inbox_open = False
+        self._refusals: set[str] = set()
+        owner = Owner(self._on_link, self._on_lost, self._on_moved, self._on_error)
+        self._upkeep = Upkeep(settings, name, self._routes, owner)
+
+    @property
+    def connected(self) -> bool:
+        return self._upkeep.link is not None
+
+    @property
+    def max_payload(self) -> int:
+        return self._upkeep.max_payload
+
+    async def ready(self, timeout: float) -> None:
+        await self._upkeep.ready(timeout)
+
+    async def publish(
+        self, subject: str, data: bytes = b"", *, reply: str = "", headers: Headers | None = None
+    ) -> None:
+        link = self._linked()
+        frame = nats_wire.publish(subject, data, reply, headers, self._upkeep.max_payload)
+        if link.paused:
+            await link.writable()
+        link.send(frame)
+
+    async def request(
+        self, subject: str, data: bytes = b"", *, headers: Headers | None = None, timeout: float
+    ) -> Arrival:
+        link = self._upkeep.link
+        if link is None or link.paused:
+            link, timeout = await self._writable(timeout)
+        if not self._inbox_open:
+            self._inbox_open = True
+            self._subscribe(self._answers.subject, self._answers.arrived)
+        reply, future = self._answers.expect(subject, timeout)
+        try:
+            link.send(nats_wire.publish(subject, data, reply, headers, self._upkeep.max_payload))
+            return await future
+        finally:
+            self._answers.forget(reply)
+
+    async def subscribe(self, subject: str, on_arrival: OnArrival) -> Subscribed:
+        if self._upkeep.link is None:
+            self._upkeep.open()
+        return Subscribed(self, self._subscribe(subject, on_arrival))
+
+    def unsubscribe(self, sid: int) -> None:
+        """Forget a subscription; called by `Subscribed`."""
+        if self._routes.pop(sid, None) is not None:
+            del self._subjects[sid]
+            if self._upkeep.link is not None:
+                self._upkeep.link.send(nats_wire.unsubscribe(sid))
+
+    async def flush(self, timeout: float) -> None:
+        link = self._linked()
+        try:
+            async with asyncio.timeout(timeout):
+                await link.round_trip()
+        except TimeoutError:
+            raise Unavailable(f"NATS did not read what was sent within {timeout:.1f} s") from None
+
+    async def close(self) -> None:
+        was_connected = self.connected
+        await self._upkeep.close()
+        self._answers.close()
+        if was_connected:
+            self._tell_listeners()
+
+    def _linked(self) -> Link:
+        link = self._upkeep.link
+        if link is None:
+            self._upkeep.open()
+            raise Unavailable("not connected to NATS")
+        return link
+
+    async def _writable(self, timeout: float) -> tuple[Link, float]:
+        """A link that takes more, and the seconds that are left."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        try:
+            async with asyncio.timeout_at(deadline):
+                while (link := await self._upkeep.ready(timeout)).paused:
+                    with contextlib.suppress(Unavailable):
+                        await link.writable()
+        except TimeoutError:
+            raise Unavailable(f"NATS reads too slowly: nothing could be sent within {timeout:.1f} s") from None
+        return link, deadline - loop.time()
+
+    def _subscribe(self, subject: str, on_arrival: OnArrival) -> int:
+        sid = next(self._sids)
+        frame = nats_wire.subscribe(subject, sid)
+        self._subjects[sid] = subject
+        self._routes[sid] = on_arrival
+        if self._upkeep.link is not None:
+            self._upkeep.link.send(frame)
+        return sid
+
+    def _on_link(self, link: Link) -> None:
+        for sid, subject in self._subjects.items():
+            link.send(nats_wire.subscribe(subject, sid))
+
+    def _on_lost(self) -> None:
+        self._answers.broke()
+        self._tell_listeners()
+
+    def _on_moved(self, retiring: asyncio.Task[None]) -> None:
+        # The old server answers what it was asked, for a moment; after that nobody will.
+        asked = self._answers.open()
+        retiring.add_done_callback(lambda _: self._answers.broke(asked))
+        self._tell_listeners()
+
+    def _on_error(self, error: ServerError) -> None:
+        if error.words not in self._refusals and len(self._refusals) < MOST_REFUSALS_LOGGED:
+            self._refusals.add(error.words)
+            _log.warning("NATS refused an operation", error=error.words)
+        if error.refused_subject is not None:
+            self._answers.refused(error.refused_subject)
+
+    def _tell_listeners(self) -> None:
+        for listener in list(self.on_disconnect):
+            listener()
+
+
+class Subscribed:
+    """A `headrace.io.client.Subscription` of an engine."""
+
+    def __init__(self, engine: Engine, sid: int) -> None:
+        self._engine = engine
+        self._sid = sid
+
+    async def close(self) -> None:
+        self._engine.unsubscribe(self._sid)

@@ -1,0 +1,212 @@
+"""Keeps one link alive for ever: dials, dials again, leaves a server that is about to shut down.
+
+Says in the log when the connection is lost and when it is restored, and nothing per attempt. Does not know what is
+sent; tells its owner, the engine, when links come and go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from headrace.core import nats_wire
+from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
+from headrace.core.nats_wire import Info, ServerError
+from headrace.core.settings import NatsSettings
+from headrace.io import log
+from headrace.io.client import OnArrival
+from headrace.io.engine.dial import dial
+from headrace.io.engine.link import IdentityRefused, Link, Watcher
+from headrace.io.engine.servers import Server, Servers, pauses
+
+# Half for what is on its way, half for the goodbye.
+RETIRE_SECONDS = 1.0
+# A connection that lived shorter counts as one more failed attempt: the pauses go on growing.
+SHORT_LIFE_SECONDS = 1.0
+
+_log = log.get("nats")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whom an upkeep tells, from within the loop's callbacks.
+
+    Attributes:
+        on_link: a new link, before anyone else sends on it.
+        on_lost: the link is gone.
+        on_moved: another link has taken over; the old one still brings what was on its way, until the task ends.
+        on_error: the server refused one operation.
+    """
+
+    on_link: Callable[[Link], None]
+    on_lost: Callable[[], None]
+    on_moved: Callable[[asyncio.Task[None]], None]
+    on_error: Callable[[ServerError], None]
+
+
+class Upkeep:
+    """The one link of an engine.
+
+    Attributes:
+        link: the one to use now; None while there is none.
+        max_payload: what the last server has said.
+    """
+
+    def __init__(self, settings: NatsSettings, name: str, routes: Mapping[int, OnArrival], owner: Owner) -> None:
+        self.link: Link | None = None
+        self.max_payload = nats_wire.DEFAULT_MAX_PAYLOAD
+        self._settings = settings
+        self._name = name
+        self._routes = routes
+        self._owner = owner
+        self._watcher = Watcher(self._on_info, owner.on_error, self._on_broken)
+        self._servers = Servers(settings.url)
+        self._server: Server | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._up = asyncio.Event()
+        # The link broke, or its server wants us to go: the task must look.
+        self._changed = asyncio.Event()
+        self._closed = False
+        # What was logged since the last connection: each thing once.
+        self._told: set[str] = set()
+
+    def open(self) -> None:
+        """Begin, if that has not happened yet.
+
+        Raises:
+            Unavailable: we are closed.
+        """
+        if self._closed:
+            raise Unavailable("this connection to NATS was closed by ourselves")
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run(), name="nats-engine")
+
+    async def ready(self, timeout: float) -> Link:
+        """The link, waiting for one for `timeout` seconds at most.
+
+        Raises:
+            Unavailable: there is none yet.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                while self.link is None:
+                    self.open()
+                    await self._up.wait()
+                return self.link
+        except TimeoutError:
+            raise Unavailable(f"NATS is not reachable within {timeout:.1f} s") from None
+
+    async def close(self) -> None:
+        """Send what waits to be sent and hang up, for good."""
+        self._closed = True
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        link, self.link = self.link, None
+        self._up.set()
+        if link is not None:
+            self._retire(link)
+        if self._retiring:
+            await asyncio.wait(self._retiring)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        waits = pauses()
+        while True:
+            await self._connect(waits)
+            began = loop.time()
+            while self.link is not None:
+                await self._changed.wait()
+                self._changed.clear()
+                await self._leave_lame_duck()
+            if loop.time() - began > SHORT_LIFE_SECONDS:
+                waits = pauses()
+            await asyncio.sleep(next(waits))
+
+    async def _connect(self, waits: Iterator[float]) -> None:
+        """Try the servers, round after round, until one takes us."""
+        for pause in waits:
+            if await self._try(self._servers.round(self._server)):
+                return
+            await asyncio.sleep(pause)
+
+    async def _leave_lame_duck(self) -> None:
+        """Move to another server, if this one asks for it; while there is none, stay until it hangs up."""
+        lame, waits = self.link, pauses()
+        while lame is not None and self.link is lame and lame.info.lame_duck and self._server is not None:
+            if not await self._try(self._servers.others(self._server)):
+                await asyncio.sleep(next(waits))
+
+    async def _try(self, servers: list[Server]) -> bool:
+        for server in servers:
+            try:
+                link = await dial(server, self._settings, self._name, self._routes, self._watcher)
+            except HeadraceError as error:
+                self._log_failure(server, error)
+            else:
+                # It may have gone in the moment between the last PONG and now.
+                if not link.broken:
+                    self._adopt(link, server)
+                    return True
+        return False
+
+    def _adopt(self, link: Link, server: Server) -> None:
+        old, self.link, self._server = self.link, link, server
+        self._owner.on_link(link)
+        self._on_info(link, link.info)
+        self._up.set()
+        if old is not None:
+            _log.info("moved to another NATS server, as the former asked for", server=server.address)
+            self._owner.on_moved(self._retire(old))
+        elif self._told:
+            _log.info("connection to NATS restored", server=server.address)
+        else:
+            _log.debug("connected to NATS", server=server.address)
+        self._told.clear()
+
+    def _retire(self, link: Link) -> asyncio.Task[None]:
+        task = asyncio.create_task(_hang_up(link), name="nats-retire")
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+        return task
+
+    def _on_info(self, link: Link, info: Info) -> None:
+        if link is not self.link or self._server is None:
+            return
+        self.max_payload = info.max_payload
+        self._servers.learn(info.connect_urls, self._server)
+        if info.lame_duck:
+            self._changed.set()
+
+    def _on_broken(self, link: Link, why: HeadraceError) -> None:
+        if link is not self.link:
+            return
+        self.link = None
+        self._up.clear()
+        self._changed.set()
+        self._told.add("lost")
+        _log.warning("connection to NATS lost", server=self._server and self._server.address, error=str(why))
+        self._owner.on_lost()
+
+    def _log_failure(self, server: Server, error: HeadraceError) -> None:
+        ours = isinstance(error, IdentityRefused | Misconfigured)
+        if ours and "refused" not in self._told:
+            # Also after "lost": waiting alone will not cure it.
+            self._told |= {"refused", "lost"}
+            _log.warning("cannot log in to NATS, still trying", server=server.address, error=str(error))
+        elif "lost" not in self._told:
+            self._told.add("lost")
+            _log.warning("cannot connect to NATS, still trying", server=server.address, error=str(error))
+        else:
+            _log.debug("cannot connect to NATS", server=server.address, error=str(error))
+
+
+async def _hang_up(link: Link) -> None:
+    """Let the server read what we sent and send what it has for us, then close."""
+    with contextlib.suppress(HeadraceError, TimeoutError):
+        async with asyncio.timeout(RETIRE_SECONDS / 2):
+            await link.round_trip()
+    await link.close(RETIRE_SECONDS / 2)

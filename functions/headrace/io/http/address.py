@@ -1,0 +1,78 @@
+"""From a destination's URI to what a connection and a request line need.
+
+Pure: looks nothing up. Called once per destination, by `headrace.io.http.client`.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+from headrace.core.errors import InvalidSpec
+from headrace.core.subscriber import checked_uri
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# Path and query as they were given; urlsplit would lose an empty query. The fragment is never sent.
+_TARGET = re.compile(r"[^:]+://[^/?#]*([^#]*)")
+# The two IDNA standards make different names of these, so that the event could reach a stranger.
+_AMBIGUOUS = re.compile("[\u00df\u03c2\u200c\u200d]")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where one destination is, and what is asked for there.
+
+    Attributes:
+        host: name or literal, in ASCII, without brackets; an IPv6 literal may carry a zone, as in `fe80::1%eth0`.
+        host_header: with the port only where it is not the scheme's own.
+        target: path and query as in the URI; what is not ASCII is percent-encoded.
+    """
+
+    tls: bool
+    host: str
+    port: int
+    host_header: bytes
+    target: bytes
+
+    @property
+    def server_name(self) -> str:
+        """What the server's certificate must name."""
+        return self.host.partition("%")[0].rstrip(".")
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse(uri: str) -> Address:
+    """The address of a URI.
+
+    Raises:
+        InvalidSpec: naming what no request could be made of: blanks or control characters, another scheme, a user
+            or password, a host that is none.
+    """
+    text = checked_uri(uri, field="uri")
+    parts = urlsplit(text)
+    host = _ascii((parts.hostname or "").replace("%25", "%"), uri)
+    port = _DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
+    named = f"[{host.partition('%')[0]}]" if ":" in host else host
+    header = named if port == _DEFAULT_PORTS[parts.scheme] else f"{named}:{port}"
+    return Address(parts.scheme == "https", host, port, header.encode(), _target(text))
+
+
+def _target(text: str) -> bytes:
+    found = _TARGET.match(text)
+    target = found[1] if found else ""
+    rooted = target if target.startswith("/") else f"/{target}"
+    return quote(rooted, safe=string.printable).encode()
+
+
+def _ascii(host: str, uri: str) -> str:
+    if _AMBIGUOUS.search(host):
+        raise InvalidSpec(f"uri {uri!r}: the host can be read in two ways: write it in its 'xn--' form", field="uri")
+    try:
+        # Also for a host that is ASCII already: the resolver would raise where a label is empty or too long.
+        return host if ":" in host else host.encode("idna").decode()
+    except UnicodeError as error:
+        raise InvalidSpec(f"uri {uri!r}: the host is no domain name ({error})", field="uri") from error

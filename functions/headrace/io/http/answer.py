@@ -1,0 +1,203 @@
+"""Reads one answer after the other from the bytes of a connection.
+
+Knows HTTP/1.1 framing (llhttp, through httptools) and our limits. Does not know sockets, time or requests.
+Called by `headrace.io.http.connection`; it is on the hot path.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import httptools
+
+from headrace.core.http import HttpAnswer
+
+# A reply event travels in the answer's headers.
+LARGEST_HEAD = 64 * 1024
+MOST_HEADERS = 256
+# 100 Continue, 102 Processing and 103 Early Hints come before the answer; without a bound they could go on for ever.
+MOST_INTERIM = 16
+# Bytes between two pieces of a body that belong to none: chunk extensions, trailers.
+MOST_PADDING = 64 * 1024
+# Below the 5 s after which common servers (uvicorn, Node) close an idle connection: a POST on a connection that is
+# being closed can't be told from a failed one.
+KEEP_ALIVE_SECONDS: Final = 4.0
+_CONTROLS = bytes(code for code in (*range(0x20), 0x7F) if code != 0x09)
+
+
+class Malformed(Exception):
+    """What came is no answer, or one beyond our limits; the text says what."""
+
+
+class AnswerReader:
+    """Bytes in, answers out; `expect` begins each of them, and httptools calls the `on_` methods.
+
+    Attributes:
+        begun: has any byte of the expected answer come?
+        keep_alive: seconds for which the connection may wait for another request, once there is an answer; 0 when
+            it may not be used again.
+    """
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        # What Go's client, which the peer uses, takes from careless servers: bare LF, folded values, padded chunk
+        # sizes. Control characters in values come with that: `_check` refuses them.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+        self.expect(0)
+
+    def expect(self, limit: int) -> None:
+        """Begin with the next answer.
+
+        Args:
+            limit: bytes of its body to keep; where there are more, the answer is complete without them.
+        """
+        self._limit = limit
+        self._answer: HttpAnswer | None = None
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head: tuple[tuple[bytes, bytes], ...] | None = None
+        self._status = 0
+        self._body: bytes | bytearray = b""
+        self._size = 0
+        self._fed = 0
+        self._heads = 0
+        self._interim = 0
+        self._padding = 0
+        self.keep_alive = 0.0
+
+    @property
+    def begun(self) -> bool:
+        return self._fed > 0
+
+    def feed(self, data: bytes) -> HttpAnswer | None:
+        """Take what came; the answer as soon as it is complete, else None.
+
+        Raises:
+            Malformed: no answer can come of it.
+        """
+        self._fed += len(data)
+        size = self._size
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            # Behind a whole answer it only costs the connection.
+            self.keep_alive = 0.0
+            if self._answer is None:
+                raise _explained(error) from None
+        if self._answer is None:
+            self._check_progress(len(data) if self._size == size else 0)
+        return self._answer
+
+    def finish(self) -> HttpAnswer | None:
+        """The answer that the end of the connection completes; None when it cuts one off."""
+        if self._head is None or _framed(self._head):
+            return None
+        return self._complete(truncated=False)
+
+    def on_message_begin(self) -> None:
+        if self._answer is not None:
+            # Bytes that nobody asked for: the next answer could be taken for that of another request.
+            self.keep_alive = 0.0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # llhttp leaves the blanks behind a value.
+        self._headers.append((name.lower(), value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        if self._answer is not None:
+            return
+        # What comes later are trailers: they land in a list that nobody reads. What came with the head pads nothing.
+        head, self._headers = tuple(self._headers), []
+        self._padding = -self._fed
+        self._check(head)
+        self._status = self._parser.get_status_code()
+        if self._status < 200 and 100 <= self._status != 101:
+            self._heads += _size(head)
+            self._interim += 1
+            if self._interim > MOST_INTERIM:
+                raise Malformed(f"more than {MOST_INTERIM} interim answers")
+        else:
+            self._head = head
+
+    def on_body(self, piece: bytes) -> None:
+        if self._head is None or self._answer is not None:
+            return
+        if not self._body:
+            self._body = piece
+        elif isinstance(self._body, bytearray):
+            self._body += piece
+        else:
+            # Not a list of pieces: dripped byte by byte, it would take forty times the room.
+            self._body = bytearray(self._body + piece)
+        self._size += len(piece)
+        if self._size > self._limit:
+            self._complete(truncated=True)
+
+    def on_message_complete(self) -> None:
+        if self._head is None or self._answer is not None:
+            return
+        self._complete(truncated=False)
+        if self._status != 101 and self._parser.should_keep_alive():
+            self.keep_alive = _keep_alive(self._head)
+
+    def _complete(self, *, truncated: bool) -> HttpAnswer:
+        body = bytes(self._body[: self._limit]) if self._body else b""
+        self._answer = HttpAnswer(self._status, self._head or (), body, truncated)
+        return self._answer
+
+    def _check(self, head: tuple[tuple[bytes, bytes], ...]) -> None:
+        values = b"".join([value for _, value in head])
+        if len(values.translate(None, _CONTROLS)) != len(values):
+            raise Malformed("a header of the answer holds control characters")
+        if len(head) > MOST_HEADERS:
+            raise Malformed(f"the answer has more than {MOST_HEADERS} headers")
+        if self._fed > LARGEST_HEAD and self._heads + _size(head) > LARGEST_HEAD:
+            raise Malformed(f"the head of the answer is larger than {LARGEST_HEAD} bytes")
+
+    def _check_progress(self, padding: int) -> None:
+        if self._head is None:
+            if self._fed > LARGEST_HEAD:
+                raise Malformed(f"the head of the answer is larger than {LARGEST_HEAD} bytes")
+            if len(self._headers) > MOST_HEADERS:
+                raise Malformed(f"the answer has more than {MOST_HEADERS} headers")
+            return
+        self._padding = self._padding + padding if padding else 0
+        if self._padding > MOST_PADDING:
+            raise Malformed(f"more than {MOST_PADDING} bytes between two pieces of the answer's body")
+
+
+def _size(head: tuple[tuple[bytes, bytes], ...]) -> int:
+    # Colon, blank and line end are part of each line.
+    return sum(len(name) + len(value) + 4 for name, value in head)
+
+
+def _framed(head: tuple[tuple[bytes, bytes], ...]) -> bool:
+    """Does the head itself tell where the body ends? Source: RFC 9112, section 6.3."""
+    codings = [value for name, value in head if name == b"transfer-encoding"]
+    if codings:
+        return codings[-1].lower().endswith(b"chunked")
+    return any(name == b"content-length" for name, _ in head)
+
+
+def _keep_alive(head: tuple[tuple[bytes, bytes], ...]) -> float:
+    for name, value in head:
+        if name == b"keep-alive":
+            return min(KEEP_ALIVE_SECONDS, _announced(value))
+    return KEEP_ALIVE_SECONDS
+
+
+def _announced(value: bytes) -> float:
+    """What `timeout=5, max=100` leaves to us: a second less, so that the server doesn't close while we send."""
+    for parameter in value.split(b","):
+        key, _, number = parameter.strip().partition(b"=")
+        if key.lower() == b"timeout" and number.strip().isdigit():
+            seconds = float(number)
+            return seconds - min(1.0, seconds / 2)
+    return KEEP_ALIVE_SECONDS
+
+
+def _explained(error: Exception) -> Malformed:
+    if isinstance(error.__context__, Malformed):
+        return error.__context__
+    return Malformed(f"the answer is no HTTP ({error})")

@@ -1,0 +1,213 @@
+"""One connection to a server: one exchange of request and answer at a time, with an exact deadline.
+
+Knows the transport. Does not know addresses, pools or retries: who opened it is told when it is free again, and when
+it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import Protocol, cast
+
+from headrace.core.http import HttpAnswer
+from headrace.io.http.answer import AnswerReader, Malformed
+
+# What is handed to the transport at once: as much as it buffers before it says stop.
+PIECE = 64 * 1024
+# The clocks of the event loops count in milliseconds.
+TICK = 0.001
+
+
+class Broken(Exception):
+    """The exchange failed.
+
+    Attributes:
+        silent: the connection ended before the first byte of the answer.
+    """
+
+    def __init__(self, reason: str, *, silent: bool = False) -> None:
+        super().__init__(reason)
+        self.silent = silent
+
+
+class Keeper(Protocol):
+    """Who opened a connection, or had it opened."""
+
+    def opened(self, connection: Connection) -> None:
+        """The transport is there; told once, before anything else."""
+
+    def free(self, connection: Connection, keep_alive: float) -> None:
+        """The exchange is over, and the connection good for another one within that many seconds."""
+
+    def gone(self, connection: Connection) -> None:
+        """The connection is closed, or about to be, and must not be used any more; told once."""
+
+    def closed(self, connection: Connection) -> None:
+        """The transport has let go of the connection; told once, always after `gone`."""
+
+
+class Connection(asyncio.Protocol):
+    """An open connection; the event loop calls the methods of `asyncio.Protocol`.
+
+    Attributes:
+        usable: False once it is closed or closing.
+        expires: on the monotonic clock, while it is idle; its keeper's own.
+    """
+
+    def __init__(self, keeper: Keeper) -> None:
+        self.usable = True
+        self.expires = 0.0
+        self._keeper = keeper
+        self._loop = asyncio.get_running_loop()
+        self._reader = AnswerReader()
+        self._waiting: asyncio.Future[HttpAnswer] | None = None
+        self._unsent: memoryview | None = None
+        self._bulky = False
+        self._paused = False
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
+
+    def exchange(self, head: bytes, body: bytes, limit: int, deadline: float) -> asyncio.Future[HttpAnswer]:
+        """Send a request; the future holds its answer.
+
+        Cancelling the future is not enough: tell `abandon`, too.
+
+        Args:
+            limit: bytes of the answer's body to read.
+            deadline: on the monotonic clock, for sending and for the whole answer.
+
+        The future raises:
+            TimeoutError: the deadline has passed.
+            Broken: the connection ended, or what came was no answer.
+        """
+        self._waiting = waiting = self._loop.create_future()
+        if not self.usable:
+            self._fail(Broken("the connection was closed before the request was sent", silent=True))
+            return waiting
+        self._reader.expect(limit)
+        self._deadline = deadline
+        # One timer serves many exchanges: it is moved when it fires, not with each of them.
+        if self._timer is None or self._timer_due > deadline:
+            self._arm()
+        if len(body) <= PIECE:
+            self._transport.write(head + body)
+        else:
+            self._bulky = True
+            self._unsent = memoryview(body)[PIECE:]
+            self._transport.write(head + body[:PIECE])
+            self._send_more()
+        return waiting
+
+    def abandon(self, waiting: asyncio.Future[HttpAnswer]) -> None:
+        """Nobody wants the answer any more: close, unless that exchange is over."""
+        if self._waiting is waiting:
+            self._waiting = None
+            self.abort()
+
+    def abort(self) -> None:
+        """Close at once; an open exchange breaks."""
+        self._leave()
+        self._transport.abort()
+        if self._waiting is not None:
+            self._fail(Broken("the connection was closed on our side"))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports derive from no asyncio class.
+        self._transport = cast(asyncio.Transport, transport)
+        self._keeper.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        waiting = self._waiting
+        if waiting is None or waiting.done():
+            # Nobody asked, or nobody waits any more: whatever this is, the next answer could be mistaken for it.
+            self.abort()
+            return
+        try:
+            answer = self._reader.feed(data)
+        except Malformed as error:
+            self._fail(Broken(str(error)))
+        else:
+            if answer is not None:
+                self._succeed(answer)
+
+    def eof_received(self) -> None:
+        if self._waiting is not None:
+            answer = self._reader.finish()
+            if answer is None:
+                self._fail(self._cut("the server closed the connection"))
+            else:
+                self._succeed(answer)
+        # Not left to the transport: it would first wait until a server that has gone reads what is unsent.
+        self.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._leave()
+        if self._waiting is not None:
+            self._fail(self._cut(f"the connection broke ({error or 'closed'})"))
+        self._keeper.closed(self)
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self._send_more()
+
+    def _send_more(self) -> None:
+        while self._unsent is not None and not self._paused and self.usable:
+            piece, rest = self._unsent[:PIECE], self._unsent[PIECE:]
+            self._unsent = rest if len(rest) else None
+            self._transport.write(piece)
+
+    def _succeed(self, answer: HttpAnswer) -> None:
+        waiting, self._waiting = self._waiting, None
+        keep_alive = self._reader.keep_alive
+        if keep_alive > 0 and self.usable and not (self._bulky and self._sending()):
+            self._keeper.free(self, keep_alive)
+        else:
+            self.abort()
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def _fail(self, error: Exception) -> None:
+        waiting, self._waiting = self._waiting, None
+        if self.usable:
+            self.abort()
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(error)
+
+    def _cut(self, reason: str) -> Broken:
+        if not self._reader.begun:
+            return Broken(f"{reason} without an answer", silent=True)
+        return Broken(f"{reason} in the middle of its answer")
+
+    def _sending(self) -> bool:
+        """Has the answer come before all of the request was sent?"""
+        self._bulky = False
+        return self._unsent is not None or self._transport.get_write_buffer_size() > 0
+
+    def _leave(self) -> None:
+        if self.usable:
+            self.usable = False
+            self._unsent = None
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            self._keeper.gone(self)
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due = self._deadline
+        self._timer = self._loop.call_later(max(0.0, self._deadline - monotonic()), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._waiting is None:
+            return
+        if monotonic() < self._deadline - TICK:
+            self._arm()
+        else:
+            self._fail(TimeoutError())

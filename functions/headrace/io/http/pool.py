@@ -1,0 +1,183 @@
+"""Which connections there are, which of them wait for another request, and how new ones come about.
+
+Knows servers and time. Does not know requests. All connections of a client are in one pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from time import monotonic
+from typing import Any
+
+from headrace.io.http.address import Address
+from headrace.io.http.connection import TICK, Broken, Connection
+from headrace.io.http.dial import Unreachable, dial
+from headrace.io.http.resolver import Resolver, Unresolved
+from headrace.io.http.tls import TlsContexts
+
+# Each costs a file descriptor on both sides; a process may usually have 1024.
+MOST_IDLE = 512
+# Nobody waits for a server's TLS goodbye: ours are cut, and this bounds what the transport does on its own.
+TLS_GOODBYE_SECONDS = 1.0
+
+
+class Origin:
+    """One server, as seen with one set of CA certificates, and its idle connections, the last used on top.
+
+    It is the keeper of its connections.
+    """
+
+    def __init__(self, pool: Pool, address: Address, ca_certs: str | None) -> None:
+        self.address = address
+        self.ca_certs = ca_certs
+        self._pool = pool
+        self._idle: list[Connection] = []
+
+    def take(self, now: float) -> Connection | None:
+        """An idle connection that the server should still hold open; the last used one is the likeliest."""
+        idle = self._idle
+        while idle:
+            connection = idle.pop()
+            del self._pool.idle[connection]
+            if now < connection.expires:
+                return connection
+            connection.abort()
+        return None
+
+    async def connect(self, deadline: float) -> Connection:
+        """A new connection.
+
+        Args:
+            deadline: on the monotonic clock, for look-up, connection and handshake.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+            Broken: there is no such name, nobody listens, or TLS fails.
+            InvalidSpec: the CA certificates can't be read.
+        """
+        return await self._pool.connect(self, deadline)
+
+    def opened(self, connection: Connection) -> None:
+        self._pool.open.add(connection)
+
+    def free(self, connection: Connection, keep_alive: float) -> None:
+        self._idle.append(connection)
+        self._pool.keep(self, connection, keep_alive)
+
+    def gone(self, connection: Connection) -> None:
+        if self._pool.idle.pop(connection, None) is not None:
+            self._idle.remove(connection)
+
+    def closed(self, connection: Connection) -> None:
+        self._pool.closed(connection)
+
+
+class Pool:
+    """All connections of a client; made inside the loop that uses it.
+
+    Attributes:
+        open: all whose transport is open. idle: those of them that wait for another request, longest first.
+    """
+
+    def __init__(self) -> None:
+        self.open: set[Connection] = set()
+        self.idle: dict[Connection, Origin] = {}
+        self._loop = asyncio.get_running_loop()
+        self._resolver = Resolver()
+        self._contexts = TlsContexts()
+        self._sweep: asyncio.TimerHandle | None = None
+        self._sweep_due = 0.0
+        self._closing = False
+        self._all_closed: asyncio.Future[None] | None = None
+
+    async def connect(self, origin: Origin, deadline: float) -> Connection:
+        """See `Origin.connect`."""
+        self._refuse_when_closing()
+        address = origin.address
+        context = self._contexts.context(origin.ca_certs) if address.tls else None
+        async with asyncio.timeout(deadline - monotonic()):
+            try:
+                addresses = await self._resolver.addresses(address.host, address.port)
+                socket = await dial(addresses)
+            except Unresolved as error:
+                raise Broken(str(error)) from error
+            except Unreachable as error:
+                raise Broken(f"can't connect to {address}: {error}") from error
+            try:
+                _, connection = await self._loop.create_connection(
+                    lambda: Connection(origin), sock=socket, **_tls_options(context, address, deadline)
+                )
+            except (OSError, EOFError) as error:
+                raise Broken(f"TLS with {address} failed: {_words(error)}") from error
+        if self._closing:
+            connection.abort()
+        self._refuse_when_closing()
+        return connection
+
+    def keep(self, origin: Origin, connection: Connection, keep_alive: float) -> None:
+        """Count it among the idle, and close it if nobody takes it within so many seconds."""
+        if self._closing:
+            connection.abort()
+            return
+        connection.expires = expires = monotonic() + keep_alive
+        self.idle[connection] = origin
+        if len(self.idle) > MOST_IDLE:
+            next(iter(self.idle)).abort()
+        if self._sweep is None or expires < self._sweep_due:
+            self._plan_sweep(expires)
+
+    def closed(self, connection: Connection) -> None:
+        self.open.discard(connection)
+        if self._all_closed is not None and not self.open and not self._all_closed.done():
+            self._all_closed.set_result(None)
+
+    async def close(self) -> None:
+        """Close every connection and wait until the transports have let go; open exchanges break."""
+        self._closing = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+        await self._resolver.close()
+        for connection in list(self.open):
+            connection.abort()
+        if self.open:
+            self._all_closed = self._loop.create_future()
+            await self._all_closed
+
+    def _refuse_when_closing(self) -> None:
+        if self._closing:
+            raise Broken("this HTTP client is closed")
+
+    def _plan_sweep(self, due: float) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+        self._sweep_due = due
+        self._sweep = self._loop.call_later(max(0.0, due - monotonic()), self._close_expired)
+
+    def _close_expired(self) -> None:
+        self._sweep = None
+        now = monotonic() + TICK
+        for connection in [connection for connection in self.idle if connection.expires <= now]:
+            connection.abort()
+        if self.idle:
+            self._plan_sweep(min(connection.expires for connection in self.idle))
+
+
+def _tls_options(context: ssl.SSLContext | None, address: Address, deadline: float) -> dict[str, Any]:
+    if context is None:
+        return {}
+    return {
+        "ssl": context,
+        "server_hostname": address.server_name,
+        # Ours is the deadline that counts; the event loop's own of 60 s must not come first.
+        "ssl_handshake_timeout": max(1.0, deadline - monotonic() + 1.0),
+        "ssl_shutdown_timeout": TLS_GOODBYE_SECONDS,
+    }
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, ssl.SSLError):
+        return error.reason or str(error)
+    return str(error) or "the server closed the connection in the middle of the handshake"

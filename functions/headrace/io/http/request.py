@@ -1,0 +1,97 @@
+"""The head of a request, checked against injection, with all that never changes made ready once.
+
+Pure. Called by `headrace.io.http.client` for every POST; it is on the hot path.
+"""
+
+from __future__ import annotations
+
+import re
+
+from headrace.core.errors import Fault, InvalidEvent
+from headrace.core.http import Headers
+from headrace.io.http.address import Address
+
+USER_AGENT = b"headrace"
+# The framing is ours: whatever the caller says of it is dropped.
+_OURS = frozenset((b"host", b"content-length", b"transfer-encoding", b"connection"))
+_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# All control characters but the tab. CR, LF and NUL could smuggle a header or a request; the others are refused by
+# so many servers that saying so here is the better answer.
+_CONTROLS = bytes(code for code in (*range(0x20), 0x7F) if code != 0x09)
+# Names come from events, so that there is no end of them.
+_REMEMBERED = 512
+
+
+class HeaderNames:
+    """Header names that were found to be good, ready to be written; shared by all destinations."""
+
+    def __init__(self) -> None:
+        self.ready: dict[bytes, bytes] = {}
+        """Name to line start; read directly on the hot path."""
+
+    def learn(self, name: bytes) -> bytes:
+        """The line start of a name that is not in `ready`; empty when the line must not be sent.
+
+        Raises:
+            InvalidEvent: the name is no HTTP token.
+        """
+        if not _TOKEN.fullmatch(name):
+            raise InvalidEvent(Fault(_shown(name), "can't be the name of an HTTP header: it is no token"))
+        lowered = name.lower()
+        if lowered in _OURS:
+            return b""
+        start = b"\r\n%b: " % name
+        # The user agent takes the place of ours, which `RequestHead` sees only while the name stays unknown.
+        if lowered != b"user-agent" and len(self.ready) < _REMEMBERED:
+            self.ready[name] = start
+        return start
+
+
+class RequestHead:
+    """The heads of all POSTs to one address."""
+
+    def __init__(self, address: Address, names: HeaderNames) -> None:
+        self._names = names
+        self._anonymous = b"POST %b HTTP/1.1\r\nHost: %b" % (address.target, address.host_header)
+        self._opening = b"%b\r\nUser-Agent: %b" % (self._anonymous, USER_AGENT)
+
+    def render(self, headers: Headers, length: int) -> bytes:
+        """A whole head, with the blank line that ends it.
+
+        Args:
+            length: bytes of the body.
+
+        Raises:
+            InvalidEvent: a header's name is no token, or its value holds a control character; it names the header.
+        """
+        ready = self._names.ready
+        parts = [self._opening]
+        for name, value in headers:
+            start = ready.get(name)
+            if start is None:
+                start = self._names.learn(name)
+                if not start:
+                    continue
+                if name.lower() == b"user-agent":
+                    parts[0] = self._anonymous
+            parts.append(start)
+            parts.append(value)
+        parts.append(b"\r\nContent-Length: %d\r\n\r\n" % length)
+        head = b"".join(parts)
+        # Two per line end, and nothing else, in one pass over all of it: lines are as many as parts, and then some.
+        lines = len(parts) // 2 + (4 if parts[0] is self._opening else 3)
+        if len(head) - len(head.translate(None, _CONTROLS)) != 2 * lines:
+            raise InvalidEvent(*_faults(headers))
+        return head
+
+
+def _faults(headers: Headers) -> list[Fault]:
+    return [
+        Fault(_shown(name), "its value holds control characters, which no HTTP header may")
+        for name, value in headers
+        if len(value.translate(None, _CONTROLS)) != len(value)
+    ]
+
+
+def _shown(name: bytes) -> str:
+    return repr(name.decode("latin-1"))

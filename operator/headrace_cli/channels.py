@@ -1,0 +1,227 @@
+"""Keeps every channel as its manifest says, by calling `reconcile` when something changes and when it asks to be.
+
+The laptop's stand-in for the operator's queue: knows when to call, never what a channel needs. Status is
+kept here, as the API server would keep it, and goes along as `parent.status`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.core.errors import Refused, Unavailable
+from headrace.io import log
+from headrace_cli.manifests import Key, Manifests
+from headrace_operator.hook_client import HookAnswer
+
+FIRST_RETRY, LONGEST_RETRY = 0.2, 5.0
+# What reconcile refuses to answer at all is a fault of ours; there is no hurry.
+REFUSED_RETRY = 30.0
+SHORTEST_RESYNC = 1.0
+# The scaler's sweep tells of a missing stream every few seconds, also while it is being made.
+REPAIR_SECONDS = 5.0
+
+_log = log.get("up")
+
+Parent = Mapping[str, Any]
+Call = Callable[[Parent], Awaitable[HookAnswer]]
+
+
+@dataclass(slots=True)
+class Channel:
+    """One channel: its manifest, and what reconcile last said of it."""
+
+    key: Key
+    parent: Parent
+    status: Mapping[str, Any] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    synced_at: float = float("-inf")
+    error: str = ""
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return "/".join(self.key)
+
+    @property
+    def stream(self) -> str | None:
+        stream = self.status.get("stream")
+        return str(stream) if stream else None
+
+    @property
+    def current(self) -> Mapping[str, Any]:
+        """The object as an API server would show it."""
+        return {**self.parent, "status": self.status}
+
+    def condition(self, kind: str = "Ready") -> Mapping[str, Any]:
+        found = (each for each in self.status.get("conditions") or () if each.get("type") == kind)
+        return next(found, {})
+
+    @property
+    def ready(self) -> bool:
+        """Ready as it is now, not as it was before the last edit."""
+        generation = self.parent["metadata"].get("generation")
+        return self.condition().get("status") == "True" and self.status.get("observedGeneration") == generation
+
+    @property
+    def complaint(self) -> str:
+        """Why it is not ready, in a few words."""
+        ready = self.condition()
+        words = f"{ready.get('reason', '')}: {ready.get('message', '')}".strip(": ")
+        return self.error or words or "reconcile has not answered yet"
+
+
+class Channels:
+    """All channels of the manifests, and those that are going.
+
+    Attributes:
+        on_synced: called with a channel whenever reconcile has answered for it.
+    """
+
+    def __init__(self, sync: Call, finalize: Call) -> None:
+        self._sync = sync
+        self._finalize = finalize
+        self._channels: dict[Key, Channel] = {}
+        self._going: dict[Key, Channel] = {}
+        self._progress = asyncio.Event()
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.on_synced: list[Callable[[Channel], None]] = []
+
+    def __iter__(self) -> Iterator[Channel]:
+        return iter(self._channels.values())
+
+    @property
+    def streams(self) -> list[str]:
+        return [channel.stream for channel in self._channels.values() if channel.stream]
+
+    def apply(self, manifests: Manifests) -> None:
+        """Make these the channels: new and changed ones are synced, vanished ones finalized."""
+        for key in self._channels.keys() - manifests.channels.keys():
+            channel = self._channels.pop(key)
+            _log.info("channel is in no file any more, taking it down", channel=channel.name)
+            self._going[key] = channel
+            self._start(channel, self._take_down(channel))
+        for key, parent in manifests.channels.items():
+            known = self._channels.get(key)
+            if known is not None:
+                known.parent = parent
+                known.changed.set()
+                continue
+            # One that comes back while it is going keeps its status; what is gone by now is made again.
+            back = self._going.pop(key) if key in self._going else Channel(key, parent)
+            channel = self._channels[key] = back
+            channel.parent = parent
+            self._start(channel, self._keep(channel))
+
+    def repair(self, stream: str) -> None:
+        """Something that reconcile had made is missing on the server."""
+        for channel in self._channels.values():
+            lost = channel.stream == stream and channel.condition("StreamReady").get("status") == "True"
+            if lost and time.monotonic() > channel.synced_at + REPAIR_SECONDS:
+                _log.warning("stream or consumer is missing, reconciling", channel=channel.name, stream=stream)
+                channel.changed.set()
+
+    async def settled(self, seconds: float) -> bool:
+        """Wait until every channel is ready; False when the time is up before."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not all(channel.ready for channel in self._channels.values()):
+                    self._progress.clear()
+                    await self._progress.wait()
+        return all(channel.ready for channel in self._channels.values())
+
+    async def run(self) -> None:
+        """Until cancelled; raises what went wrong in a way that nobody has foreseen."""
+        await self._failed
+
+    async def close(self) -> None:
+        """Stop calling; nothing is taken down."""
+        tasks = [each.task for each in (*self._channels.values(), *self._going.values()) if each.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _start(self, channel: Channel, work: Coroutine[Any, Any, None]) -> None:
+        if channel.task is not None:
+            channel.task.cancel()
+        channel.task = asyncio.create_task(work, name=f"channel-{channel.name}")
+        channel.task.add_done_callback(self._on_end)
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._failed.done():
+            self._failed.set_exception(error)
+
+    async def _keep(self, channel: Channel) -> None:
+        pause = FIRST_RETRY
+        while True:
+            channel.changed.clear()
+            try:
+                answer = await self._sync(channel.current)
+            except (Unavailable, Refused) as error:
+                self._note_error(channel, error)
+                wait: float | None = REFUSED_RETRY if isinstance(error, Refused) else pause
+                pause = min(LONGEST_RETRY, pause * 2)
+            else:
+                self._note(channel, answer)
+                wait = None if answer.resync_after is None else max(SHORTEST_RESYNC, answer.resync_after)
+                pause = FIRST_RETRY
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await channel.changed.wait()
+
+    async def _take_down(self, channel: Channel) -> None:
+        while True:
+            try:
+                answer = await self._finalize(channel.current)
+            except (Unavailable, Refused) as error:
+                self._note_error(channel, error)
+                await asyncio.sleep(REFUSED_RETRY if isinstance(error, Refused) else LONGEST_RETRY)
+                continue
+            if answer.finalized:
+                break
+            self._note(channel, answer)
+            await asyncio.sleep(max(SHORTEST_RESYNC, answer.resync_after or LONGEST_RETRY))
+        _log.info("channel is taken down", channel=channel.name)
+        if self._going.get(channel.key) is channel:
+            del self._going[channel.key]
+
+    def _note(self, channel: Channel, answer: HookAnswer) -> None:
+        before, channel.status = channel.status, answer.status
+        channel.error = ""
+        channel.synced_at = time.monotonic()
+        names = {entry.get("uid"): entry.get("name") for entry in channel.parent["spec"].get("subscribers") or ()}
+        for line in changes(before, answer.status):
+            write = _log.info if line["status"] == "True" else _log.warning
+            if "subscriber" in line:
+                line["subscriber"] = names.get(line["subscriber"]) or line["subscriber"]
+            write("status changed", channel=channel.name, **line)
+        self._progress.set()
+        for listener in self.on_synced:
+            listener(channel)
+
+    def _note_error(self, channel: Channel, error: Exception) -> None:
+        if channel.error != str(error):
+            _log.warning("reconcile failed, trying again", channel=channel.name, error=str(error))
+        channel.error = str(error)
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Conditions, and subscribers by their uid, that say something else than before."""
+    known = _claims(before)
+    return [claim for name, claim in _claims(after).items() if known.get(name) != claim]
+
+
+def _claims(status: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    rows = {str(row.get("type")): _claim("condition", row, "type", "status") for row in status.get("conditions") or ()}
+    entries = status.get("subscribers") or ()
+    return rows | {str(row.get("uid")): _claim("subscriber", row, "uid", "ready") for row in entries}
+
+
+def _claim(kind: str, row: Mapping[str, Any], name: str, status: str) -> dict[str, str]:
+    told = {key: str(row[key]) for key in ("reason", "message") if row.get(key)}
+    return {kind: str(row.get(name)), "status": str(row.get(status)), **told}

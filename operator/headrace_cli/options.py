@@ -1,0 +1,68 @@
+"""What `headrace up` was asked for, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.core.errors import Misconfigured
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where `receive` listens; port 0 stands for any free one."""
+
+    host: str
+    port: int
+
+    @property
+    def local(self) -> str:
+        """The host under which this machine reaches it."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.local}]" if ":" in self.local else self.local
+        return f"http://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """The options of `headrace up`.
+
+    Attributes:
+        data: directory of the server's store; None: a temporary one.
+        nats: URL of a running server; None: one of our own.
+        idle_seconds: how long forward and reconcile stay without a request.
+    """
+
+    files: tuple[str, ...]
+    listen: Listen
+    data: Path | None = None
+    nats: str | None = None
+    idle_seconds: float = 10.0
+    log_level: str = "info"
+    status_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.nats is not None and self.data is not None:
+            raise Misconfigured(
+                "--data is the store of our own server, which --nats replaces: give one of them", field="--data"
+            )
+        if not 0 < self.idle_seconds <= 86_400:
+            raise Misconfigured(
+                f"--idle-seconds is {self.idle_seconds:g}: give seconds, more than 0 and at most a day",
+                field="--idle-seconds",
+            )
+
+
+def listen(text: str) -> Listen:
+    """Read `--listen`.
+
+    Raises:
+        Misconfigured: it is not `host:port`.
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise Misconfigured(f"--listen is {text!r}: give host:port, as in 127.0.0.1:8080", field="--listen")
+    return Listen(host.removeprefix("[").removesuffix("]"), int(port))

@@ -1,0 +1,59 @@
+"""The state of `headrace up` as one JSON file, replaced as a whole at each change: for scripts, tests and the demo."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headrace.core.errors import Misconfigured
+from headrace.io import log
+
+# Under load something changes a thousand times a second.
+INTERVAL_SECONDS = 0.05
+
+_log = log.get("up")
+
+
+class StatusFile:
+    """Writes what `collect` gives, soon after each `touch`."""
+
+    def __init__(self, path: Path | None, collect: Callable[[], Mapping[str, Any]]) -> None:
+        self._path = path
+        self._collect = collect
+        self._changed = asyncio.Event()
+
+    def touch(self) -> None:
+        """Something has changed."""
+        self._changed.set()
+
+    def write(self) -> None:
+        """Replace the file now.
+
+        Raises:
+            Misconfigured: it can't be written.
+        """
+        if self._path is None:
+            return
+        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            beside.write_text(json.dumps(self._collect(), indent=1))
+            beside.replace(self._path)
+        except OSError as error:
+            raise Misconfigured(
+                f"--status-file {self._path} can't be written: {error}", field="--status-file"
+            ) from error
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self._changed.clear()
+            try:
+                self.write()
+            except Misconfigured as error:
+                _log.warning(str(error))
+            await self._changed.wait()
+            await asyncio.sleep(INTERVAL_SECONDS)

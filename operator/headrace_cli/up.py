@@ -1,0 +1,281 @@
+"""`headrace up`: the whole of Headrace on a laptop, with files for the API server and processes for Knative Services.
+
+The order of things is here: what starts after what, what stops before what. Each thing itself is elsewhere.
+`receive` is always on; `reconcile` and `forward` run only while they are called, and for an idle window
+after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+import signal
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from headrace.core import names
+from headrace.core.errors import InvalidSpec
+from headrace.core.lease import Lease, LeaseAnswer
+from headrace.core.settings import ForwardSettings, NatsSettings
+from headrace.io import environment, log
+from headrace.io.api import JetStreamApi
+from headrace.io.connection import Connection
+from headrace_cli import manifests
+from headrace_cli.channels import Channel, Channels, Parent
+from headrace_cli.child import Child, Children, answers_200, demand_free, free_port
+from headrace_cli.local_process import AlwaysOn, OnDemand
+from headrace_cli.nats_server import NatsServer
+from headrace_cli.options import Listen, UpOptions
+from headrace_cli.status_file import StatusFile
+from headrace_operator.hook_client import HookAnswer, HookClient
+from headrace_operator.lease_client import LeaseClient
+from headrace_operator.scaler import Scaler
+
+# Longer than any start; what is not ready by then waits for something that does not come by itself.
+READY_SECONDS = 20.0
+REACH_SECONDS = 10.0
+LOOPBACK = "127.0.0.1"
+KILLED = 130
+
+_log = log.get("up")
+
+
+def run(options: UpOptions) -> int:
+    """Serve until SIGINT or SIGTERM; the exit status.
+
+    Raises:
+        Misconfigured, InvalidSpec: options or manifests are wrong; nothing was started, or nothing is left
+        of it. Unavailable: something did not come up.
+    """
+    log.configure(options.log_level, plain=sys.stderr.isatty())
+    if options.listen.port == 0:
+        options = replace(options, listen=Listen(options.listen.host, free_port(options.listen.host)))
+    demand_free(options.listen.host, options.listen.port)
+    found = manifests.numbered(manifests.read(options.files, options.listen.url), None, _now_ms())
+    return asyncio.run(_supervised(options, found))
+
+
+async def _supervised(options: UpOptions, found: manifests.Manifests) -> int:
+    """Serve, and translate signals: the first ends it in order, a second one at once."""
+    children = Children()
+    laptop = Laptop(options, children)
+    serving = asyncio.create_task(laptop.serve(found), name="serve")
+    signals: list[str] = []
+
+    def on_signal(name: str) -> None:
+        signals.append(name)
+        if len(signals) > 1:
+            _log.warning("killing what is left")
+            children.kill()
+            return
+        _log.info("stopping: deliveries in progress are finished, once more ends them", signal=name)
+        serving.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number.name)
+    loop.add_signal_handler(signal.SIGHUP, laptop.reload)
+    try:
+        await serving
+    except asyncio.CancelledError:
+        if not signals:
+            raise
+    finally:
+        children.kill()
+    return KILLED if len(signals) > 1 else 0
+
+
+class Laptop:
+    """Everything that one `headrace up` runs."""
+
+    def __init__(self, options: UpOptions, children: Children) -> None:
+        self._options = options
+        self._children = children
+        self._token = secrets.token_urlsafe(32)
+        self._manifests: manifests.Manifests | None = None
+        self._reload_wanted = False
+        self._environment: dict[str, str] = {}
+        self._nats_url = options.nats or ""
+        self._status = StatusFile(options.status_file, self._state)
+        idle, touch = options.idle_seconds, self._status.touch
+        self._receive = AlwaysOn(self._start_receive, touch)
+        self._reconcile = OnDemand(lambda why: self._start("reconcile", why), idle, touch)
+        self._forward = OnDemand(lambda why: self._start("forward", why), idle, touch)
+        self._hooks = HookClient(self._token)
+        self._leases = LeaseClient(self._token)
+        self._channels = Channels(self._sync, self._finalize)
+        self._scaler: Scaler | None = None
+
+    async def serve(self, found: manifests.Manifests) -> None:
+        """Start everything, say `ready`, and run until cancelled; then stop everything in the reverse order."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._hooks)
+            await stack.enter_async_context(self._leases)
+            self._status.write()
+            stack.callback(self._status.write)
+            self._environment = await self._nats(stack)
+            connection = Connection(environment.read(NatsSettings, self._environment), name="headrace-up")
+            stack.push_async_callback(connection.close)
+            stack.push_async_callback(self._reconcile.close, "headrace up ends")
+            stack.push_async_callback(self._receive.close, "headrace up ends")
+            stack.push_async_callback(self._forward.close, "headrace up ends")
+            scaler = self._scaler = self._make_scaler(connection)
+            stack.push_async_callback(self._channels.close)
+            self._apply(found)
+            if self._reload_wanted:
+                self.reload()
+            await self._receive.open()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(scaler.run(), name="scaler")
+                tasks.create_task(self._status.run(), name="status-file")
+                tasks.create_task(self._channels.run(), name="channels")
+                await self._channels.settled(READY_SECONDS)
+                self._say_ready()
+
+    def reload(self) -> None:
+        """Read the files again; when they are wrong, all stays as it is."""
+        if self._manifests is None:
+            # Still starting, with what has been read a moment ago.
+            self._reload_wanted = True
+            return
+        try:
+            read = manifests.read(self._options.files, self._options.listen.url)
+        except InvalidSpec as error:
+            _log.error("the files are wrong, nothing was changed", error=str(error))
+            return
+        _log.info("files read again", channels=len(read.channels))
+        self._apply(manifests.numbered(read, self._manifests, _now_ms()))
+
+    def _apply(self, found: manifests.Manifests) -> None:
+        for sentence in found.ignored:
+            _log.warning(sentence)
+        self._manifests = found
+        self._channels.apply(found)
+        self._serve_streams()
+
+    async def _nats(self, stack: AsyncExitStack) -> dict[str, str]:
+        """A server, ours or the one named; the environment of the functions."""
+        ours = {
+            "HEADRACE_TOKEN": self._token,
+            "HEADRACE_ADDRESS": self._options.listen.url,
+            "LOG_LEVEL": self._options.log_level,
+            "LOG_FORMAT": "plain" if sys.stderr.isatty() else "json",
+        }
+        inherited = {name: value for name, value in os.environ.items() if name != "HEADRACE_TOKEN_FILE"}
+        if self._options.nats is not None:
+            ours["NATS_URL"] = self._options.nats
+            await self._reach({**inherited, **ours})
+            return {**inherited, **ours}
+        # Credentials are for some other server: ours has none.
+        inherited = {name: value for name, value in inherited.items() if not name.startswith("NATS_")}
+        server = NatsServer(self._children, self._data(stack), inherited)
+        stack.callback(server.close)
+        self._nats_url = server.url
+        keeper = AlwaysOn(server.start, self._status.touch)
+        stack.push_async_callback(keeper.close, "headrace up ends")
+        await keeper.open()
+        return {**inherited, **ours, "NATS_URL": server.url}
+
+    async def _reach(self, variables: dict[str, str]) -> None:
+        """Raises Unavailable when the server that was named is not there: the functions would wait for it for ever."""
+        connection = Connection(environment.read(NatsSettings, variables), name="headrace-up")
+        try:
+            await connection.client(REACH_SECONDS)
+        finally:
+            await connection.close()
+
+    def _data(self, stack: AsyncExitStack) -> Path:
+        if self._options.data is not None:
+            return self._options.data
+        path = stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-"))
+        _log.info("events are kept in a temporary directory until the end: name one to stay with --data", data=path)
+        return Path(path)
+
+    def _make_scaler(self, connection: Connection) -> Scaler:
+        settings = environment.read(ForwardSettings, self._environment)
+        scaler = Scaler(connection, JetStreamApi(connection), self._lease, max_in_flight=settings.max_in_flight)
+        scaler.on_change.append(self._status.touch)
+        scaler.on_missing.append(self._channels.repair)
+        self._channels.on_synced.append(self._on_synced)
+        return scaler
+
+    async def _start_receive(self, why: str) -> Child:
+        return await self._start("receive", why, self._options.listen)
+
+    async def _start(self, target: str, why: str, at: Listen | None = None) -> Child:
+        at = at or Listen(LOOPBACK, free_port())
+        variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port)}
+        return await self._children.start(
+            target,
+            [sys.executable, "-m", "headrace.host"],
+            {**self._environment, **variables},
+            at.url,
+            lambda: answers_200(at.local, at.port, "/health/readiness"),
+            why=why,
+        )
+
+    async def _lease(self, lease: Lease) -> LeaseAnswer:
+        async with self._forward.use(f"lease on {lease.stream}/{lease.consumer}") as url:
+            return await self._leases.open(url, lease)
+
+    async def _sync(self, parent: Parent) -> HookAnswer:
+        async with self._reconcile.use(f"sync of {parent['metadata']['name']}") as url:
+            return await self._hooks.sync(url, parent)
+
+    async def _finalize(self, parent: Parent) -> HookAnswer:
+        async with self._reconcile.use(f"finalize of {parent['metadata']['name']}") as url:
+            return await self._hooks.finalize(url, parent)
+
+    def _on_synced(self, channel: Channel) -> None:
+        self._serve_streams()
+        if self._scaler is not None and channel.stream:
+            self._scaler.look_soon(channel.stream)
+
+    def _serve_streams(self) -> None:
+        if self._scaler is not None:
+            self._scaler.serve(self._channels.streams)
+        self._status.touch()
+
+    def _say_ready(self) -> None:
+        base = self._options.listen.url
+        urls = [base + names.path(*channel.key) for channel in self._channels]
+        late = [f"{channel.name} ({channel.complaint})" for channel in self._channels if not channel.ready]
+        for channel in self._channels:
+            if not channel.ready:
+                _log.warning("channel is not ready", channel=channel.name, why=channel.complaint)
+        print("ready", base, *urls, *(["not ready:", ", ".join(late)] if late else []), flush=True)
+
+    def _state(self) -> dict[str, Any]:
+        """What the status file says."""
+        return {
+            "nats": re.sub(r"//[^/@,]*@", "//", self._nats_url),
+            "listen": self._options.listen.url,
+            "receive": {"running": self._receive.running, "starts": self._receive.starts},
+            "reconcile": _row(self._reconcile),
+            "forward": _row(self._forward),
+            "channels": {
+                channel.name: {"ready": channel.ready, "stream": channel.stream, "status": channel.status}
+                for channel in self._channels
+            },
+            "leases": self._scaler.stats() if self._scaler is not None else {},
+        }
+
+
+def _row(process: OnDemand) -> dict[str, Any]:
+    return {
+        "running": process.running,
+        "starts": process.starts,
+        "stops": process.stops,
+        "last_start_ms": process.last_start_ms,
+    }
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,132 @@
+"""Leases in the worst moments: SIGTERM, a killed `forward`, a killed NATS server. Nothing is lost, and little is late."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from tests.support.functions import TOKEN, Function
+from tests.support.in_process import InProcess
+from tests.support.nats_server import NatsServer
+from tests.support.streams import Lane, Nats
+from tests.support.subscriber import Hold, Say, Subscriber
+from tests.support.waiting import until
+
+pytest_plugins = ["tests.support.served"]
+
+
+@pytest.fixture
+def mortal(shared_server: NatsServer, tmp_path: Path) -> Iterator[Function]:
+    """A `forward` that the test may end."""
+    with Function("forward", shared_server.url, tmp_path) as function:
+        yield function
+
+
+async def test_sigterm_finishes_what_is_in_hand_answers_and_gives_back_the_rest(
+    nats: Nats, mortal: Function, forward: Function, subscriber: Subscriber
+) -> None:
+    place = subscriber.place(Hold(), Hold(), Say())
+    lane = await nats.serve(mortal, subscriber=place.uri)
+    await lane.store("a", "b")
+    async with lane.leased(linger=1) as lease:
+        await place.wait(2)
+        mortal.terminate()
+        await asyncio.sleep(0.3)
+        await lane.store("c")
+        await asyncio.sleep(0.2)
+        assert not lease.done()
+        place.release()
+        answer = await lease
+    assert (answer["delivered"], place.ids) == (2, ["a", "b"])
+    assert mortal.wait() == 0
+    began = time.monotonic()
+    assert (await Lane(nats, forward, lane.channel, lane.consumer).lease(linger=1))["delivered"] == 1
+    assert time.monotonic() - began < 3
+    assert place.ids == ["a", "b", "c"]
+
+
+async def test_an_idle_process_ends_at_once(mortal: Function) -> None:
+    began = time.monotonic()
+    mortal.terminate()
+    assert mortal.wait() == 0
+    assert time.monotonic() - began < 2
+
+
+async def test_a_lease_that_was_asked_for_while_the_process_began_to_end_pulls_nothing(
+    nats: Nats, shared_server: NatsServer, subscriber: Subscriber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NATS_URL", shared_server.url)
+    monkeypatch.setenv("HEADRACE_TOKEN", TOKEN)
+    place = subscriber.place()
+    with InProcess("forward") as forward:
+        lane = await nats.serve(forward, subscriber=place.uri)
+        await lane.lease()
+        await lane.store("1")
+        os.kill(shared_server.pid, signal.SIGSTOP)
+        try:
+            async with lane.leased() as lease:
+                await asyncio.sleep(0.3)
+                forward.app.drain()
+                os.kill(shared_server.pid, signal.SIGCONT)
+                answer = await asyncio.wait_for(lease, 2)
+        finally:
+            os.kill(shared_server.pid, signal.SIGCONT)
+    assert (answer["delivered"], answer["pending"], place.received) == (0, 1, [])
+
+
+async def test_a_draining_process_opens_no_lease(
+    nats: Nats, shared_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NATS_URL", shared_server.url)
+    monkeypatch.setenv("HEADRACE_TOKEN", TOKEN)
+    with InProcess("forward") as forward:
+        lane = await nats.serve(forward, subscriber="http://127.0.0.1/")
+        await lane.lease()
+        forward.app.drain()
+        status, answer = await lane.ask()
+    assert (status, answer["detail"]) == (503, "this process is ending: open the lease again")
+
+
+async def test_what_a_killed_process_had_in_hand_is_delivered_by_another_after_the_ack_wait(
+    nats: Nats, forward: Function, mortal: Function, subscriber: Subscriber
+) -> None:
+    place = subscriber.place(Hold(), Say(202))
+    # The server's own part, shortened: 8 s would prove the same.
+    lane = await nats.serve(mortal, subscriber=place.uri, consumer={"ack_wait": 1_000_000_000})
+    await lane.store("1")
+    with pytest.raises(aiohttp.ServerDisconnectedError):
+        async with lane.leased() as lease:
+            await place.wait(1)
+            mortal.kill()
+            await lease
+    answer = await Lane(nats, forward, lane.channel, lane.consumer).lease(linger=1.5)
+    assert (answer["delivered"], answer["redelivered"], answer["ack_pending"]) == (1, 1, 0)
+    assert place.ids == ["1", "1"]
+
+
+async def test_a_lease_outlives_a_crash_of_the_server(tmp_path: Path, subscriber: Subscriber) -> None:
+    server = NatsServer(tmp_path / "nats").start()
+    place = subscriber.place(Say(202, delay=0.02))
+    try:
+        async with Nats(server.url) as nats:
+            with Function("forward", server.url, tmp_path) as forward:
+                lane = await nats.serve(forward, subscriber=place.uri)
+                await lane.store(*map(str, range(60)))
+                async with lane.leased(linger=2, max_in_flight=4) as lease:
+                    await place.wait(20)
+                    server.kill()
+                    await asyncio.sleep(0.5)
+                    server.start()
+                    async with Nats(server.url) as after:
+                        await Lane(after, forward, lane.channel, lane.consumer).store("after")
+                    await until("the last event is there", lambda: "after" in place.ids)
+                    await lease
+                assert {*map(str, range(60)), "after"} == set(place.ids)
+    finally:
+        server.kill()

@@ -1,0 +1,120 @@
+"""How `headrace up` begins and ends: options, signals, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.laptop import Run, channel, emit, subscription
+from tests.support.subscriber import Hold, Say, Subscriber
+
+pytest_plugins = ["tests.support.laptops"]
+
+
+async def test_a_subscriber_that_works_is_waited_for_at_the_end(run: Run, subscriber: Subscriber) -> None:
+    billing = subscriber.place(Hold(Say(202)))
+    laptop = run(channel(), subscription("billing", billing.uri))
+    laptop.wait_until_ready()
+    await emit(laptop, "1")
+    await billing.wait(1, timeout=20)
+
+    laptop.signal(signal.SIGTERM)
+    await asyncio.sleep(1.5)
+    billing.release()
+    status = await asyncio.to_thread(laptop.wait)
+
+    assert (status, laptop.survivors()) == (0, [])
+    assert billing.received[0].gone_at is None
+
+
+async def test_a_second_interrupt_ends_it_at_once(run: Run, subscriber: Subscriber) -> None:
+    billing = subscriber.place(Hold(Say(202)))
+    laptop = run(channel(), subscription("billing", billing.uri))
+    laptop.wait_until_ready()
+    await emit(laptop, "1")
+    await billing.wait(1, timeout=20)
+
+    laptop.interrupt()
+    await asyncio.sleep(1.0)
+    laptop.interrupt()
+
+    assert (await asyncio.to_thread(laptop.wait, 10), laptop.survivors()) == (130, [])
+
+
+@pytest.mark.parametrize("delay", [0.5, 1.0, 1.5, 2.5])
+def test_an_interrupt_while_it_starts_leaves_nothing_behind(run: Run, delay: float) -> None:
+    laptop = run(channel(), channel("bills"))
+    time.sleep(delay)
+
+    laptop.interrupt()
+    status = laptop.wait()
+
+    assert laptop.survivors() == []
+    # The last: Python was not even through its imports.
+    assert status in (0, 130, -signal.SIGINT)
+
+
+async def test_a_kill_leaves_no_child_behind(run: Run, subscriber: Subscriber) -> None:
+    billing = subscriber.place(Hold(Say(202)))
+    laptop = run(channel(), subscription("billing", billing.uri))
+    laptop.wait_until_ready()
+    await emit(laptop, "1")
+    await billing.wait(1, timeout=20)
+    assert len(laptop.family()) == 5
+
+    laptop.signal(signal.SIGKILL)
+
+    assert (laptop.wait(), laptop.survivors()) == (-9, [])
+
+
+def test_a_named_server_that_is_not_there_ends_it(run: Run) -> None:
+    laptop = run(channel(), options=("--nats", "nats://127.0.0.1:1"))
+
+    assert laptop.wait() == 1
+    assert "headrace: NATS is not reachable within 10.0 s" in laptop.log
+    assert laptop.survivors() == []
+
+
+async def test_two_of_them_never_share_a_store(run: Run) -> None:
+    run(channel()).wait_until_ready()
+
+    second = run(channel())
+
+    assert second.wait() == 2
+    assert "is in use by another headrace up" in second.log
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(["up", "-f", "nowhere.yaml"], "headrace: nowhere.yaml can't be read", id="no such file"),
+        pytest.param(["up", "-f", ".", "--listen", "8080"], "--listen is '8080': give host:port", id="no address"),
+        pytest.param(["up", "-f", ".", "--idle-seconds", "0"], "--idle-seconds is 0: give seconds", id="no window"),
+        pytest.param(["up"], "the following arguments are required: -f/--file", id="no files"),
+        pytest.param(
+            ["up", "-f", ".", "--nats", "nats://127.0.0.1:1", "--data", "x"], "give one of them", id="two servers"
+        ),
+    ],
+)
+def test_a_wrong_option_ends_with_status_2_and_one_sentence(tmp_path: Path, arguments: list[str], told: str) -> None:
+    ended = headrace(tmp_path, *arguments)
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert told in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_help_teaches(tmp_path: Path) -> None:
+    assert headrace(tmp_path, "--version").stdout.startswith("headrace ")
+    assert "headrace up -f" in headrace(tmp_path, "--help").stdout
+    assert "kill -HUP" in headrace(tmp_path, "up", "--help").stdout
+
+
+def headrace(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "headrace_cli", *arguments]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=30, check=False)

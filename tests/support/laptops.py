@@ -1,0 +1,30 @@
+"""Fixtures of the tests of `headrace up`. A plugin: a test module takes it in with `pytest_plugins`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.laptop import Laptop, Run
+from tests.support.subscriber import Subscriber
+
+
+@pytest.fixture
+def subscriber() -> Iterator[Subscriber]:
+    with Subscriber() as server:
+        yield server
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    """Make laptops, each with a directory of its own unless told; whatever is left of them ends with the test."""
+    made: list[Laptop] = []
+
+    def run(*manifests: str, **more: object) -> Laptop:
+        made.append(Laptop(tmp_path, *manifests, **more))  # type: ignore[arg-type]
+        return made[-1].start()
+
+    yield run
+    for laptop in made:
+        laptop.__exit__(None, None, None)

@@ -1,0 +1,59 @@
+"""Fixtures of the tests of the scaler. A plugin: a test module takes it in with `pytest_plugins`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.support.nats_server import NatsServer
+from tests.support.scaling import NEVER, TOKEN, Running, Scale, ended, settled
+from tests.support.streams import Channel, Nats
+from tests.support.subscriber import Place, Subscriber
+
+from headrace.core.lease import Lease, LeaseAnswer
+from headrace.io.api import JetStreamApi
+from headrace.io.connection import Connection
+from headrace_operator.lease_client import LeaseClient
+from headrace_operator.scaler import Scaler
+
+
+@pytest.fixture
+async def nats(nats_server: NatsServer) -> AsyncIterator[Nats]:
+    async with Nats(nats_server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def server() -> Iterator[Subscriber]:
+    with Subscriber() as server:
+        yield server
+
+
+@pytest.fixture
+def forward(server: Subscriber) -> Place:
+    """What plays `forward`; its leases end at once and have found nothing, unless the test says more."""
+    return server.place(ended())
+
+
+@pytest.fixture
+def scale(connection: Connection, forward: Place) -> Scale:
+    """Run a scaler for some channels; `sweeping` every so many seconds, by default once."""
+
+    @asynccontextmanager
+    async def scale(*channels: Channel, sweeping: float = NEVER, uri: str = forward.uri) -> AsyncIterator[Running]:
+        async with LeaseClient(TOKEN) as client:
+
+            async def open_lease(lease: Lease) -> LeaseAnswer:
+                return await client.open(uri, lease)
+
+            scaler = Scaler(connection, JetStreamApi(connection), open_lease, max_in_flight=7, sweep_seconds=sweeping)
+            scaler.serve(channel.stream for channel in channels)
+            running = Running(scaler, asyncio.create_task(scaler.run()))
+            scaler.on_missing.append(running.missing.append)
+            await settled(running, channels)
+            yield running
+            await running.stop()
+
+    return scale

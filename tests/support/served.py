@@ -1,0 +1,76 @@
+"""Fixtures of the tests of `receive` and `forward`: one nats-server and one process of each function for all of them.
+
+A plugin: a test module takes it in with `pytest_plugins`. Each test makes channels of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.support.functions import Function
+from tests.support.nats_server import NatsServer
+from tests.support.sending import BINARY, Ask, Reply, send
+from tests.support.streams import Channel, Nats
+from tests.support.subscriber import Subscriber
+
+
+@pytest.fixture(scope="session")
+def served_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="session")
+def shared_server(served_directory: Path) -> Iterator[NatsServer]:
+    """A nats-server for all tests; none of them may stop it."""
+    server = NatsServer(served_directory / "nats").start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
+def receive(shared_server: NatsServer, served_directory: Path) -> Iterator[Function]:
+    with Function("receive", shared_server.url, served_directory) as function:
+        yield function
+
+
+@pytest.fixture(scope="session")
+def forward(shared_server: NatsServer, served_directory: Path) -> Iterator[Function]:
+    with Function("forward", shared_server.url, served_directory) as function:
+        yield function
+
+
+@pytest.fixture(scope="session")
+def subscriber() -> Iterator[Subscriber]:
+    with Subscriber() as server:
+        yield server
+
+
+@pytest.fixture
+async def nats(shared_server: NatsServer) -> AsyncIterator[Nats]:
+    async with Nats(shared_server.url) as client:
+        yield client
+
+
+@pytest.fixture
+async def orders(nats: Nats) -> Channel:
+    """An empty channel."""
+    return await nats.make_channel()
+
+
+@pytest.fixture
+def ask(receive: Function) -> Ask:
+    """Send one request to `receive`, and see that its answer says which methods there are."""
+
+    async def ask(
+        path: str,
+        body: bytes | AsyncIterable[bytes] = b'{"n": 1}',
+        headers: Mapping[str, str] = BINARY,
+        method: str = "POST",
+    ) -> Reply:
+        reply = await send(receive.url + path, body, headers, method)
+        assert reply.headers["Allow"] == "POST, OPTIONS"
+        return reply
+
+    return ask

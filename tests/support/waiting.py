@@ -1,0 +1,18 @@
+"""Waiting for what can only be seen by looking again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+
+async def until(what: str, holds: Callable[[], bool | Awaitable[bool]], seconds: float = 10.0) -> None:
+    """Return as soon as it holds; fail the test, in these words, when it still does not after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = holds()
+        if answer if isinstance(answer, bool) else await answer:
+            return
+        assert time.monotonic() < deadline, f"after {seconds} s it is still not so that {what}"
+        await asyncio.sleep(0.01)

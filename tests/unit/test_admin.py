@@ -1,0 +1,67 @@
+"""What the effects of `reconcile` make of answers that a single new server never gives."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from headrace.core.action import CreateStream, DeleteStream
+from headrace.core.errors import Refused, Unavailable
+from headrace.io.admin import Admin
+from headrace.io.api import ApiError, JetStreamApi
+
+
+class Told:
+    """A JetStream API that gives one answer to everything."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self._answer = answer
+
+    async def call(self, subject: str, _body: object = None) -> dict[str, Any]:
+        if "error" in self._answer:
+            raise ApiError(subject, self._answer["error"])
+        return self._answer
+
+
+def admin(answer: dict[str, Any]) -> Admin:
+    return Admin(cast("JetStreamApi", Told(answer)))
+
+
+@pytest.mark.parametrize(
+    "absent",
+    [
+        pytest.param({"missing": ["KN_SUB_B"]}, id="its server did not answer in time"),
+        pytest.param({"offline": {"KN_SUB_B": "unsupported"}}, id="its server is too old for it"),
+    ],
+)
+async def test_an_incomplete_list_of_consumers_is_not_taken_for_the_truth(absent: dict[str, Any]) -> None:
+    page = {"total": 1, "consumers": [{"name": "KN_SUB_A", "config": {}}], **absent}
+
+    with pytest.raises(Unavailable, match="KN_SUB_B"):
+        await admin(page).consumers("ORDERS")
+
+
+@pytest.mark.parametrize("err_code", [10008, 10009])
+async def test_a_cluster_that_elects_is_waited_for(err_code: int) -> None:
+    passing = admin({"error": {"code": 503, "err_code": err_code, "description": "system temporarily unavailable"}})
+
+    with pytest.raises(Unavailable):
+        await passing.stream("ORDERS")
+    with pytest.raises(Unavailable):
+        await passing.carry_out(CreateStream({"name": "ORDERS"}))
+    with pytest.raises(Unavailable):
+        await passing.carry_out(DeleteStream("ORDERS"))
+
+
+async def test_a_question_that_is_refused_is_the_administrators_to_cure() -> None:
+    forbidden = admin({"error": {"code": 503, "err_code": 10039, "description": "jetstream not enabled for account"}})
+
+    with pytest.raises(Refused, match="not enabled for account"):
+        await forbidden.stream("ORDERS")
+
+
+async def test_a_consumer_whose_configuration_lacks_its_name_has_it_all_the_same() -> None:
+    page = {"total": 1, "consumers": [{"name": "legacy", "config": {"durable_name": "legacy"}}]}
+
+    assert await admin(page).consumers("ORDERS") == [{"durable_name": "legacy", "name": "legacy"}]

@@ -1,0 +1,115 @@
+"""How `headrace up` tells of mistakes in manifest files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.manifest_files import BASE, CHANNEL, SUBSCRIPTION, Read, reader, subscription
+
+from headrace.core.errors import InvalidSpec
+from headrace_cli import manifests
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    return reader(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("documents", "told"),
+    [
+        pytest.param((CHANNEL, "a: [b\n"), "all.yaml, document 2: this is not YAML: while parsing", id="broken YAML"),
+        pytest.param(
+            (CHANNEL, "a: 1\na: 2\n"), "document 2: this is not YAML: the key 'a' is given twice", id="a key twice"
+        ),
+        pytest.param((CHANNEL, "just text\n"), "document 2: 'just text' is no Kubernetes object", id="no object"),
+        pytest.param((SUBSCRIPTION,), "there is no NatsJetStreamChannel in ", id="no channel"),
+        pytest.param(
+            (CHANNEL, CHANNEL),
+            "document 2: NatsJetStreamChannel default/orders is also in {file}, document 1: keep one",
+            id="an object twice",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("name: orders", "name: order")),
+            "document 2: spec.channel.name is 'order', but no file holds that channel in 'default'",
+            id="a channel that is nowhere",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("kind: NatsJetStreamChannel", "kind: InMemoryChannel")),
+            "document 2: spec.channel.kind is 'InMemoryChannel': only NatsJetStreamChannel and Channel are served",
+            id="a channel of another kind",
+        ),
+        pytest.param(
+            (CHANNEL, subscription(subscriber="{ref: {apiVersion: v1, kind: Service, name: billing}}")),
+            "document 2: spec.subscriber.ref is Service default/billing, which can't be "
+            "resolved on a laptop: give a uri",
+            id="a ref that only a cluster can resolve",
+        ),
+        pytest.param(
+            (CHANNEL, subscription(subscriber="{}")),
+            "document 2: spec.subscriber is {}: give a uri or a ref",
+            id="an address that leads nowhere",
+        ),
+        pytest.param(
+            (CHANNEL, subscription(subscriber="{ref: {kind: Channel, name: orders}, uri: 'http://x'}")),
+            "document 2: spec.subscriber.uri is 'http://x': beside a ref it is a path",
+            id="a ref and a whole uri",
+        ),
+        pytest.param(
+            (CHANNEL, subscription(subscriber="{uri: 'ftp://x'}")),
+            "document 2: spec.subscriber.uri 'ftp://x': only http and https can be delivered to",
+            id="a uri that nobody can POST to",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION + "  delivery: {retry: three}\n"),
+            "document 2: spec.delivery.retry is 'three': it should be a valid integer",
+            id="a number that is none",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION + "  delivery: {backoffDelay: 1s}\n"),
+            "document 2: spec.delivery.backoffDelay is '1s', which is not an ISO 8601 duration: "
+            "write for example PT0.5S",
+            id="a duration that is none",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION + "  delivery: {backofDelay: PT1S}\n"),
+            "document 2: spec.delivery.backofDelay is no field that is known here: did you mean backoffDelay?",
+            id="a typo",
+        ),
+        pytest.param(
+            (CHANNEL, subscription()), "document 2: spec is {'channel': ", id="a Subscription without a subscriber"
+        ),
+        pytest.param(
+            (CHANNEL + "spec: {stream: {config: {retention: Limit}}}\n",),
+            "document 1: spec.stream.config.retention is 'Limit': it should be 'Limits', 'Interest' or 'Work'",
+            id="what reconcile would refuse",
+        ),
+        pytest.param(
+            (CHANNEL.replace("orders", "Orders"),),
+            "document 1: metadata.name is 'Orders'; a name is a DNS subdomain",
+            id="a name that Kubernetes would not have",
+        ),
+        pytest.param(
+            (CHANNEL.replace("{name: orders}", "{}"),), "document 1: metadata.name is missing: give it", id="no name"
+        ),
+        pytest.param(
+            (CHANNEL.replace("v1alpha1", "v1"),),
+            "document 1: apiVersion is messaging.knative.dev/v1: a NatsJetStreamChannel is served as "
+            "messaging.knative.dev/v1alpha1",
+            id="another version",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_file_document_field_and_value(
+    read: Read, tmp_path: Path, documents: tuple[str, ...], told: str
+) -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        read(*documents)
+
+    assert told.replace("{file}", str(tmp_path / "all.yaml")) in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec, match=r"nowhere\.yaml can't be read"):
+        manifests.read([str(tmp_path / "nowhere.yaml")], BASE)

@@ -1,0 +1,220 @@
+"""The story of `reconcile`: its order, and what it answers when the server refuses or forgets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.support.channels import channel, entry
+
+from headrace.core.action import (
+    Action,
+    CreateConsumer,
+    CreateStream,
+    DeleteConsumer,
+    DeleteStream,
+    Done,
+    Outcome,
+    Rejected,
+)
+from headrace.core.errors import InvalidSpec, Unavailable
+from headrace.core.raw_config import Config
+from headrace.core.settings import ReconcileSettings
+from headrace.reconcile import VERBS, reconcile
+
+NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"
+
+
+class FakeNats:
+    """Streams and consumers in memory; `says` may answer in the server's place."""
+
+    def __init__(self, says: Callable[[Action], Outcome | None] = lambda _: None) -> None:
+        self.streams: dict[str, Config] = {}
+        self.bound: dict[str, Config] = {}
+        self.actions: list[Action] = []
+        self._says = says
+
+    async def stream(self, name: str) -> Config | None:
+        return self.streams.get(name)
+
+    async def count(self, _stream: str, _subjects: str) -> int:
+        return 0
+
+    async def consumers(self, _stream: str) -> list[Config]:
+        return list(self.bound.values())
+
+    async def carry_out(self, action: Action) -> Outcome:
+        self.actions.append(action)
+        answer = self._says(action)
+        if answer is not None:
+            return answer
+        match action:
+            case CreateStream(config):
+                self.streams[config["name"]] = config
+                return Done(config)
+            case CreateConsumer(_, config):
+                self.bound[config["name"]] = config
+                return Done(config)
+            case DeleteStream(stream):
+                del self.streams[stream]
+            case DeleteConsumer(_, consumer):
+                del self.bound[consumer]
+        return Done({})
+
+
+async def call(verb: str, parent: Mapping[str, Any], nats: FakeNats) -> dict[str, Any]:
+    body = json.dumps({"parent": parent, "finalizing": verb == "finalize"}).encode()
+    return await reconcile(verb, body, api=nats, settings=ReconcileSettings(), now=NOON)
+
+
+def reasons(answer: Mapping[str, Any]) -> dict[str, str]:
+    return {one["type"]: one.get("reason", one["status"]) for one in answer["status"]["conditions"]}
+
+
+async def test_streams_are_made_before_consumers_and_the_stream_before_its_aside() -> None:
+    nats = FakeNats()
+
+    await call("sync", channel(entry()), nats)
+
+    made = [action.config["name"] for action in nats.actions if isinstance(action, CreateStream | CreateConsumer)]
+    assert made == [STREAM, ASIDE, "KN_SUB_AAAA1"]
+
+
+async def test_consumers_go_before_their_stream_and_the_aside_goes_last() -> None:
+    nats = FakeNats()
+    await call("sync", channel(entry()), nats)
+    nats.actions.clear()
+
+    answer = await call("finalize", channel(entry()), nats)
+
+    assert nats.actions == [DeleteConsumer(STREAM, "KN_SUB_AAAA1"), DeleteStream(STREAM), DeleteStream(ASIDE)]
+    assert answer["finalized"] is True
+
+
+async def test_a_server_that_forgets_metadata_is_too_old() -> None:
+    def forget(action: Action) -> Outcome | None:
+        return Done({**action.config, "metadata": {}}) if isinstance(action, CreateStream) else None
+
+    nats = FakeNats(forget)
+
+    answer = await call("sync", channel(entry()), nats)
+
+    assert len(nats.actions) == 1
+    assert reasons(answer)["StreamReady"] == "NatsTooOld"
+    assert reasons(answer)["Ready"] == "NatsTooOld"
+    assert answer["status"]["subscribers"][0]["ready"] == "False"
+
+
+async def test_without_an_aside_stream_no_consumer_is_made() -> None:
+    def full(action: Action) -> Outcome | None:
+        created_aside = isinstance(action, CreateStream) and action.config["name"] == ASIDE
+        return Rejected("insufficient storage resources available") if created_aside else None
+
+    nats = FakeNats(full)
+
+    answer = await call("sync", channel(entry()), nats)
+
+    assert not nats.bound
+    assert reasons(answer)["StreamReady"] == "StreamCreateRefused"
+    assert reasons(answer)["ConsumersReady"] == "StreamNotReady"
+
+
+@pytest.mark.parametrize("refused", [DeleteConsumer, DeleteStream])
+async def test_a_removal_that_the_server_refuses_keeps_the_channel(refused: type[Action]) -> None:
+    nats = FakeNats(lambda action: Rejected("not now") if isinstance(action, refused) else None)
+    made = await call("sync", channel(entry()), nats)
+
+    answer = await call("finalize", channel(entry(), status=made["status"]), nats)
+
+    assert answer["finalized"] is False
+    assert answer["resyncAfterSeconds"] == 30
+    assert reasons(answer)["Ready"] == "RemovalRefused"
+    assert "not now" in answer["status"]["conditions"][0]["message"]
+    assert answer["status"]["subscribers"] == made["status"]["subscribers"]
+
+
+async def test_nats_that_is_away_is_not_a_condition() -> None:
+    class Away(FakeNats):
+        async def stream(self, _name: str) -> Config | None:
+            raise Unavailable("NATS is not reachable within 5.0 s")
+
+    for verb in ("sync", "finalize"):
+        with pytest.raises(Unavailable):
+            await call(verb, channel(entry()), Away())
+
+
+async def test_sync_while_finalizing_finalizes() -> None:
+    nats = FakeNats()
+    await call("sync", channel(entry()), nats)
+    body = json.dumps({"parent": channel(entry()), "finalizing": True}).encode()
+
+    answer = await reconcile("sync", body, api=nats, settings=ReconcileSettings(), now=NOON)
+
+    assert answer["finalized"] is True
+    assert not nats.streams
+
+
+async def test_customize_relates_to_nothing_yet() -> None:
+    assert await call("customize", channel(entry()), FakeNats()) == {"relatedResources": []}
+
+
+async def test_the_answer_has_metacontrollers_form() -> None:
+    answer = await call("sync", channel(entry()), FakeNats())
+
+    assert answer.keys() == {"status", "children", "resyncAfterSeconds"}
+    assert (answer["children"], answer["resyncAfterSeconds"]) == ([], 0)
+    assert json.loads(json.dumps(answer)) == answer
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"{", id="half of an object"),
+        pytest.param(b"\xff", id="bytes that are not text"),
+        pytest.param(b"[" * 100_000, id="nesting without end"),
+        pytest.param(b"[]", id="a list"),
+        pytest.param(b"{}", id="no parent"),
+        pytest.param(b'{"parent": null}', id="a null parent"),
+        pytest.param(b'{"parent": {}}', id="a parent without metadata"),
+        pytest.param(b'{"parent": {"metadata": {"name": "orders"}}}', id="a parent without a namespace"),
+        pytest.param(b'{"parent": {"metadata": {"name": 1, "namespace": "shop"}}}', id="a name that is a number"),
+        pytest.param(b'{"parent": {"kind": "Pod", "metadata": {"name": "a", "namespace": "b"}}}', id="another kind"),
+    ],
+)
+@pytest.mark.parametrize("verb", VERBS)
+async def test_what_is_not_the_hooks_form_is_refused(verb: str, body: bytes) -> None:
+    nats = FakeNats()
+
+    with pytest.raises(InvalidSpec) as refused:
+        await reconcile(verb, body, api=nats, settings=ReconcileSettings(), now=NOON)
+
+    assert refused.value.field == "body"
+    assert not nats.actions
+
+
+async def test_an_unknown_verb_is_refused() -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        await call("destroy", channel(), FakeNats())
+
+    assert refused.value.field == "verb"
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        pytest.param(channel(name="Orders"), id="a name that Kubernetes would not have"),
+        pytest.param(channel(stream={"overrideName": "a.b"}), id="a stream that NATS would not have"),
+    ],
+)
+async def test_a_channel_that_never_had_anything_may_go(parent: Mapping[str, Any]) -> None:
+    nats = FakeNats()
+
+    answer = await call("finalize", parent, nats)
+
+    assert answer["finalized"] is True
+    assert not nats.actions
