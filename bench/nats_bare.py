@@ -19,6 +19,7 @@ class Bare(asyncio.Protocol):
         self.hello: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._pongs = 0
         self._rest = b""
         self._take = self._greet
         self._done: asyncio.Future[None] = self._loop.create_future()
@@ -36,9 +37,16 @@ class Bare(asyncio.Protocol):
         self._take(self._rest + data if self._rest else data)
 
     def _greet(self, data: bytes) -> None:
-        self._write(HELLO if data.startswith(b"INFO") else b"")
-        if data.endswith(b"PONG\r\n"):
-            self.hello.set_result(None)
+        """Say hello, then wait for a second PONG: the server may send another INFO after the first."""
+        if data.startswith(b"INFO") and not self._pongs:
+            self._write(HELLO)
+            self._pongs = 2
+        elif b"PONG" in data:
+            self._pongs -= 1
+            if self._pongs:
+                self._write(b"PING\r\n")
+            else:
+                self.hello.set_result(None)
 
     def _write(self, data: bytes) -> None:
         assert self._transport is not None
@@ -135,7 +143,8 @@ class Bare(asyncio.Protocol):
 
 async def connect(url: str) -> Bare:
     address = urlsplit(url)
-    _, link = await asyncio.get_running_loop().create_connection(Bare, address.hostname, address.port)
+    host, port = address.hostname or "127.0.0.1", address.port or 4222
+    _, link = await asyncio.get_running_loop().create_connection(Bare, host, port)
     await link.hello
     return link
 

@@ -26,6 +26,7 @@ from tests.support.nats_server import NatsServer
 from bench import nats_bare
 from headrace.core.nats_wire import Arrival, header_block
 from headrace.core.settings import NatsSettings
+from headrace.io import log
 from headrace.io.engine import Engine
 
 WINDOW = 512
@@ -82,7 +83,7 @@ async def engine_publish_block(url: str, messages: int) -> float:
 
 
 async def _engine_publish(url: str, messages: int, headers: dict[str, str] | bytes) -> float:
-    engine = Engine(NatsSettings(NATS_URL=url))
+    engine = Engine(NatsSettings(url=url))
     await engine.ready(5)
     cpu = await _publish_with(lambda: engine.request(SUBJECT, DATA, headers=headers, timeout=5), messages)
     await engine.close()
@@ -111,7 +112,7 @@ async def engine_pull_headers(url: str, messages: int) -> float:
 
 
 async def _engine_pull(url: str, messages: int, *, look: bool) -> float:
-    engine = Engine(NatsSettings(NATS_URL=url))
+    engine = Engine(NatsSettings(url=url))
     await engine.ready(5)
     batch: list[Arrival] = []
     full = asyncio.Event()
@@ -169,7 +170,7 @@ ROWS = PUBLISH | PULLS
 
 async def prepare(url: str, messages: int) -> None:
     """A fresh stream on disk with a consumer, holding as many messages as a round of pulls takes."""
-    engine = Engine(NatsSettings(NATS_URL=url))
+    engine = Engine(NatsSettings(url=url))
     stream = {"name": STREAM, "subjects": [SUBJECT], "storage": "file"}
     consumer = {
         "stream_name": STREAM,
@@ -188,6 +189,7 @@ async def prepare(url: str, messages: int) -> None:
 
 
 async def _round(row: str, url: str, messages: int) -> None:
+    log.configure("warning")
     await prepare(url, messages if row in PULLS else WINDOW)
     began = time.perf_counter()
     cpu = await ROWS[row][1](url, messages)

@@ -54,18 +54,14 @@ async def receive(request: Request, body: Body, effects: Effects) -> Response:
     if request.method == "OPTIONS":
         return Response(200, ALLOW + OPTIONS)
     if request.method != "POST":
-        return problem(
-            405, "Method not allowed", f"send events with POST, not {request.method}", headers=ALLOW
-        )
+        return problem(405, "Method not allowed", f"send events with POST, not {request.method}", headers=ALLOW)
     channel = route(request)
     if isinstance(channel, Response):
         return channel
     coding = request.header(b"content-encoding")
     if coding is not None and coding.strip().lower() not in (b"", b"identity"):
         # Stored as it is, the data would reach subscribers compressed and unlabelled.
-        detail = (
-            f"content-encoding {coding.decode('latin-1')!r} is not supported: send the event uncompressed"
-        )
+        detail = f"content-encoding {coding.decode('latin-1')!r} is not supported: send the event uncompressed"
         return problem(415, "Unsupported content coding", detail, headers=ALLOW)
     message = await _message(request, body, channel, effects.max_event_bytes())
     ack = await effects.publish(message)

@@ -1,7 +1,7 @@
-"""Child processes of `headrace up`: always on, or there only while somebody uses them.
+"""One child process: started, probed, stopped, and never left behind.
 
-Knows processes, ports and probes; knows neither what runs in them nor why. No child outlives its parent:
-each is stopped at the end, and on Linux the kernel kills it if the parent is killed.
+Knows processes, ports and probes; knows neither what runs in them nor why. No child outlives its parent: each is
+stopped at the end, and on Linux the kernel kills it if the parent is killed.
 """
 
 from __future__ import annotations

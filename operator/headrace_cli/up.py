@@ -26,7 +26,8 @@ from headrace.core.lease import Lease, LeaseAnswer
 from headrace.core.settings import ForwardSettings, NatsSettings
 from headrace.io import environment, log
 from headrace.io.api import JetStreamApi
-from headrace.io.connection import Connection
+from headrace.io.client import Client
+from headrace.io.connect import client as connect
 from headrace_cli import manifests
 from headrace_cli.channels import Channel, Channels, Parent
 from headrace_cli.child import Child, Children, answers_200, demand_free, free_port
@@ -121,12 +122,12 @@ class Laptop:
             self._status.write()
             stack.callback(self._status.write)
             self._environment = await self._nats(stack)
-            connection = Connection(environment.read(NatsSettings, self._environment), name="headrace-up")
-            stack.push_async_callback(connection.close)
+            client = connect(environment.read(NatsSettings, self._environment), name="headrace-up")
+            stack.push_async_callback(client.close)
             stack.push_async_callback(self._reconcile.close, "headrace up ends")
             stack.push_async_callback(self._receive.close, "headrace up ends")
             stack.push_async_callback(self._forward.close, "headrace up ends")
-            scaler = self._scaler = self._make_scaler(connection)
+            scaler = self._scaler = self._make_scaler(client)
             stack.push_async_callback(self._channels.close)
             self._apply(found)
             if self._reload_wanted:
@@ -185,11 +186,11 @@ class Laptop:
 
     async def _reach(self, variables: dict[str, str]) -> None:
         """Raises Unavailable when the server that was named is not there: the functions would wait for it for ever."""
-        connection = Connection(environment.read(NatsSettings, variables), name="headrace-up")
+        client = connect(environment.read(NatsSettings, variables), name="headrace-up")
         try:
-            await connection.client(REACH_SECONDS)
+            await client.ready(REACH_SECONDS)
         finally:
-            await connection.close()
+            await client.close()
 
     def _data(self, stack: AsyncExitStack) -> Path:
         if self._options.data is not None:
@@ -198,9 +199,9 @@ class Laptop:
         _log.info("events are kept in a temporary directory until the end: name one to stay with --data", data=path)
         return Path(path)
 
-    def _make_scaler(self, connection: Connection) -> Scaler:
+    def _make_scaler(self, client: Client) -> Scaler:
         settings = environment.read(ForwardSettings, self._environment)
-        scaler = Scaler(connection, JetStreamApi(connection), self._lease, max_in_flight=settings.max_in_flight)
+        scaler = Scaler(client, JetStreamApi(client), self._lease, max_in_flight=settings.max_in_flight)
         scaler.on_change.append(self._status.touch)
         scaler.on_missing.append(self._channels.repair)
         self._channels.on_synced.append(self._on_synced)

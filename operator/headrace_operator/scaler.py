@@ -18,7 +18,7 @@ from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.lease import Lease, LeaseAnswer
 from headrace.io import hints, log
 from headrace.io.api import JetStreamApi
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 from headrace_operator import lag
 from headrace_operator.served import Clock, Served, ServedStreams
 
@@ -43,7 +43,7 @@ class Scaler:
 
     def __init__(
         self,
-        connection: Connection,
+        client: Client,
         api: JetStreamApi,
         open_lease: OpenLease,
         *,
@@ -51,7 +51,7 @@ class Scaler:
         sweep_seconds: float = 5.0,
         clock: Clock | None = None,
     ) -> None:
-        self._connection = connection
+        self._client = client
         self._open_lease = open_lease
         self._max_in_flight = max_in_flight
         self._sweep_seconds = sweep_seconds
@@ -76,7 +76,7 @@ class Scaler:
         subject, sweep_now = names.wake_subject(">"), self._sweep_now.set
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            tasks.create_task(hints.hear(self._connection, subject, self._on_hint, sweep_now), name="hints")
+            tasks.create_task(hints.hear(self._client, subject, self._on_hint, sweep_now), name="hints")
             tasks.create_task(self._sweep_for_ever(), name="sweep")
             tasks.create_task(self._watch_the_clock(), name="clock")
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import nats
+import nats.aio.client
 import pytest
 from tests.support.nats_server import NatsServer
 
 from headrace.core.settings import NatsSettings
-from headrace.io.connection import Connection
+from headrace.io.client import Client
+from headrace.io.connect import client as connect
 
 
 @pytest.fixture
@@ -22,8 +25,16 @@ def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
 
 
 @pytest.fixture
-async def connection(nats_server: NatsServer) -> AsyncIterator[Connection]:
+async def connection(nats_server: NatsServer) -> AsyncIterator[Client]:
     """Our connection to that server."""
-    connection = Connection(NatsSettings(url=nats_server.url))
+    connection = connect(NatsSettings(url=nats_server.url))
     yield connection
     await connection.close()
+
+
+@pytest.fixture
+async def stranger(nats_server: NatsServer) -> AsyncIterator[nats.aio.client.Client]:
+    """Somebody else's connection to that server, with a client that is not ours."""
+    client = await nats.connect(nats_server.url)
+    yield client
+    await client.close()

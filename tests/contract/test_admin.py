@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import nats.aio.client
 import pytest
 
 from headrace.core.action import (
@@ -18,14 +19,14 @@ from headrace.core.action import (
 )
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 
 ORDERS = {"name": "ORDERS", "subjects": ["orders.>"]}
 BILLING = {"name": "billing", "durable_name": "billing", "ack_policy": "explicit"}
 
 
 @pytest.fixture
-def admin(connection: Connection) -> Admin:
+def admin(connection: Client) -> Admin:
     return Admin(JetStreamApi(connection))
 
 
@@ -52,9 +53,9 @@ async def test_what_was_done_is_answered_as_the_server_has_it(admin: Admin) -> N
     assert await admin.stream("ORDERS") == changed.config
 
 
-async def test_subjects_that_hold_messages_are_counted(admin: Admin, connection: Connection) -> None:
+async def test_subjects_that_hold_messages_are_counted(admin: Admin, stranger: nats.aio.client.Client) -> None:
     await admin.carry_out(CreateStream(ORDERS))
-    jetstream = (await connection.client(5)).jetstream()
+    jetstream = stranger.jetstream()
     for subject in ("orders.a", "orders.a", "orders.b", "orders.c.d"):
         await jetstream.publish(subject, b"")
 

@@ -30,7 +30,7 @@ async def test_the_sink_gets_the_event_as_it_is_with_three_extensions_of_what_we
     lane = await nats.serve(forward, subscriber=place.uri, dead_letter=sink.uri)
     stored = {**binary_event("1", note="gr%C3%BC%C3%9Fe"), "x-request-id": "of-the-event"}
     await nats.store(lane.channel.subject, b"\x00\xff", stored)
-    await lane.lease()
+    await lane.take_one()
     [request] = sink.received
     assert {name: value for name, value in request.headers if name != "host"} == {
         **stored,
@@ -62,7 +62,7 @@ async def test_the_sink_is_told_the_beginning_of_the_answer(
     place, sink = subscriber.place(Say(400, body=body)), subscriber.place()
     lane = await nats.serve(forward, subscriber=place.uri, dead_letter=sink.uri)
     await lane.store("1")
-    assert (await lane.lease())["dead_lettered"] == 1
+    assert (await lane.take_one())["dead_lettered"] == 1
     assert sink.received[0].event.get("knativeerrordata") == told
 
 
@@ -72,7 +72,7 @@ async def test_the_sink_is_told_of_a_connection_that_failed_as_500(
     sink, dead = subscriber.place(), f"http://127.0.0.1:{free_port()}/"
     lane = await nats.serve(forward, subscriber=dead, dead_letter=sink.uri)
     await lane.store("1")
-    await lane.lease()
+    await lane.take_one()
     [request] = sink.received
     assert (request.event["knativeerrordest"], request.event["knativeerrorcode"]) == (dead, "500")
     assert base64.b64decode(request.event["knativeerrordata"]).startswith(b"dispatch error: ")
@@ -106,7 +106,7 @@ async def test_an_event_in_a_sink_s_answer_is_no_reply(nats: Nats, forward: Func
     reply, sink = subscriber.place(), subscriber.place(Say(200, event))
     lane = await nats.serve(forward, subscriber=subscriber.place(Say(400)).uri, reply=reply.uri, dead_letter=sink.uri)
     await lane.store("1")
-    assert (await lane.lease())["dead_lettered"] == 1
+    assert (await lane.take_one())["dead_lettered"] == 1
     assert reply.received == []
 
 
@@ -144,7 +144,7 @@ async def test_a_parked_event_keeps_its_headers_and_bytes_and_says_where_it_came
 async def test_a_parked_event_that_fails_without_an_answer_says_so(nats: Nats, forward: Function) -> None:
     lane = await nats.serve(forward, subscriber=f"http://127.0.0.1:{free_port()}/")
     await lane.store("1")
-    assert (await lane.lease())["parked"] == 1
+    assert (await lane.take_one())["parked"] == 1
     [parked] = await lane.aside()
     assert parked.headers["Headrace-Status"] == "500"
     assert parked.headers["Headrace-Reason"].startswith("no dead letter sink, and subscriber gave ClientConnector")
@@ -157,7 +157,7 @@ async def test_one_event_is_parked_for_each_subscriber_that_refuses_it(
     second = await nats.serve(forward, first.channel, subscriber=subscriber.place(Say(410)).uri)
     await first.store("1")
     await first.lease()
-    await second.lease()
+    await second.take_one()
     assert [one.headers["Headrace-Status"] for one in await first.aside()] == ["400"]
     assert [one.headers["Headrace-Status"] for one in await second.aside()] == ["410"]
 

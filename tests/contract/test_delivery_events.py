@@ -1,4 +1,4 @@
-"""What a subscriber gets is what was sent: attributes and bytes, from producers of ours, of the Go channel's, and strangers.
+"""What a subscriber gets is what was sent, in attributes and bytes: by us, by the Go channel, by strangers.
 
 The first tests go all the way, through a real `receive` and a real `forward`.
 """
@@ -69,7 +69,7 @@ async def test_an_event_arrives_as_it_was_sent(
     place = subscriber.place()
     lane = await nats.serve(forward, subscriber=place.uri)
     assert (await ask(lane.channel.path, data, {**BINARY, **headers})).status == 202
-    assert (await lane.lease())["delivered"] == 1
+    assert (await lane.take_one())["delivered"] == 1
     [request] = place.received
     assert {name: value for name, value in request.headers if name not in FRAME} == {**BINARY, **headers}
     assert request.body == data
@@ -80,7 +80,7 @@ async def test_the_largest_event_arrives(ask: Ask, nats: Nats, forward: Function
     lane = await nats.serve(forward, subscriber=place.uri)
     data = bytes(1_040_000)
     assert (await ask(lane.channel.path, data)).status == 202
-    assert (await lane.lease())["delivered"] == 1
+    assert (await lane.take_one())["delivered"] == 1
     assert place.received[0].body == data
 
 
@@ -90,7 +90,7 @@ async def test_a_structured_event_arrives_in_binary_mode_with_its_data_s_own_byt
     place = subscriber.place()
     lane = await nats.serve(forward, subscriber=place.uri)
     await ask(lane.channel.path, GO_EVENT, {"content-type": "application/cloudevents+json"})
-    await lane.lease()
+    await lane.take_one()
     [request] = place.received
     assert request.event["id"] == "1"
     assert (request.header("content-type"), request.body) == ("application/json", b'{ "n" : 1.0 }')
@@ -112,7 +112,7 @@ async def test_an_event_whose_data_is_an_event_stays_in_its_envelope(
     lane = await nats.serve(forward, subscriber=place.uri)
     structured = {"content-type": "application/cloudevents+json"}
     assert (await ask(lane.channel.path, json.dumps(outer).encode(), structured)).status == 202
-    await lane.lease()
+    await lane.take_one()
     [request] = place.received
     assert (request.header("content-type") or "").startswith("application/cloudevents+json")
     assert (json.loads(request.body)["id"], b'"inner"' in request.body) == ("outer", True)
@@ -124,7 +124,7 @@ async def test_a_subscriber_is_told_the_namespace_and_asked_for_a_reply(
     place = subscriber.place()
     lane = await nats.serve(forward, await nats.make_channel(nats.name_channel("shop")), subscriber=place.uri)
     await lane.store("1")
-    await lane.lease()
+    await lane.take_one()
     [request] = place.received
     assert request.method == "POST"
     assert (request.header("kn-namespace"), request.header("prefer")) == ("shop", "reply")
@@ -140,7 +140,7 @@ async def test_an_event_that_the_go_channel_stored_is_delivered(
     place = subscriber.place()
     lane = await nats.serve(forward, subscriber=place.uri)
     await nats.store(lane.channel.subject, GO_EVENT, GO_HEADERS)
-    assert (await lane.lease())["delivered"] == 1
+    assert (await lane.take_one())["delivered"] == 1
     [request] = place.received
     assert request.event == {
         "specversion": "1.0",
@@ -160,7 +160,7 @@ async def test_an_event_whose_headers_were_written_in_another_case_is_delivered(
     lane = await nats.serve(forward, subscriber=place.uri)
     headers = {"Ce-Specversion": "1.0", "CE-ID": "7", "ce-Source": "/x", "Ce-Type": "y", "Content-Type": "text/plain"}
     await nats.store(lane.channel.subject, b"data", headers)
-    await lane.lease()
+    await lane.take_one()
     [request] = place.received
     assert request.event == {"specversion": "1.0", "id": "7", "source": "/x", "type": "y"}
     assert request.header("content-type") == "text/plain"
@@ -187,7 +187,7 @@ async def test_a_foreign_message_becomes_an_event(
     place = subscriber.place()
     lane = await nats.serve(forward, subscriber=place.uri)
     await nats.store(lane.channel.subject, data, headers)
-    assert (await lane.lease())["delivered"] == 1
+    assert (await lane.take_one())["delivered"] == 1
     [request] = place.received
     assert request.event == {
         "specversion": "1.0",
@@ -231,7 +231,7 @@ async def test_a_malformed_structured_event_goes_to_the_sink_in_an_envelope_so_t
     sink = subscriber.place()
     lane = await nats.serve(forward, subscriber=subscriber.place().uri, dead_letter=sink.uri)
     await nats.store(lane.channel.subject, b"{broken", {"content-type": "application/cloudevents+json"})
-    assert (await lane.lease())["dead_lettered"] == 1
+    assert (await lane.take_one())["dead_lettered"] == 1
     envelope = json.loads(sink.received[0].body)
     assert (envelope["type"], envelope["knativeerrorcode"]) == ("headrace.foreign", "400")
     assert base64.b64decode(envelope["data_base64"]) == b"{broken"
@@ -244,7 +244,7 @@ async def test_a_malformed_event_is_parked_as_it_is_without_a_sink(
     place = subscriber.place()
     lane = await nats.serve(forward, subscriber=place.uri)
     await nats.store(lane.channel.subject, data, headers)
-    assert (await lane.lease())["parked"] == 1
+    assert (await lane.take_one())["parked"] == 1
     assert place.received == []
     [parked] = await lane.aside()
     assert parked.data == data

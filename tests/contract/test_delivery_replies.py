@@ -43,7 +43,7 @@ async def test_a_binary_event_in_the_answer_is_delivered_to_the_reply_address(
     reply = subscriber.place()
     lane = await nats.serve(forward, subscriber=place.uri, reply=reply.uri)
     await lane.store("1")
-    answer = await lane.lease()
+    answer = await lane.take_one()
     assert (answer["delivered"], answer["replied"], answer["ack_pending"]) == (1, 1, 0)
     [request] = reply.received
     assert request.method == "POST"
@@ -76,7 +76,7 @@ async def test_a_structured_event_in_the_answer_is_delivered_to_the_reply_addres
     reply = subscriber.place()
     lane = await nats.serve(forward, subscriber=subscriber.place(Say(200, STRUCTURED, body)).uri, reply=reply.uri)
     await lane.store("1")
-    assert (await lane.lease())["replied"] == 1
+    assert (await lane.take_one())["replied"] == 1
     [request] = reply.received
     assert request.event["id"] == "r-1"
     assert (request.header("content-type"), request.body) == (content_type, data)
@@ -86,7 +86,7 @@ async def test_a_reply_of_version_0_3_stays_one(nats: Nats, forward: Function, s
     place, reply = subscriber.place(Say(201, {**REPLY, "ce-specversion": "0.3"})), subscriber.place()
     lane = await nats.serve(forward, subscriber=place.uri, reply=reply.uri)
     await lane.store("1")
-    await lane.lease()
+    await lane.take_one()
     assert [request.event["specversion"] for request in reply.received] == ["0.3"]
 
 
@@ -112,7 +112,7 @@ async def test_what_is_no_reply_is_success_and_goes_nowhere(
         forward, subscriber=subscriber.place(says).uri, reply=reply.uri, dead_letter=sink.uri, policy=QUICK
     )
     await lane.store("1")
-    answer = await lane.lease()
+    answer = await lane.take_one()
     assert (answer["delivered"], answer["replied"], answer["ack_pending"]) == (1, 0, 0)
     assert (reply.received, sink.received) == ([], [])
 
@@ -122,7 +122,7 @@ async def test_a_reply_without_a_reply_address_is_dropped(
 ) -> None:
     lane = await nats.serve(forward, subscriber=subscriber.place(PAID).uri)
     await lane.store("1")
-    answer = await lane.lease()
+    answer = await lane.take_one()
     assert (answer["delivered"], answer["replied"], answer["ack_pending"]) == (1, 0, 0)
 
 
@@ -133,7 +133,7 @@ async def test_a_reply_larger_than_is_read_goes_to_the_sink_and_not_into_the_voi
     place = subscriber.place(Say(200, REPLY, bytes(1024 * 1024 + 1)))
     lane = await nats.serve(forward, subscriber=place.uri, reply=reply.uri, dead_letter=sink.uri)
     await lane.store("1")
-    assert (await lane.lease())["dead_lettered"] == 1
+    assert (await lane.take_one())["dead_lettered"] == 1
     [request] = sink.received
     assert (request.event["id"], request.event["knativeerrordest"]) == ("1", reply.uri)
     assert request.event["knativeerrorcode"] == "413"
@@ -175,12 +175,12 @@ async def test_a_reply_that_failed_outlives_the_process(
     with Function("forward", shared_server.url, tmp_path) as mortal:
         lane = await nats.serve(mortal, subscriber=place.uri, reply=reply.uri, policy=policy)
         await lane.store("1")
-        with pytest.raises(aiohttp.ServerDisconnectedError):
-            async with lane.leased() as lease:
-                await until("the event is put off", lambda: _has_stage(lane))
-                # The NAK follows the record at once.
-                await asyncio.sleep(0.1)
-                mortal.kill()
+        async with lane.leased() as lease:
+            await until("the event is put off", lambda: _has_stage(lane))
+            # The NAK follows the record at once.
+            await asyncio.sleep(0.1)
+            mortal.kill()
+            with pytest.raises(aiohttp.ServerDisconnectedError):
                 await lease
         assert len(reply.received) == 1
         mortal.start()
@@ -230,7 +230,7 @@ async def test_a_reply_that_is_refused_is_not_tried_again_and_is_parked_without_
     place, reply = subscriber.place(PAID), subscriber.place(Say(400))
     lane = await nats.serve(forward, subscriber=place.uri, reply=reply.uri, policy=QUICK)
     await lane.store("1")
-    assert (await lane.lease())["parked"] == 1
+    assert (await lane.take_one())["parked"] == 1
     [parked] = await lane.aside()
     assert (parked.headers["ce-id"], parked.headers["Headrace-Destination"]) == ("1", reply.uri)
     assert parked.headers["Headrace-Reason"] == "no dead letter sink, and reply gave status 400 on attempt 1"
@@ -245,7 +245,7 @@ async def test_without_a_subscriber_the_event_itself_goes_to_the_reply_address(
     reply = subscriber.place(PAID)
     lane = await nats.serve(forward, reply=reply.uri)
     await lane.store("1")
-    answer = await lane.lease()
+    answer = await lane.take_one()
     assert (answer["delivered"], answer["ack_pending"]) == (1, 0)
     [request] = reply.received
     assert (request.event["id"], request.event["source"]) == ("1", "/shop")

@@ -5,19 +5,20 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import nats.aio.client
 import pytest
 from tests.support.channels import channel, entry, stream
 from tests.support.reconciling import Hook, WatchedApi
 
 from headrace.core.subscriber import METADATA_KEY, SubscriberState
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 
 STREAM = "KN_SHOP__ORDERS"
 BILLING, MAIL = "KN_SUB_AAAA1", "KN_SUB_BBBB2"
 
 
 @pytest.fixture
-def hook(connection: Connection) -> Hook:
+def hook(connection: Client) -> Hook:
     return Hook(connection, RECONCILE_GONE_GRACE=timedelta(seconds=60))
 
 
@@ -98,9 +99,9 @@ async def test_a_consumer_whose_entry_vanished_waits_for_the_grace_and_is_delete
     assert over["resyncAfterSeconds"] == 0
 
 
-async def test_an_entry_that_returns_finds_its_position(hook: Hook, connection: Connection) -> None:
+async def test_an_entry_that_returns_finds_its_position(hook: Hook, stranger: nats.aio.client.Client) -> None:
     await hook.sync(channel(entry()))
-    await _publish_and_ack(connection, 3)
+    await _publish_and_ack(stranger, 3)
     await hook.sync(channel())
     hook.later(30)
 
@@ -128,10 +129,10 @@ async def test_a_stale_entry_that_returns_is_served_as_the_newer_one_was(hook: H
 
 
 async def test_a_subscription_that_is_made_again_under_its_name_takes_the_consumer_over(
-    hook: Hook, connection: Connection
+    hook: Hook, stranger: nats.aio.client.Client
 ) -> None:
     await hook.sync(channel(entry("aaaa-1", "billing", generation=7)))
-    await _publish_and_ack(connection, 3)
+    await _publish_and_ack(stranger, 3)
 
     answer = await hook.sync(channel(entry("cccc-3", "billing", generation=1, subscriberUri="http://new/")))
 
@@ -145,9 +146,9 @@ async def test_a_subscription_that_is_made_again_under_its_name_takes_the_consum
     assert answer["status"]["subscribers"] == [{"uid": "cccc-3", "observedGeneration": 1, "ready": "True"}]
 
 
-async def test_a_gone_consumer_is_taken_over_by_name_too(hook: Hook, connection: Connection) -> None:
+async def test_a_gone_consumer_is_taken_over_by_name_too(hook: Hook, stranger: nats.aio.client.Client) -> None:
     await hook.sync(channel(entry("aaaa-1", "billing")))
-    await _publish_and_ack(connection, 3)
+    await _publish_and_ack(stranger, 3)
     await hook.sync(channel())
 
     await hook.sync(channel(entry("cccc-3", "billing")))
@@ -177,9 +178,11 @@ async def test_the_ghost_of_an_entry_whose_consumer_was_taken_over_gets_none(hoo
     assert "out of date" in ghost["message"]
 
 
-async def test_a_broken_entry_keeps_its_consumer_and_hurts_no_other(hook: Hook, connection: Connection) -> None:
+async def test_a_broken_entry_keeps_its_consumer_and_hurts_no_other(
+    hook: Hook, stranger: nats.aio.client.Client
+) -> None:
     await hook.sync(channel(entry("aaaa-1"), entry("bbbb-2", "mail")))
-    await _publish_and_ack(connection, 3)
+    await _publish_and_ack(stranger, 3)
 
     answer = await hook.sync(
         channel(entry("aaaa-1", generation=2, subscriberUri="ftp://billing/"), entry("bbbb-2", "mail"))
@@ -240,10 +243,10 @@ async def test_consumers_of_others_are_never_touched(hook: Hook) -> None:
 
 @pytest.mark.parametrize("damaged", ["{", '{"v":1}', "null"])
 async def test_metadata_damaged_by_hand_is_mended_and_the_position_kept(
-    hook: Hook, connection: Connection, damaged: str
+    hook: Hook, stranger: nats.aio.client.Client, damaged: str
 ) -> None:
     await hook.sync(channel(entry()))
-    await _publish_and_ack(connection, 3)
+    await _publish_and_ack(stranger, 3)
     config = await hook.consumer(STREAM, BILLING)
     assert config is not None
     config["metadata"][METADATA_KEY] = damaged
@@ -258,11 +261,12 @@ async def test_metadata_damaged_by_hand_is_mended_and_the_position_kept(
     assert answer["status"]["subscribers"][0]["ready"] == "True"
 
 
-async def test_a_consumer_made_anew_does_not_inherit_stage_records(hook: Hook, connection: Connection) -> None:
+async def test_a_consumer_made_anew_does_not_inherit_stage_records(
+    hook: Hook, stranger: nats.aio.client.Client
+) -> None:
     await hook.sync(channel(entry()))
-    client = await connection.client(5)
     for subject in (f"stage.{BILLING}.1", f"stage.{MAIL}.1", f"parked.{BILLING}.1"):
-        await client.jetstream().publish(f"shop.orders._knative_aside.{subject}", b"{}")
+        await stranger.jetstream().publish(f"shop.orders._knative_aside.{subject}", b"{}")
     await hook.api.call(f"CONSUMER.DELETE.{STREAM}.{BILLING}")
 
     await hook.sync(channel(entry()))
@@ -283,9 +287,8 @@ async def test_more_consumers_than_one_page_of_the_list_are_all_seen(hook: Hook)
     assert hook.changes == []
 
 
-async def _publish_and_ack(connection: Connection, count: int) -> None:
-    client = await connection.client(5)
-    jetstream = client.jetstream()
+async def _publish_and_ack(stranger: nats.aio.client.Client, count: int) -> None:
+    jetstream = stranger.jetstream()
     for number in range(count):
         await jetstream.publish("shop.orders._knative", b"%d" % number)
     pull = await jetstream.pull_subscribe_bind(durable=BILLING, stream=STREAM)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import nats.aio.client
 import pytest
 from tests.support.channels import channel, entry, stream
 from tests.support.reconciling import Hook
 
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"
 BILLING = "KN_SUB_AAAA1"
 
 
 @pytest.fixture
-def hook(connection: Connection) -> Hook:
+def hook(connection: Client) -> Hook:
     return Hook(connection)
 
 
@@ -47,11 +48,10 @@ async def test_finalize_finds_nothing_wrong_with_a_stream_that_is_gone_already(h
     ],
 )
 async def test_the_aside_stream_outlives_its_channel_only_for_parked_events(
-    hook: Hook, connection: Connection, kind: str, stays: bool
+    hook: Hook, stranger: nats.aio.client.Client, kind: str, stays: bool
 ) -> None:
     await hook.sync(channel(entry()))
-    client = await connection.client(5)
-    await client.jetstream().publish(f"shop.orders._knative_aside.{kind}.{BILLING}.1", b"{}")
+    await stranger.jetstream().publish(f"shop.orders._knative_aside.{kind}.{BILLING}.1", b"{}")
 
     answer = await hook.finalize(channel(entry()))
 

@@ -10,14 +10,14 @@ from tests.support.channels import channel, entry, stream
 from tests.support.reconciling import Hook, condition
 
 from headrace.io.api import JetStreamApi
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"
 BILLING = "KN_SUB_AAAA1"
 
 
 @pytest.fixture
-def hook(connection: Connection) -> Hook:
+def hook(connection: Client) -> Hook:
     return Hook(connection)
 
 
@@ -145,7 +145,7 @@ async def test_a_named_stream_that_does_not_exist_is_made_and_is_ours(hook: Hook
     ],
 )
 async def test_a_stream_of_another_owner_is_never_touched(
-    hook: Hook, connection: Connection, settings: Mapping[str, Any], parent: Mapping[str, Any]
+    hook: Hook, connection: Client, settings: Mapping[str, Any], parent: Mapping[str, Any]
 ) -> None:
     await hook.sync(channel(entry()))
     before = await hook.stream(STREAM), await hook.stream(ASIDE), await hook.durables(STREAM)

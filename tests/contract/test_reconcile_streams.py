@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import nats.aio.client
 import pytest
 from tests.support.channels import UID, channel, entry, stream
 from tests.support.nats_server import NatsServer
@@ -12,14 +13,14 @@ from tests.support.reconciling import Hook, condition
 
 from headrace.core import names
 from headrace.core.errors import Unavailable
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"
 BILLING = "KN_SUB_AAAA1"
 
 
 @pytest.fixture
-def hook(connection: Connection) -> Hook:
+def hook(connection: Client) -> Hook:
     return Hook(connection)
 
 
@@ -221,11 +222,11 @@ async def test_a_stream_lost_on_the_server_is_made_again_with_its_consumers(hook
 
 
 async def test_a_stream_made_anew_does_not_inherit_the_stage_records_of_the_lost_one_but_keeps_what_is_parked(
-    hook: Hook, connection: Connection
+    hook: Hook, stranger: nats.aio.client.Client
 ) -> None:
     parent = channel(entry("aaaa-1"))
     await hook.sync(parent)
-    await _put_aside(connection, "stage", "parked")
+    await _put_aside(stranger, "stage", "parked")
     await hook.api.call(f"STREAM.DELETE.{STREAM}")
 
     await hook.sync(parent)
@@ -263,7 +264,7 @@ async def test_without_nats_the_answer_is_to_wait(hook: Hook, nats_server: NatsS
         await hook.sync(channel(entry()))
 
 
-async def test_a_restart_of_nats_is_survived(hook: Hook, connection: Connection, nats_server: NatsServer) -> None:
+async def test_a_restart_of_nats_is_survived(hook: Hook, connection: Client, nats_server: NatsServer) -> None:
     await hook.sync(channel(entry()))
     lost = asyncio.Event()
     connection.on_disconnect.append(lost.set)
@@ -277,10 +278,9 @@ async def test_a_restart_of_nats_is_survived(hook: Hook, connection: Connection,
     assert condition(answer, "Ready")["status"] == "True"
 
 
-async def _put_aside(connection: Connection, *kinds: str) -> None:
-    client = await connection.client(5)
+async def _put_aside(stranger: nats.aio.client.Client, *kinds: str) -> None:
     for kind in kinds:
-        await client.jetstream().publish(f"shop.orders._knative_aside.{kind}.{BILLING}.1", b"{}")
+        await stranger.jetstream().publish(f"shop.orders._knative_aside.{kind}.{BILLING}.1", b"{}")
 
 
 async def test_the_time_of_the_last_change_stays_while_a_condition_stays(hook: Hook) -> None:

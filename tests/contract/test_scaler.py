@@ -13,7 +13,7 @@ from tests.support.scaling import Scale, ended, gaps, hint, leases, none_within,
 from tests.support.streams import METADATA_KEY, NANOSECONDS, Channel, Nats, metadata
 from tests.support.subscriber import Hold, Place
 
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 
 pytest_plugins = ["tests.support.scaled"]
 
@@ -94,16 +94,6 @@ async def test_hints_are_heard_again_after_a_restart_of_the_server(
 
     async with scale(channel):
         nats_server.restart()
-        await _until_heard(nats, channel, forward)
-
-
-async def test_hints_are_heard_again_after_the_client_was_closed_for_good(
-    nats: Nats, connection: Connection, forward: Place, scale: Scale
-) -> None:
-    channel, _ = await subscribed(nats)
-
-    async with scale(channel):
-        await (await connection.client(5)).close()
         await _until_heard(nats, channel, forward)
 
 

@@ -7,29 +7,46 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.laptop import Run, channel, emit, subscription
+from tests.support.laptop import Laptop, Run, channel, emit, subscription
 from tests.support.subscriber import Hold, Say, Subscriber
 
 pytest_plugins = ["tests.support.laptops"]
 
 
-async def test_a_subscriber_that_works_is_waited_for_at_the_end(run: Run, subscriber: Subscriber) -> None:
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(lambda laptop: laptop.interrupt(), id="ctrl-c, which a terminal sends to all"),
+        pytest.param(lambda laptop: laptop.signal(signal.SIGTERM), id="sigterm"),
+    ],
+)
+async def test_it_ends_in_order_and_waits_for_a_subscriber_that_works(
+    run: Run, subscriber: Subscriber, end: Callable[[Laptop], None]
+) -> None:
     billing = subscriber.place(Hold(Say(202)))
-    laptop = run(channel(), subscription("billing", billing.uri))
+    laptop = run(channel(), subscription("billing", billing.uri), options=("--idle-seconds", "60"))
     laptop.wait_until_ready()
     await emit(laptop, "1")
     await billing.wait(1, timeout=20)
 
-    laptop.signal(signal.SIGTERM)
+    end(laptop)
     await asyncio.sleep(1.5)
+    assert len(laptop.family()) == 5
     billing.release()
     status = await asyncio.to_thread(laptop.wait)
 
     assert (status, laptop.survivors()) == (0, [])
     assert billing.received[0].gone_at is None
+    assert [line["event"] for line in laptop.events if line["event"].endswith(" stopped")] == [
+        "forward stopped",
+        "receive stopped",
+        "reconcile stopped",
+        "nats-server stopped",
+    ]
 
 
 async def test_a_second_interrupt_ends_it_at_once(run: Run, subscriber: Subscriber) -> None:

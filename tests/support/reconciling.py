@@ -11,7 +11,7 @@ from headrace.core.settings import ReconcileSettings
 from headrace.core.subscriber import Subscriber, from_metadata
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 from headrace.reconcile import reconcile
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -21,7 +21,7 @@ _READS = ("STREAM.INFO", "STREAM.LIST", "STREAM.NAMES", "CONSUMER.INFO", "CONSUM
 class WatchedApi(JetStreamApi):
     """The JetStream API; `changes` are the calls that were not mere questions."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Client) -> None:
         super().__init__(connection)
         self.changes: list[str] = []
 
@@ -40,7 +40,7 @@ class Hook:
         now: the time of the next call; tests move it.
     """
 
-    def __init__(self, connection: Connection, **settings: Any) -> None:
+    def __init__(self, connection: Client, **settings: Any) -> None:
         self.api = WatchedApi(connection)
         self.now = NOON
         self._settings = ReconcileSettings(**settings)

@@ -14,7 +14,7 @@ from tests.support.subscriber import Place, Subscriber
 
 from headrace.core.lease import Lease, LeaseAnswer
 from headrace.io.api import JetStreamApi
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 from headrace_operator.lease_client import LeaseClient
 from headrace_operator.scaler import Scaler
 
@@ -38,7 +38,7 @@ def forward(server: Subscriber) -> Place:
 
 
 @pytest.fixture
-def scale(connection: Connection, forward: Place) -> Scale:
+def scale(connection: Client, forward: Place) -> Scale:
     """Run a scaler for some channels; `sweeping` every so many seconds, by default once."""
 
     @asynccontextmanager

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+def beside(coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
+    """Run it on a thread and a loop of its own, beside other tests; for what takes long and disturbs nobody."""
+    executor = ThreadPoolExecutor(1)
+    future = executor.submit(asyncio.run, coroutine)
+    executor.shutdown(wait=False)
+    return future
 
 
 async def until(what: str, holds: Callable[[], bool | Awaitable[bool]], seconds: float = 10.0) -> None:

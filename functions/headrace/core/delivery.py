@@ -269,8 +269,7 @@ def from_json(data: bytes) -> StageRecord | None:
             last=str(body["last"]),
             reply=None if reply is None else json_format.read(base64.b64decode(reply)),
             reply_headers=tuple(
-                (name.encode("latin-1"), value.encode("latin-1"))
-                for name, value in body.get("replyHeaders", ())
+                (name.encode("latin-1"), value.encode("latin-1")) for name, value in body.get("replyHeaders", ())
             ),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, InvalidEvent):
@@ -294,15 +293,11 @@ def _after_success(record: StageRecord, answer: Answer, subscriber: Subscriber) 
         return Ack(record)
     if answer.reply_too_large:
         failure = Failure(subscriber.reply.uri, 413)
-        record = replace(
-            record, stage=Stage.REPLY, failure=failure, last="the reply event is larger than we read"
-        )
+        record = replace(record, stage=Stage.REPLY, failure=failure, last="the reply event is larger than we read")
         return give_up(record, subscriber)
     if answer.reply is None:
         return Ack(record)
-    return Reply(
-        replace(record, stage=Stage.REPLY, due=None, reply=answer.reply, reply_headers=answer.reply_headers)
-    )
+    return Reply(replace(record, stage=Stage.REPLY, due=None, reply=answer.reply, reply_headers=answer.reply_headers))
 
 
 def _failures(record: StageRecord) -> int:
@@ -330,6 +325,4 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
             last = f"gave {said} on attempt {count}"
             return replace(record, attempts=record.attempts._replace(dead_letter=count), last=last)
     failure = Failure(address.uri if address else "", code, data)
-    return replace(
-        record, attempts=attempts, failure=failure, last=f"{record.stage} gave {said} on attempt {count}"
-    )
+    return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} gave {said} on attempt {count}")

@@ -63,9 +63,7 @@ def read(body: bytes, *, max_in_flight: int, max_bytes: int) -> Lease:
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise InvalidSpec(
-            f"the body is not JSON ({error}): send {{stream, consumer, …}}", field="body"
-        ) from error
+        raise InvalidSpec(f"the body is not JSON ({error}): send {{stream, consumer, …}}", field="body") from error
     if not isinstance(asked, dict):
         raise InvalidSpec("the body must be a JSON object with stream and consumer", field="body")
     return Lease(
@@ -73,9 +71,7 @@ def read(body: bytes, *, max_in_flight: int, max_bytes: int) -> Lease:
         consumer=_name(asked, "consumer"),
         seconds=_number(asked, "seconds", DEFAULT_SECONDS, LONGEST_SECONDS),
         linger=_number(asked, "linger", DEFAULT_LINGER, LONGEST_LINGER),
-        max_in_flight=max(
-            1, int(_number(asked, "max_in_flight", float(max_in_flight), float(max_in_flight)))
-        ),
+        max_in_flight=max(1, int(_number(asked, "max_in_flight", float(max_in_flight), float(max_in_flight)))),
         max_bytes=max_bytes,
     )
 

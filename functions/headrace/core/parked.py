@@ -43,9 +43,7 @@ def parked_message(message: Message, record: StageRecord, reason: str, subscribe
         ours[DESTINATION] = _one_line(failure.destination)
         ours[STATUS] = str(failure.code)
     kept = {
-        name: value
-        for name, value in message.headers.items()
-        if not name.lower().startswith(("nats-", "headrace-"))
+        name: value for name, value in message.headers.items() if not name.lower().startswith(("nats-", "headrace-"))
     }
     subject = subscriber.names.parked_subject(message.consumer, message.sequence)
     return NatsMessage(subject, {**ours, **kept}, message.data)

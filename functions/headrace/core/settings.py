@@ -7,7 +7,7 @@ generated from this module.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
@@ -23,6 +23,9 @@ class NatsSettings(_Settings):
     """How to reach NATS. Files are read again at each connect, so rotated secrets take effect by themselves."""
 
     url: str = Field("nats://127.0.0.1:4222", alias="NATS_URL", description="servers, comma separated")
+    client: Literal["engine", "nats-py"] = Field(
+        "nats-py", alias="NATS_CLIENT", description="`engine`, or `nats-py` as the fallback"
+    )
     creds_file: str | None = Field(None, alias="NATS_CREDS_FILE", description="credentials file (JWT and nkey seed)")
     nkey_seed_file: str | None = Field(None, alias="NATS_NKEY_SEED_FILE", description="nkey seed file")
     user: str | None = Field(None, alias="NATS_USER", description="user name, with `NATS_PASSWORD`")

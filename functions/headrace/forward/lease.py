@@ -97,8 +97,9 @@ class _Run:
             stopping.cancel()
 
     async def finish(self) -> None:
-        """Wait for what is in subscribers' hands, and for the open pull: NATS can't be told to forget it."""
-        while self.tasks or self.inbox.pulling:
+        """Give the open pull up, and wait for what is in subscribers' hands."""
+        await self.inbox.stop()
+        while self.tasks:
             self.changed.clear()
             await self.changed.wait()
 

@@ -24,6 +24,9 @@ class Inbox(Protocol):
     async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
         """Ask for messages; raises Unavailable when the request can't be sent."""
 
+    async def stop(self) -> None:
+        """Give the open pull up; what is on its way still arrives before this returns."""
+
     async def close(self) -> None:
         """Stop listening."""
 

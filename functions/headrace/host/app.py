@@ -15,7 +15,8 @@ from headrace.core.http import Request, Response, problem
 from headrace.core.settings import NatsSettings
 from headrace.io import environment, web
 from headrace.io.api import JetStreamApi
-from headrace.io.connection import Connection
+from headrace.io.client import Client
+from headrace.io.connect import client as connect
 
 READY_SECONDS = 1.0
 
@@ -34,11 +35,11 @@ class Handler(Protocol):
 class App:
     """The ASGI application of one target."""
 
-    def __init__(self, target: str, make: Callable[[Connection, JetStreamApi], Handler]) -> None:
+    def __init__(self, target: str, make: Callable[[Client, JetStreamApi], Handler]) -> None:
         self.target = target
         self._make = make
         self._nats = environment.read(NatsSettings)
-        self._connection: Connection | None = None
+        self._client: Client | None = None
         self._handler: Handler | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.draining = False
@@ -61,8 +62,8 @@ class App:
         loop = asyncio.get_running_loop()
         if self._handler is None or self._loop is not loop:
             self._loop = loop
-            self._connection = Connection(self._nats, name=f"headrace-{self.target}")
-            self._handler = self._make(self._connection, JetStreamApi(self._connection))
+            self._client = connect(self._nats, name=f"headrace-{self.target}")
+            self._handler = self._make(self._client, JetStreamApi(self._client))
         return self._handler
 
     def alive(self) -> bool:
@@ -74,7 +75,7 @@ class App:
             return False
         self.handler()
         try:
-            await self._connected().client(READY_SECONDS)
+            await self._connected().ready(READY_SECONDS)
         except Unavailable:
             return False
         return True
@@ -91,10 +92,10 @@ class App:
             await self._handler.close()
             await self._connected().close()
 
-    def _connected(self) -> Connection:
-        if self._connection is None:
+    def _connected(self) -> Client:
+        if self._client is None:
             raise RuntimeError("handler() comes first")
-        return self._connection
+        return self._client
 
     async def _probe(self, request: Request) -> Response | None:
         if request.method in ("GET", "HEAD"):

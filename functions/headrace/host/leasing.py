@@ -20,7 +20,7 @@ from headrace.core.subscriber import Destination, Subscriber, SubscriberState
 from headrace.forward import Effects, forward
 from headrace.io import environment, log, web
 from headrace.io.api import JetStreamApi
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.io.keepalive import KeepAlive
 from headrace.io.sink import SinkClient
@@ -39,11 +39,11 @@ _log = log.get("forward")
 class Leasing:
     """The handler of `forward`."""
 
-    def __init__(self, connection: Connection, api: JetStreamApi) -> None:
+    def __init__(self, client: Client, api: JetStreamApi) -> None:
         self._settings = environment.read(ForwardSettings)
         self._token = web.Token(environment.read(TokenSettings))
         self._api = api
-        self._jetstream = JetStream(connection, api)
+        self._jetstream = JetStream(client, api)
         self._keep_alive = KeepAlive(self._jetstream.settle)
         self._sink = SinkClient()
         self._open: set[asyncio.Event] = set()

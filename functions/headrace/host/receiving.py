@@ -9,7 +9,7 @@ from headrace.core.nats_codec import NatsMessage
 from headrace.core.settings import ReceiveSettings
 from headrace.io import environment, web
 from headrace.io.api import JetStreamApi
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.io.wake import WakeHints
 from headrace.receive import ALLOW, Effects, receive
@@ -18,9 +18,9 @@ from headrace.receive import ALLOW, Effects, receive
 class Receiving:
     """The handler of `receive`."""
 
-    def __init__(self, connection: Connection, api: JetStreamApi) -> None:
+    def __init__(self, client: Client, api: JetStreamApi) -> None:
         self._settings = environment.read(ReceiveSettings)
-        self._jetstream = JetStream(connection, api)
+        self._jetstream = JetStream(client, api)
         self._waiting = 0
         self._effects = Effects(
             publish=self._publish,

@@ -9,7 +9,7 @@ from headrace.core.settings import ReconcileSettings, TokenSettings
 from headrace.io import environment, web
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
-from headrace.io.connection import Connection
+from headrace.io.client import Client
 from headrace.reconcile import VERBS, reconcile
 
 # A channel with thousands of subscribers and their CA certificates still fits.
@@ -19,7 +19,7 @@ LONGEST_BODY = 32 * 1024 * 1024
 class Reconciling:
     """The handler of `reconcile`."""
 
-    def __init__(self, _connection: Connection, api: JetStreamApi) -> None:
+    def __init__(self, _client: Client, api: JetStreamApi) -> None:
         self._settings = environment.read(ReconcileSettings)
         self._token = web.Token(environment.read(TokenSettings))
         self._admin = Admin(api)

@@ -7,15 +7,12 @@ the scaler.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import nats.errors
-
 from headrace.core.errors import Refused, Unavailable
-from headrace.io.connection import Connection
+from headrace.io.client import Broken, Client
 
 PREFIX = "$JS.API."
 
@@ -31,16 +28,14 @@ class ApiError(Refused):
         self.code = int(error.get("code", 500))
         self.err_code = int(error.get("err_code", 0))
         self.description = str(error.get("description", "no description"))
-        super().__init__(
-            f"{self.description} (JetStream error {self.err_code}, asked {subject})", status=self.code
-        )
+        super().__init__(f"{self.description} (JetStream error {self.err_code}, asked {subject})", status=self.code)
 
 
 class JetStreamApi:
     """Calls `$JS.API.…` and gives back the answer's JSON."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     async def call(
         self, subject: str, body: Mapping[str, Any] | None = None, *, timeout: float = 5.0
@@ -51,22 +46,13 @@ class JetStreamApi:
             ApiError: the server said no.
             Unavailable: no answer in `timeout` seconds, or JetStream is not there.
         """
-        client = await self._connection.client(timeout)
         payload = json.dumps(body).encode() if body is not None else b""
         try:
-            answer = await client.request(PREFIX + subject, payload, timeout=timeout)
-        except nats.errors.NoRespondersError:
-            raise Unavailable(f"JetStream does not answer {subject}: is it enabled on the server?") from None
-        except asyncio.CancelledError:
-            # nats-py cancels the futures of its requests when it closes; only a cancelled task is really cancelled.
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            raise Unavailable(f"the connection closed before JetStream answered {subject}") from None
-        except (TimeoutError, nats.errors.TimeoutError):
-            raise Unavailable(f"JetStream did not answer {subject} within {timeout:.1f} s") from None
-        except (nats.errors.Error, OSError) as error:
-            raise Unavailable(f"JetStream could not be asked {subject}: {error!r}") from error
+            answer = await self._client.request(PREFIX + subject, payload, timeout=timeout)
+        except Broken:
+            raise Unavailable(f"the connection broke before JetStream answered {subject}") from None
+        if answer.status == "503":
+            raise Unavailable(f"JetStream does not answer {subject}: is it enabled on the server?")
         parsed: dict[str, Any] = json.loads(answer.data)
         if "error" in parsed:
             raise ApiError(subject, parsed["error"])
@@ -86,13 +72,9 @@ class JetStreamApi:
         async for consumer in self._pages(f"CONSUMER.LIST.{stream}", "consumers", {}, timeout):
             yield consumer
 
-    async def streams(
-        self, subject: str | None = None, *, timeout: float = 5.0
-    ) -> AsyncIterator[dict[str, Any]]:
+    async def streams(self, subject: str | None = None, *, timeout: float = 5.0) -> AsyncIterator[dict[str, Any]]:
         """All streams of the account, or those that capture `subject`."""
-        async for stream in self._pages(
-            "STREAM.LIST", "streams", {"subject": subject} if subject else {}, timeout
-        ):
+        async for stream in self._pages("STREAM.LIST", "streams", {"subject": subject} if subject else {}, timeout):
             yield stream
 
     async def _pages(

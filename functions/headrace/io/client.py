@@ -26,6 +26,12 @@ class Broken(HeadraceError):
 class Subscription(Protocol):
     """What a subject brings, until it is closed."""
 
+    async def drain(self, timeout: float) -> None:
+        """Tell the server to send no more, wait for what it has sent already, and close.
+
+        Never raises: with the connection, or after `timeout` seconds, the subscription is gone all the same.
+        """
+
     async def close(self) -> None:
         """Bring no more; nothing to do when the connection is gone."""
 

@@ -8,25 +8,22 @@ the open pull here and the lease asks again.
 from __future__ import annotations
 
 import asyncio
-import json
+import secrets
 from collections.abc import Callable
 from datetime import timedelta
 
-import nats.errors
-from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
-
 from headrace.core.errors import Unavailable
 from headrace.core.jetstream import Message, PullEnd, ack_tokens, pull_end
+from headrace.core.nats_wire import Arrival
 from headrace.io import log
-from headrace.io.connection import Connection
+from headrace.io.client import Client, Subscription
 
 OnMessage = Callable[[Message], None]
 OnEnd = Callable[[PullEnd], None]
 
 # How long after its expiry a pull without a status counts as lost: the server's own timer runs late under load.
 OVERDUE_SECONDS = 1.0
+CONNECT_SECONDS = 1.0
 
 _log = log.get("pull")
 
@@ -39,17 +36,14 @@ class PullInbox:
         on_end: called once per pull.
     """
 
-    def __init__(
-        self, connection: Connection, stream: str, consumer: str, on_message: OnMessage, on_end: OnEnd
-    ) -> None:
-        self._connection = connection
+    def __init__(self, client: Client, stream: str, consumer: str, on_message: OnMessage, on_end: OnEnd) -> None:
+        self._client = client
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._consumer = consumer
         self._on_message = on_message
         self._on_end = on_end
+        self._prefix = f"_INBOX.{secrets.token_hex(11)}"
         self._subscription: Subscription | None = None
-        self._client: Client | None = None
-        self._prefix = ""
         self._serial = 0
         self._remaining = 0
         self._overdue: asyncio.TimerHandle | None = None
@@ -60,8 +54,12 @@ class PullInbox:
         return self._overdue is not None
 
     async def open(self) -> None:
-        await self._subscribe()
-        self._connection.on_disconnect.append(self._on_disconnect)
+        """Raises:
+        Unavailable: NATS is away.
+        """
+        await self._client.ready(CONNECT_SECONDS)
+        self._subscription = await self._client.subscribe(f"{self._prefix}.*", self._on_arrival)
+        self._client.on_disconnect.append(self._on_disconnect)
 
     async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
         """Ask for up to `batch` messages of `max_bytes` in all, waiting on the server for at most `expires`.
@@ -69,74 +67,63 @@ class PullInbox:
         Raises:
             Unavailable: the request could not be sent.
         """
-        await self._subscribe()
+        seconds = expires.total_seconds()
         self._serial += 1
         self._remaining = batch
-        self._overdue = asyncio.get_running_loop().call_later(
-            expires.total_seconds() + OVERDUE_SECONDS, self._end, PullEnd.BROKEN
-        )
-        request = {"batch": batch, "expires": int(expires.total_seconds() * 1e9), "max_bytes": max_bytes}
-        client = await self._connection.client(1.0)
+        self._overdue = asyncio.get_running_loop().call_later(seconds + OVERDUE_SECONDS, self._end, PullEnd.BROKEN)
+        request = b'{"batch":%d,"expires":%d,"max_bytes":%d}' % (batch, int(seconds * 1e9), max_bytes)
         try:
-            await client.publish(
-                self._subject, json.dumps(request).encode(), reply=f"{self._prefix}.{self._serial}"
-            )
-        except (nats.errors.Error, OSError) as error:
+            await self._client.publish(self._subject, request, reply=f"{self._prefix}.{self._serial}")
+        except Unavailable:
             self._clear()
-            raise Unavailable(f"the pull could not be sent: {error!r}") from error
+            raise
+
+    async def stop(self) -> None:
+        """Ask for nothing more: without a listener the server gives the open pull up (ADR 008).
+
+        What is on its way still arrives before this returns.
+        """
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await subscription.drain(CONNECT_SECONDS)
+        self._end(PullEnd.EXPIRED)
 
     async def close(self) -> None:
         """Stop listening. Whatever a still open pull would bring is redelivered after the ack wait."""
         self._clear()
-        self._connection.on_disconnect.remove(self._on_disconnect)
+        if self._on_disconnect in self._client.on_disconnect:
+            self._client.on_disconnect.remove(self._on_disconnect)
         if self._subscription is not None:
-            try:
-                await self._subscription.unsubscribe()
-            except (nats.errors.Error, OSError):
-                _log.debug("unsubscribe failed", consumer=self._consumer)
+            await self._subscription.close()
 
-    async def _subscribe(self) -> None:
-        """Subscribe on the current client: the connection replaces one that was closed for good."""
-        client = await self._connection.client(1.0)
-        if client is self._client:
-            return
-        self._prefix = client.new_inbox()
-        # Without limits: the window of the lease bounds what is asked for.
-        self._subscription = await client.subscribe(
-            f"{self._prefix}.*", cb=self._on_arrival, pending_msgs_limit=0, pending_bytes_limit=0
-        )
-        self._client = client
-
-    async def _on_arrival(self, arrival: Msg) -> None:
+    def _on_arrival(self, arrival: Arrival) -> None:
         tokens = ack_tokens(arrival.reply) if arrival.reply else None
         if tokens is None:
             self._on_status(arrival)
             return
-        headers = {name.lower(): value for name, value in (arrival.headers or {}).items()}
-        message = Message(
-            arrival.subject,
-            headers,
-            arrival.data,
-            arrival.reply,
-            tokens.stream,
-            tokens.consumer,
-            tokens.delivered,
-            tokens.sequence,
-            tokens.timestamp_ns,
-        )
         self._remaining -= 1
-        self._on_message(message)
+        self._on_message(
+            Message(
+                arrival.subject,
+                arrival.headers,
+                arrival.data,
+                arrival.reply,
+                tokens.stream,
+                tokens.consumer,
+                tokens.delivered,
+                tokens.sequence,
+                tokens.timestamp_ns,
+            )
+        )
         if self._remaining <= 0:
             self._end(PullEnd.FILLED)
 
-    def _on_status(self, arrival: Msg) -> None:
+    def _on_status(self, arrival: Arrival) -> None:
         if arrival.subject != f"{self._prefix}.{self._serial}":
             return
-        headers = arrival.headers or {}
-        status, description = headers.get("Status", ""), headers.get("Description", "")
-        end = pull_end(status, description)
+        end = pull_end(arrival.status, arrival.description)
         if end is PullEnd.BROKEN:
-            _log.debug("pull ended", consumer=self._consumer, status=status, description=description)
+            _log.debug("pull ended", consumer=self._consumer, status=arrival.status, description=arrival.description)
         if end is not None:
             self._end(end)
 

@@ -21,8 +21,9 @@ from headrace.core.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers, st
 
 _CRLF = b"\r\n"
 _SIGNALS = {signal.value.encode(): signal for signal in Signal}
-# A tuple's own constructor takes half the time of the generated one.
+# Their own constructors take half the time of those written in Python.
 _new = tuple.__new__
+_new_object = object.__new__
 
 
 class Decoder:
@@ -66,9 +67,11 @@ class Decoder:
 
     def _decode(self, data: bytes) -> list[Frame]:
         frames: list[Frame] = []
-        position, size = 0, len(data)
+        position = 0
         try:
-            while position < size:
+            if data.startswith(b"MSG "):
+                position = _small_messages(data, frames)
+            while position < len(data):
                 line_end = data.find(_CRLF, position)
                 if line_end < 0:
                     self._hold(data[position:], 0)
@@ -76,32 +79,52 @@ class Decoder:
                 # Split on any white space: 2.9 sends two blanks where the reply is empty.
                 words = data[position:line_end].split()
                 verb = words[0]
-                if verb == b"MSG":
-                    least, header_size = 4, 0
-                elif verb == b"HMSG":
-                    least, header_size = 5, int(words[-2])
+                if verb == b"HMSG":
+                    with_reply, header_size = len(words) - 5, int(words[-2])
+                elif verb == b"MSG":
+                    with_reply, header_size = len(words) - 4, 0
                 else:
                     frames.append(_control(verb, data[position:line_end]))
                     position = line_end + 2
                     continue
                 total = int(words[-1])
-                with_reply = len(words) - least
-                if not 0 <= header_size <= total <= MAX_MESSAGE_BYTES or not 0 <= with_reply <= 1:
+                if not 0 <= header_size <= total <= MAX_MESSAGE_BYTES or with_reply not in (0, 1):
                     raise ValueError
                 start = line_end + 2
                 stop = start + total
-                if stop + 2 > size:
+                if stop + 2 > len(data):
                     self._hold(data[position:], stop + 2 - position)
                     break
-                if not data.startswith(_CRLF, stop):
+                if data[stop : stop + 2] != _CRLF:
                     raise ValueError
-                block = data[start : start + header_size]
-                frames.append(_message(words, with_reply, block, data[start + header_size : stop]))
+                middle = start + header_size
+                frames.append(_message(words, with_reply, data[start:middle], data[middle:stop]))
                 position = stop + 2
         # Whatever is too few, too many or no number in a line ends in one of these two.
         except (ValueError, IndexError):
             raise ProtocolError(f"not the NATS protocol: {data[position : position + 16]!r}…") from None
         return frames
+
+
+def _small_messages(data: bytes, frames: list[Frame]) -> int:
+    """Decode what is at the start of these bytes, as long as it is MSG with data of one line: PubAcks are.
+
+    Twice as fast as going from line end to line end. Stops, without judging, at whatever is different.
+
+    Returns:
+        The position up to which frames were found.
+    """
+    lines = data.split(_CRLF)
+    done = 0
+    # The last piece is what follows the last line end.
+    while done < len(lines) - 2:
+        words, content = lines[done].split(), lines[done + 1]
+        with_reply = len(words) - 4
+        if with_reply not in (0, 1) or words[0] != b"MSG" or int(words[-1]) != len(content):
+            break
+        frames.append(_message(words, with_reply, b"", content))
+        done += 2
+    return sum(map(len, lines[:done])) + 2 * done
 
 
 def _control(verb: bytes, line: bytes) -> Frame:
@@ -123,10 +146,16 @@ def _bound(line: bytes | bytearray) -> None:
 
 
 def _message(words: list[bytes], with_reply: int, block: bytes, data: bytes) -> Arrival:
-    # Subjects are UTF-8 by convention only.
-    subject = words[1].decode("utf-8", "surrogateescape")
-    reply = words[3].decode("utf-8", "surrogateescape") if with_reply else ""
+    try:
+        subject, reply = words[1].decode(), words[3].decode() if with_reply else ""
+    except UnicodeDecodeError:
+        # Subjects are UTF-8 by convention only.
+        subject = words[1].decode("utf-8", "surrogateescape")
+        reply = words[3].decode("utf-8", "surrogateescape") if with_reply else ""
     if not block:
         return _new(Arrival, (subject, reply, NO_HEADERS, data, "", "", int(words[2])))
-    status, description = ("", "") if block.startswith(PLAIN_START) else status_of(block)
-    return _new(Arrival, (subject, reply, Headers(block), data, status, description, int(words[2])))
+    headers = _new_object(Headers)
+    headers.block = block
+    if block.startswith(PLAIN_START):
+        return _new(Arrival, (subject, reply, headers, data, "", "", int(words[2])))
+    return _new(Arrival, (subject, reply, headers, data, *status_of(block), int(words[2])))

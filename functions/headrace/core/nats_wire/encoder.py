@@ -50,14 +50,17 @@ def publish(
     if size > max_payload:
         raise Refused(f"a message of {size} bytes exceeds the server's max_payload of {max_payload}", status=413)
     target = f"{subject} {reply}" if reply else subject
-    if not target.isprintable() or target.count(" ") != (1 if reply else 0) or not subject:
+    line = f"HPUB {target} {len(block)} {size}" if block else f"PUB {target} {size}"
+    # Told by the whole line: so many blanks as we have put there, and nothing else that ends a word or a line.
+    blanks = (3 if block else 2) + (1 if reply else 0)
+    if line.count(" ") != blanks or not line.isprintable() or not subject:
         raise Refused(
             f"subject {subject!r} or reply {reply!r} is not legal: no blanks, no control characters", status=400
         )
-    line = (f"HPUB {target} {len(block)} {size}\r\n" if block else f"PUB {target} {size}\r\n").encode()
-    if len(line) > MAX_CONTROL_LINE:
+    head = line.encode()
+    if len(head) > MAX_CONTROL_LINE:
         raise Refused(f"subject {subject[:80]!r}… has {len(subject)} characters: too long for a server", status=413)
-    return b"".join((line, block, data, _CRLF))
+    return b"".join((head, _CRLF, block, data, _CRLF))
 
 
 def subscribe(subject: str, sid: int) -> bytes:

@@ -33,6 +33,9 @@ _KNOWN = frozenset(
 )
 
 
+_LOWER = {name: name.lower() for name in _KNOWN}
+
+
 class Headers(Mapping[str, str]):
     """A received block as a mapping, names in lower case; read at the first look, which few messages but events get.
 
@@ -44,9 +47,12 @@ class Headers(Mapping[str, str]):
 
     __slots__ = ("_values", "block")
 
+    block: bytes
+    # Not there before the first look; so a new one is made without a call to Python code.
+    _values: dict[str, str]
+
     def __init__(self, block: bytes) -> None:
         self.block = block
-        self._values: dict[str, str] | None = None
 
     def __getitem__(self, name: str) -> str:
         return self._read()[name]
@@ -64,13 +70,11 @@ class Headers(Mapping[str, str]):
         return f"Headers({self._read()!r})"
 
     def _read(self) -> dict[str, str]:
-        values = self._values
-        if values is None:
-            values = {}
-            for name, value in pairs(self.block):
-                values.setdefault(name.lower(), value)
-            self._values = values
-        return values
+        try:
+            return self._values
+        except AttributeError:
+            self._values = _values(self.block)
+            return self._values
 
 
 NO_HEADERS = Headers(b"")
@@ -84,6 +88,19 @@ def pairs(block: bytes) -> Iterator[tuple[str, str]]:
         name, colon, value = line.partition(":")
         if colon and name:
             yield name, value.strip(" \t")
+
+
+def _values(block: bytes) -> dict[str, str]:
+    values: dict[str, str] = {}
+    if block.startswith(VERSION):
+        # As `pairs`, written out: this is done for every event.
+        for line in block.decode("utf-8", "surrogateescape").split("\r\n")[1:]:
+            name, colon, value = line.partition(":")
+            if colon and name:
+                name = _LOWER.get(name) or name.lower()
+                if name not in values:
+                    values[name] = value.strip(" \t")
+    return values
 
 
 def status_of(block: bytes) -> tuple[str, str]:

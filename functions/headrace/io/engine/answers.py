@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import TypeAlias
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.nats_wire import Arrival
@@ -14,12 +14,8 @@ from headrace.io.client import Broken
 _NEVER = float("inf")
 
 
-class Awaited(NamedTuple):
-    """One request: where its answer goes, until when (loop time), and what was asked."""
-
-    future: asyncio.Future[Arrival]
-    deadline: float
-    subject: str
+# One request: where its answer goes, until when (loop time), and what was asked.
+Awaited: TypeAlias = tuple[asyncio.Future[Arrival], float, str]
 
 
 class Answers:
@@ -32,6 +28,7 @@ class Answers:
     def __init__(self) -> None:
         self._prefix = f"_INBOX.{secrets.token_hex(11)}."
         self.subject = f"{self._prefix}*"
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._serial = 0
         self._awaited: dict[str, Awaited] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -42,12 +39,13 @@ class Answers:
 
         The future raises Unavailable after `timeout` seconds, Broken and Refused as told to this table.
         """
-        loop = asyncio.get_running_loop()
+        loop = self._loop or asyncio.get_running_loop()
+        self._loop = loop
         self._serial += 1
         reply = f"{self._prefix}{self._serial}"
         deadline = loop.time() + timeout
         future: asyncio.Future[Arrival] = loop.create_future()
-        self._awaited[reply] = Awaited(future, deadline, subject)
+        self._awaited[reply] = future, deadline, subject
         if deadline < self._due:
             self._arm(loop, deadline)
         return reply, future
@@ -58,8 +56,8 @@ class Answers:
     def arrived(self, answer: Arrival) -> None:
         """What the inbox brings; late answers are for nobody."""
         awaited = self._awaited.pop(answer.subject, None)
-        if awaited is not None and not awaited.future.done():
-            awaited.future.set_result(answer)
+        if awaited is not None and not awaited[0].done():
+            awaited[0].set_result(answer)
 
     def open(self) -> list[str]:
         """The reply subjects of all that waits now."""
@@ -72,7 +70,7 @@ class Answers:
 
     def refused(self, subject: str) -> None:
         """The server forbids us to publish there: no answer will come."""
-        replies = [reply for reply, awaited in self._awaited.items() if awaited.subject == subject]
+        replies = [reply for reply, (_, _, asked) in self._awaited.items() if asked == subject]
         words = f"NATS forbids us to publish to {subject}: check the permissions"
         self._fail(replies, lambda: Refused(words, status=403))
 
@@ -84,7 +82,7 @@ class Answers:
 
     def _fail(self, replies: list[str], why: Callable[[], HeadraceError]) -> None:
         for reply in replies:
-            future = self._awaited.pop(reply).future
+            future, _, _ = self._awaited.pop(reply)
             if not future.done():
                 # An exception each: it collects the traceback of every coroutine that it passes through.
                 future.set_exception(why())
@@ -99,7 +97,7 @@ class Answers:
         """Fail what is overdue, and set the timer for what is due next: seldom, since most answers come long before."""
         now = loop.time()
         self._timer, self._due = None, _NEVER
-        overdue = [reply for reply, awaited in self._awaited.items() if awaited.deadline <= now]
+        overdue = [reply for reply, (_, deadline, _) in self._awaited.items() if deadline <= now]
         self._fail(overdue, lambda: Unavailable("NATS did not answer in time"))
         if self._awaited:
-            self._arm(loop, min(awaited.deadline for awaited in self._awaited.values()))
+            self._arm(loop, min(deadline for _, deadline, _ in self._awaited.values()))

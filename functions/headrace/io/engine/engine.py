@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable
 
 from headrace.core import nats_wire
-from headrace.core.errors import Unavailable
+from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.nats_wire import Arrival, ServerError
 from headrace.core.settings import NatsSettings
 from headrace.io import log
@@ -77,8 +77,9 @@ class Engine:
         try:
             link.send(nats_wire.publish(subject, data, reply, headers, self._upkeep.max_payload))
             return await future
-        finally:
+        except BaseException:
             self._answers.forget(reply)
+            raise
 
     async def subscribe(self, subject: str, on_arrival: OnArrival) -> Subscribed:
         if self._upkeep.link is None:
@@ -91,6 +92,16 @@ class Engine:
             del self._subjects[sid]
             if self._upkeep.link is not None:
                 self._upkeep.link.send(nats_wire.unsubscribe(sid))
+
+    async def drain(self, sid: int, timeout: float) -> None:
+        """End a subscription once everything has come that was sent before; for `Subscribed` only."""
+        link = self._upkeep.link
+        if link is not None and sid in self._routes:
+            link.send(nats_wire.unsubscribe(sid))
+            with contextlib.suppress(TimeoutError, HeadraceError):
+                async with asyncio.timeout(timeout):
+                    await link.round_trip()
+        self.unsubscribe(sid)
 
     async def flush(self, timeout: float) -> None:
         link = self._linked()
@@ -168,6 +179,9 @@ class Subscribed:
     def __init__(self, engine: Engine, sid: int) -> None:
         self._engine = engine
         self._sid = sid
+
+    async def drain(self, timeout: float) -> None:
+        await self._engine.drain(self._sid, timeout)
 
     async def close(self) -> None:
         self._engine.unsubscribe(self._sid)

@@ -22,13 +22,20 @@ from headrace.io.http.request import HeaderNames, RequestHead
 # Destinations that stay prepared; they come from Subscriptions, a few for each.
 REMEMBERED = 1024
 LONGEST_ERROR = 300
+# Each costs a file descriptor on both sides; a process may usually have 1024.
+MOST_IDLE = 512
 
 
 class HttpClient:
     """A pooled HTTP/1.1 client; made inside the loop that uses it."""
 
-    def __init__(self) -> None:
-        self._pool = Pool()
+    def __init__(self, *, most_idle: int = MOST_IDLE) -> None:
+        """Connects to nothing yet.
+
+        Args:
+            most_idle: connections to all servers together that are kept without a request on them.
+        """
+        self._pool = Pool(most_idle)
         self._names = HeaderNames()
         self._origin = lru_cache(REMEMBERED)(self._make_origin)
         self._route = lru_cache(REMEMBERED)(self._make_route)

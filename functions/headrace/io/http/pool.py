@@ -16,8 +16,6 @@ from headrace.io.http.dial import Unreachable, dial
 from headrace.io.http.resolver import Resolver, Unresolved
 from headrace.io.http.tls import TlsContexts
 
-# Each costs a file descriptor on both sides; a process may usually have 1024.
-MOST_IDLE = 512
 # Nobody waits for a server's TLS goodbye: ours are cut, and this bounds what the transport does on its own.
 TLS_GOODBYE_SECONDS = 1.0
 
@@ -80,7 +78,8 @@ class Pool:
         open: all whose transport is open. idle: those of them that wait for another request, longest first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_idle: int) -> None:
+        self._most_idle = most_idle
         self.open: set[Connection] = set()
         self.idle: dict[Connection, Origin] = {}
         self._loop = asyncio.get_running_loop()
@@ -89,7 +88,7 @@ class Pool:
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_due = 0.0
         self._closing = False
-        self._all_closed: asyncio.Future[None] | None = None
+        self._empty = asyncio.Event()
 
     async def connect(self, origin: Origin, deadline: float) -> Connection:
         """See `Origin.connect`."""
@@ -122,15 +121,15 @@ class Pool:
             return
         connection.expires = expires = monotonic() + keep_alive
         self.idle[connection] = origin
-        if len(self.idle) > MOST_IDLE:
+        if len(self.idle) > self._most_idle:
             next(iter(self.idle)).abort()
         if self._sweep is None or expires < self._sweep_due:
             self._plan_sweep(expires)
 
     def closed(self, connection: Connection) -> None:
         self.open.discard(connection)
-        if self._all_closed is not None and not self.open and not self._all_closed.done():
-            self._all_closed.set_result(None)
+        if not self.open:
+            self._empty.set()
 
     async def close(self) -> None:
         """Close every connection and wait until the transports have let go; open exchanges break."""
@@ -141,8 +140,8 @@ class Pool:
         for connection in list(self.open):
             connection.abort()
         if self.open:
-            self._all_closed = self._loop.create_future()
-            await self._all_closed
+            self._empty.clear()
+            await self._empty.wait()
 
     def _refuse_when_closing(self) -> None:
         if self._closing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Awaitable, Callable
 from itertools import chain, zip_longest
 from time import monotonic
 from typing import Any, NamedTuple
@@ -23,23 +24,35 @@ class Unresolved(Exception):
     """The name has no address, or nobody could be asked."""
 
 
+Ask = Callable[[str, int], Awaitable[list[SocketAddress]]]
+"""Asks for the addresses of a name; OSError when there is none, or nobody to ask."""
+
+
 class _Found:
     """What a name leads to; each connection begins with another of its addresses."""
 
-    def __init__(self, addresses: list[SocketAddress]) -> None:
+    def __init__(self, addresses: list[SocketAddress], until: float) -> None:
+        self.until = until
         self._addresses = addresses
         self._turn = -1
-        self.until = monotonic() + REMEMBERED_SECONDS
 
     def next(self) -> list[SocketAddress]:
         self._turn += 1
         return in_turn(self._addresses, self._turn)
 
 
-class Resolver:
+async def ask_system(host: str, port: int) -> list[SocketAddress]:
     """The system's resolver, on the event loop's threads."""
+    entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [SocketAddress(entry[0], entry[4]) for entry in entries]
 
-    def __init__(self) -> None:
+
+class Resolver:
+    """Remembers what was found; what was not found is asked for again."""
+
+    def __init__(self, ask: Ask = ask_system, clock: Callable[[], float] = monotonic) -> None:
+        self._ask = ask
+        self._clock = clock
         self._found: dict[tuple[str, int], _Found] = {}
         self._asking: dict[tuple[str, int], asyncio.Task[_Found]] = {}
 
@@ -54,9 +67,13 @@ class Resolver:
             return literal
         key = (host, port)
         found = self._found.get(key)
-        if found is None or monotonic() >= found.until:
-            # Shared, and never cancelled with who waits for it: a look-up can't be called back from its thread.
-            found = await asyncio.shield(self._asking.get(key) or self._ask(key))
+        if found is None or self._clock() >= found.until:
+            # Shared, and not cancelled with who waits for it: a look-up can't be called back from its thread.
+            asking = self._asking.get(key) or self._begin(key)
+            await asyncio.wait([asking])
+            if asking.cancelled():
+                raise Unresolved(f"nobody asks for the name {host!r} any more: this HTTP client is closed")
+            found = asking.result()
         return found.next()
 
     async def close(self) -> None:
@@ -66,7 +83,7 @@ class Resolver:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
-    def _ask(self, key: tuple[str, int]) -> asyncio.Task[_Found]:
+    def _begin(self, key: tuple[str, int]) -> asyncio.Task[_Found]:
         task = asyncio.get_running_loop().create_task(self._look_up(*key), name=f"resolve {key[0]}")
         self._asking[key] = task
 
@@ -81,12 +98,12 @@ class Resolver:
 
     async def _look_up(self, host: str, port: int) -> _Found:
         try:
-            entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = await self._ask(host, port)
         except OSError as error:
             raise Unresolved(f"the name {host!r} can't be resolved: {error.strerror or error}") from error
         if len(self._found) >= REMEMBERED_NAMES:
             self._found.clear()
-        found = self._found[host, port] = _Found([SocketAddress(entry[0], entry[4]) for entry in entries])
+        found = self._found[host, port] = _Found(addresses, self._clock() + REMEMBERED_SECONDS)
         return found
 
 
