@@ -21,13 +21,13 @@ from pathlib import Path
 
 import nats
 import uvloop
-from tests.support.nats_server import NatsServer
 
 from bench import nats_bare
 from headrace.core.nats_wire import Arrival, header_block
 from headrace.core.settings import NatsSettings
 from headrace.io import log
 from headrace.io.engine import Engine
+from tests.support.nats_server import NatsServer
 
 WINDOW = 512
 BATCH = 256

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
+
 from tests.support.nats_server import free_port
 from tests.support.process import Running
 

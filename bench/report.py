@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from tests.support.nats_server import binary
-
 from bench.rows import Row, Sample
+from tests.support.nats_server import binary
 
 MIB = 1024 * 1024
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.support.process import Running
-
 from bench.processes import cpu_seconds, peak_rss
 from bench.requests import Mode
 from bench.stage import DRAINED, NAMESPACE, STORED, Stage, load
+from tests.support.process import Running
 
 LINGER_SECONDS = 0.3
 

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.channels import channel, entry
-from tests.support.nats_server import NatsServer
-from tests.support.process import DidNotStart, Running
-
 from bench import processes
 from bench.requests import Mode
 from headrace.core import names
+from tests.support.channels import channel, entry
+from tests.support.nats_server import NatsServer
+from tests.support.process import DidNotStart, Running
 
 NAMESPACE = "bench"
 STORED = "stored"

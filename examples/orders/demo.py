@@ -276,9 +276,7 @@ def main() -> int:
     threading.Thread(target=sinks.serve_forever, daemon=True).start()
     say("starting headrace up: nats-server, receive and the scaler; forward stays at zero")
     with bundle(sinks.server_port) as up:
-        say(
-            f"ready on {up.status()['listen']}/shop/orders, forward running: {up.status()['forward']['running']}"
-        )
+        say(f"ready on {up.status()['listen']}/shop/orders, forward running: {up.status()['forward']['running']}")
         counts = send_all(up, book)
         at_zero = settle(up, book, counts[0])
         rows = table(up, book, counts, at_zero)

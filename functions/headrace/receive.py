@@ -49,7 +49,7 @@ async def receive(request: Request, body: Body, effects: Effects) -> Response:
     Raises:
         InvalidEvent, Refused, Unavailable: for the shell to answer.
 
-    Source: facts/knative-channel.md, section 4, in its order: method, route, parse, validate, store.
+    The order is that of Knative's own event receiver: method, route, parse, validate, store (ADR 010).
     """
     if request.method == "OPTIONS":
         return Response(200, ALLOW + OPTIONS)

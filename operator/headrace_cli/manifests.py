@@ -147,7 +147,7 @@ class _Reader:
             own = self._delivery(document, raw["delivery"], spec.delivery, key[0])
             sink = {name: value for name, value in inherited.items() if name == "deadLetterSink"}
             delivery = {**sink, **own}
-        # Knative does not copy it, either (facts/knative-eventing.md 1.1).
+        # Knative does not copy it, either (knative/eventing 8cf4c4b6, measured).
         delivery.pop("format", None)
         return {**entry, "delivery": delivery} if delivery else entry
 

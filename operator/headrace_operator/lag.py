@@ -17,7 +17,7 @@ from typing import Any
 from headrace.core.lease import LeaseAnswer
 
 # The first is about what a lost connection lasts, the last is the longest that a recovered forward waits
-# (design 10.4); both are below what would matter to the pods of a busy subscriber.
+# (ADR 011); both are below what would matter to the pods of a busy subscriber.
 FIRST_FAILURE_PAUSE, FIRST_EMPTY_PAUSE, LONGEST_PAUSE = 0.2, 0.5, 30.0
 # Our ack wait is 8 s: what a broken lease left is due again then, and nobody says so.
 FIRST_PROBE, LONGEST_PROBE = 8.0, 30.0

@@ -3,7 +3,7 @@
 Hears wake hints, watches the clock for due times, sweeps as the safety net. Every decision is
 `headrace_operator.lag`'s; here is only when to ask it and what to do then. A slot opens its next lease right
 after the answer of the one before and never earlier: an overlap of 0.24 s costs a pod
-(facts/knative-serving.md). Used by `headrace up` and by the operator.
+(ADR 011). Used by `headrace up` and by the operator.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ from pathlib import Path
 import nats
 import nats.aio.client
 import pytest
-from tests.support.nats_server import NatsServer
 
 from headrace.core.settings import NatsSettings
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
+from tests.support.nats_server import NatsServer
 
 
 @pytest.fixture

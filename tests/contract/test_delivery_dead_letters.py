@@ -7,13 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+
+from headrace.forward import one_event
 from tests.support.functions import TOKEN, Function
 from tests.support.in_process import InProcess
 from tests.support.nats_server import NatsServer, free_port
 from tests.support.streams import Nats, binary_event
 from tests.support.subscriber import Say, Subscriber
-
-from headrace.forward import one_event
 
 pytest_plugins = ["tests.support.served"]
 

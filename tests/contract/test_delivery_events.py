@@ -9,6 +9,7 @@ import base64
 import json
 
 import pytest
+
 from tests.support.functions import Function
 from tests.support.sending import BINARY, Ask
 from tests.support.streams import Nats

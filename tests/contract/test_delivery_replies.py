@@ -11,6 +11,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
 from tests.support.streams import Lane, Nats

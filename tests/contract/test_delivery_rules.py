@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+
 from tests.support.functions import Function
 from tests.support.nats_server import free_port
 from tests.support.streams import Nats

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
 from tests.support.streams import Lane, Nats

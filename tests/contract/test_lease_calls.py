@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from tests.support.functions import TOKEN, Function
 from tests.support.sending import Reply, send
 from tests.support.streams import METADATA_KEY, Lane, Nats, metadata

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+
 from tests.support.functions import TOKEN, Function
 from tests.support.in_process import InProcess
 from tests.support.nats_server import NatsServer, free_port
@@ -68,7 +69,7 @@ async def test_a_lease_that_was_asked_for_while_the_process_began_to_end_pulls_n
     place = subscriber.place()
     with InProcess("forward") as forward:
         lane = await nats.serve(forward, subscriber=place.uri)
-        await lane.take_one()
+        await lane.lease(linger=0.05)
         await lane.store("1")
         os.kill(shared_server.pid, signal.SIGSTOP)
         try:
@@ -89,7 +90,7 @@ async def test_a_draining_process_opens_no_lease(
     monkeypatch.setenv("HEADRACE_TOKEN", TOKEN)
     with InProcess("forward") as forward:
         lane = await nats.serve(forward, subscriber="http://127.0.0.1/")
-        await lane.take_one()
+        await lane.lease(linger=0.05)
         forward.app.drain()
         status, answer = await lane.ask()
     assert (status, answer["detail"]) == (503, "this process is ending: open the lease again")

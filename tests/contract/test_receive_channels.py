@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.support.sending import BINARY, Ask
 from tests.support.streams import Channel, Nats
 

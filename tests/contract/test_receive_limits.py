@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+
 from tests.support.functions import Function
 from tests.support.sending import BINARY, Ask
 from tests.support.streams import Channel, Nats

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from nats.aio.msg import Msg
+
 from tests.support.functions import Function
 from tests.support.in_process import InProcess
 from tests.support.nats_server import NatsServer, free_port

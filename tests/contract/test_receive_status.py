@@ -6,6 +6,7 @@ A real `receive` process and a real nats-server. Every answer lists the methods 
 from __future__ import annotations
 
 import pytest
+
 from tests.support.sending import BINARY, Ask
 from tests.support.streams import Channel, Nats
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import nats.aio.client
 import pytest
-from tests.support.channels import channel, entry, stream
-from tests.support.reconciling import Hook, WatchedApi
 
 from headrace.core.subscriber import METADATA_KEY, SubscriberState
 from headrace.io.client import Client
+from tests.support.channels import channel, entry, stream
+from tests.support.reconciling import Hook, WatchedApi
 
 STREAM = "KN_SHOP__ORDERS"
 BILLING, MAIL = "KN_SUB_AAAA1", "KN_SUB_BBBB2"

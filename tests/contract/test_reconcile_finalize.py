@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import nats.aio.client
 import pytest
-from tests.support.channels import channel, entry, stream
-from tests.support.reconciling import Hook
 
 from headrace.io.client import Client
+from tests.support.channels import channel, entry, stream
+from tests.support.reconciling import Hook
 
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"
 BILLING = "KN_SUB_AAAA1"

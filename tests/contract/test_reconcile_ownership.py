@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.support.channels import channel, entry, stream
-from tests.support.reconciling import Hook, condition
 
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
+from tests.support.channels import channel, entry, stream
+from tests.support.reconciling import Hook, condition
 
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"
 BILLING = "KN_SUB_AAAA1"

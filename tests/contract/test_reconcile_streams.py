@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import nats.aio.client
 import pytest
-from tests.support.channels import UID, channel, entry, stream
-from tests.support.nats_server import NatsServer
-from tests.support.reconciling import Hook, condition
 
 from headrace.core import names
 from headrace.core.errors import Unavailable
 from headrace.io.client import Client
+from tests.support.channels import UID, channel, entry, stream
+from tests.support.nats_server import NatsServer
+from tests.support.reconciling import Hook, condition
 
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"
 BILLING = "KN_SUB_AAAA1"

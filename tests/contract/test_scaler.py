@@ -8,12 +8,11 @@ import time
 from typing import Any
 
 import pytest
+
 from tests.support.nats_server import NatsServer
 from tests.support.scaling import Scale, ended, gaps, hint, leases, none_within, pull, store, subscribed
 from tests.support.streams import METADATA_KEY, NANOSECONDS, Channel, Nats, metadata
 from tests.support.subscriber import Hold, Place
-
-from headrace.io.client import Client
 
 pytest_plugins = ["tests.support.scaled"]
 

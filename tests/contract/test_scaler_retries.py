@@ -7,6 +7,7 @@ import json
 import time
 
 import pytest
+
 from tests.support.nats_server import NatsServer, free_port
 from tests.support.scaling import Scale, ended, gaps, hint, leases, none_within, pull, store, subscribed
 from tests.support.streams import METADATA_KEY, NANOSECONDS, Channel, Nats, metadata

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+
 from tests.support.laptop import Laptop, Run, channel, emit, subscription
 from tests.support.nats_server import NatsServer
 from tests.support.subscriber import Hold, Say, Subscriber

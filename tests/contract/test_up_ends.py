@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from tests.support.laptop import Laptop, Run, channel, emit, subscription
 from tests.support.subscriber import Hold, Say, Subscriber
 

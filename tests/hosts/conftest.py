@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from nats.js import JetStreamContext
+
 from tests.hosts import pythons
 from tests.hosts.environments import COMBINATIONS, Environment, Kind, prepared
 from tests.hosts.hosted import Hosted

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+
+from headrace.core import names
 from tests.hosts.environments import ROOT, Environment, Kind
 from tests.support import channels
 from tests.support.nats_server import free_port
 from tests.support.process import Running
-
-from headrace.core import names
 
 NAMESPACE = "shop"
 DATA = b'{ "order" : 4711.0 }'

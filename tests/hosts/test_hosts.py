@@ -9,10 +9,10 @@ import asyncio
 import uuid
 
 import pytest
-from tests.hosts.hosted import DATA, EVENT, NAMESPACE, unique
-from tests.support import channels
 
 from headrace.core import names
+from tests.hosts.hosted import DATA, EVENT, NAMESPACE, unique
+from tests.support import channels
 
 
 @pytest.mark.parametrize("target", ["receive", "forward", "reconcile"])

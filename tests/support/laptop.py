@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 import psutil
+
 from tests.support.nats_server import free_port
 from tests.support.sending import BINARY, Reply, send
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.support.laptop import Laptop, Run
 from tests.support.subscriber import Subscriber
 

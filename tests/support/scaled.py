@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.support.nats_server import NatsServer
-from tests.support.scaling import NEVER, TOKEN, Running, Scale, ended, settled
-from tests.support.streams import Channel, Nats
-from tests.support.subscriber import Place, Subscriber
 
 from headrace.core.lease import Lease, LeaseAnswer
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator.lease_client import LeaseClient
 from headrace_operator.scaler import Scaler
+from tests.support.nats_server import NatsServer
+from tests.support.scaling import NEVER, TOKEN, Running, Scale, ended, settled
+from tests.support.streams import Channel, Nats
+from tests.support.subscriber import Place, Subscriber
 
 
 @pytest.fixture

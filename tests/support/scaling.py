@@ -13,10 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace_operator.scaler import Scaler
 from tests.support.streams import METADATA_KEY, Channel, Nats, metadata
 from tests.support.subscriber import Place, Received, Say
-
-from headrace_operator.scaler import Scaler
 
 NEVER = 3_600.0
 TOKEN = "the-shared-token"

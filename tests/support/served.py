@@ -9,6 +9,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
 from tests.support.sending import BINARY, Ask, Reply, send

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import aiohttp
 import nats
 from nats.aio.client import Client
+
 from tests.support.functions import TOKEN
 
 METADATA_KEY = "headrace.dev/subscriber"

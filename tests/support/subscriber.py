@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 import httptools
+
 from tests.support.waiting import until
 
 NO_BODY = (204, 304)

@@ -6,10 +6,10 @@ import json
 from xml.etree import ElementTree
 
 import pytest
+
 from bench import chart, report
 from bench.requests import Mode, template
 from bench.rows import Row, Sample
-
 from headrace.core.http_codec import HttpMessage, from_http
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.channels import channel, entry
 
 from headrace.core import binding, consumer, manifest, stream_config
 from headrace.core.action import Action, CreateConsumer, DeleteConsumer, PurgeSubjects, UpdateConsumer
@@ -18,6 +17,7 @@ from headrace.core.binding import Binding, Leaver, Terms
 from headrace.core.manifest import ConsumerTemplate, Metadata
 from headrace.core.raw_config import Config
 from headrace.core.subscriber import METADATA_KEY, Subscriber, SubscriberState, from_metadata
+from tests.support.channels import channel, entry
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"

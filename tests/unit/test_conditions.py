@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.support.channels import channel
 
 from headrace.core.conditions import Condition, ready, written
+from tests.support.channels import channel
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 NOW = "2026-01-31T12:00:00Z"

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.channels import UID, channel, entry
 
 from headrace.core import consumer, manifest
 from headrace.core.consumer import Row
@@ -20,6 +19,7 @@ from headrace.core.subscriber import (
     Subscriber,
     SubscriberState,
 )
+from tests.support.channels import UID, channel, entry
 
 OWNER = Owner("default", "shop", "orders", UID)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.channels import UID, channel
 
 from headrace.core import consumer, manifest
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import ConsumerTemplate
 from headrace.core.stream import Owner
 from headrace.core.subscriber import METADATA_KEY, Destination, Subscriber
+from tests.support.channels import UID, channel
 
 OWNER = Owner("default", "shop", "orders", UID)
 BILLING = Subscriber(

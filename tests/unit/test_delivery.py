@@ -1,4 +1,4 @@
-"""The delivery decision, row by row (Knative data plane, table of response codes; design 10.1 to 10.3)."""
+"""The delivery decision, row by row (Knative data plane, table of response codes; ADR 007 and 012)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import delivery
-from headrace.core.delivery import Ack, Answer, Attempts, DeadLetter, Failure, Nak, Park, Reply, Stage, StageRecord
+from headrace.core import delivery, stage_record
+from headrace.core.delivery import Ack, Answer, DeadLetter, Nak, Park, Reply
 from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import Event
 from headrace.core.http import HttpAnswer
+from headrace.core.stage_record import Attempts, Failure, Stage, StageRecord
 from headrace.core.subscriber import BackoffPolicy, DeliveryPolicy, Destination, Subscriber
 
 SUBSCRIBER = "http://subscriber.example/"
@@ -271,9 +272,9 @@ records = st.builds(
 @given(records)
 def test_a_stage_record_survives_the_stream(record: StageRecord) -> None:
     expected = record if record.reply is not None else replace(record, reply_headers=())
-    assert delivery.from_json(delivery.to_json(record)) == expected
+    assert stage_record.from_json(stage_record.to_json(record)) == expected
 
 
 @given(st.binary() | st.sampled_from([b"{}", b"null", b"[]", b'{"v":1,"stage":"nowhere"}', b"[" * 100_000]))
 def test_a_damaged_record_is_no_record(data: bytes) -> None:
-    assert delivery.from_json(data) is None
+    assert stage_record.from_json(data) is None

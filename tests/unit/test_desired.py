@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.support.channels import channel, entry, stream
 
 from headrace.core.binding import Binding, Leaver
 from headrace.core.desired import Desired, Result, desired, invalid_status, resync_after, status
@@ -15,6 +14,7 @@ from headrace.core.errors import InvalidSpec
 from headrace.core.plan import Observed, Problem
 from headrace.core.settings import ReconcileSettings
 from headrace.core.subscriber import SubscriberState
+from tests.support.channels import channel, entry, stream
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 SETTINGS = ReconcileSettings()

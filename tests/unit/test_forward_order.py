@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace.core import delivery
-from headrace.core.delivery import Attempts, Stage, StageRecord
+from headrace.core import stage_record
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.event import Event, make_event
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.jetstream import Message
 from headrace.core.lease import Outcome, Tally
 from headrace.core.nats_codec import NatsMessage
+from headrace.core.stage_record import Attempts, Stage, StageRecord
 from headrace.core.subscriber import DeliveryPolicy, Destination, Subscriber
 from headrace.forward.one_event import deliver
 from headrace.forward.ports import Effects
@@ -147,7 +147,7 @@ async def test_a_retry_is_on_record_before_the_event_is_given_back() -> None:
     world = World({"http://subscriber/": [HttpAnswer(503)]})
     assert await outcome(world, PLAIN, message()) == {"retried": 1}
     assert world.diary == ["post http://subscriber/", "store", '-NAK {"delay":1000000000}']
-    record = delivery.from_json(world.records[STAGE])
+    record = stage_record.from_json(world.records[STAGE])
     assert record is not None
     assert record.attempts == Attempts(subscriber=1)
     assert record.due == NOW.timestamp() + 1
@@ -155,7 +155,7 @@ async def test_a_retry_is_on_record_before_the_event_is_given_back() -> None:
 
 async def test_a_redelivered_event_goes_on_where_it_was_and_its_record_goes_last() -> None:
     record = StageRecord(Stage.REPLY, Attempts(0, 1), due=NOW.timestamp(), reply=delivery_event())
-    world = World({"http://reply/": [HttpAnswer(202)]}, {STAGE: delivery.to_json(record)})
+    world = World({"http://reply/": [HttpAnswer(202)]}, {STAGE: stage_record.to_json(record)})
     assert await outcome(world, WITH_REPLY, message(delivered=2)) == {"delivered": 1, "replied": 1}
     assert world.diary == ["load", "post http://reply/", "+ACK confirmed", "drop"]
     assert world.records == {}
@@ -164,14 +164,14 @@ async def test_a_redelivered_event_goes_on_where_it_was_and_its_record_goes_last
 async def test_a_crash_costs_no_attempt_of_the_budget() -> None:
     world = World({"http://subscriber/": [HttpAnswer(503)]})
     assert await outcome(world, PLAIN, message(delivered=5)) == {"redelivered": 1, "retried": 1}
-    record = delivery.from_json(world.records[STAGE])
+    record = stage_record.from_json(world.records[STAGE])
     assert record is not None
     assert record.attempts == Attempts(subscriber=1)
 
 
 async def test_an_event_that_comes_before_it_is_due_is_put_off_again() -> None:
     record = StageRecord(attempts=Attempts(1), due=NOW.timestamp() + 30)
-    world = World(records={STAGE: delivery.to_json(record)})
+    world = World(records={STAGE: stage_record.to_json(record)})
     assert await outcome(world, PLAIN, message(delivered=2)) == {}
     assert world.diary == ["load", '-NAK {"delay":30000000000}']
 
@@ -237,14 +237,14 @@ async def test_an_event_for_a_reply_address_alone_goes_there_itself() -> None:
 
 async def test_a_reply_whose_address_was_taken_away_is_dropped() -> None:
     record = StageRecord(Stage.REPLY, Attempts(0, 1), due=NOW.timestamp(), reply=delivery_event())
-    world = World(records={STAGE: delivery.to_json(record)})
+    world = World(records={STAGE: stage_record.to_json(record)})
     assert await outcome(world, PLAIN, message(delivered=2)) == {"delivered": 1}
     assert world.diary == ["load", "+ACK confirmed", "drop"]
 
 
 async def test_a_dead_letter_whose_sink_was_taken_away_is_parked() -> None:
     record = StageRecord(Stage.DEAD_LETTER, Attempts(2), due=NOW.timestamp())
-    world = World(records={STAGE: delivery.to_json(record)})
+    world = World(records={STAGE: stage_record.to_json(record)})
     assert await outcome(world, PLAIN, message(delivered=2)) == {"parked": 1}
 
 

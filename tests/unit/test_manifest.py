@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.channels import channel, entry, stream
 
 from headrace.core import manifest
 from headrace.core.errors import InvalidSpec
+from tests.support.channels import channel, entry, stream
 
 
 def test_every_field_of_a_delivery_is_read() -> None:

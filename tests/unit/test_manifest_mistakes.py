@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.manifest_files import BASE, CHANNEL, SUBSCRIPTION, Read, reader, subscription
 
 from headrace.core.errors import InvalidSpec
 from headrace_cli import manifests
+from tests.support.manifest_files import BASE, CHANNEL, SUBSCRIPTION, Read, reader, subscription
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.manifest_files import BASE, CHANNEL, SUBSCRIPTION, Read, reader, subscription
 
 from headrace_cli import manifests
 from headrace_cli.manifests import Manifests
+from tests.support.manifest_files import BASE, CHANNEL, SUBSCRIPTION, Read, reader, subscription
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.support.channels import channel, entry
 
 from headrace.core.action import (
     Action,
@@ -24,6 +23,7 @@ from headrace.core.errors import InvalidSpec, Unavailable
 from headrace.core.raw_config import Config
 from headrace.core.settings import ReconcileSettings
 from headrace.reconcile import VERBS, reconcile
+from tests.support.channels import channel, entry
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"

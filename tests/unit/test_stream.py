@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.channels import UID, channel, stream
 
 from headrace.core import manifest, stream_config
 from headrace.core.errors import InvalidSpec
@@ -13,6 +12,7 @@ from headrace.core.manifest import Metadata
 from headrace.core.raw_config import Config, differs, merged
 from headrace.core.stream import Owner, Role, Standing, captures, foreign_owner, standing
 from headrace.core.stream_config import Wanted
+from tests.support.channels import UID, channel, stream
 
 MARK = {
     "headrace.dev/cluster": "east",

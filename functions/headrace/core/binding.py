@@ -1,7 +1,7 @@
 """Which consumer serves which entry of `spec.subscribers`, and what becomes of the consumers that no entry wants.
 
 The list of entries lies: live ones vanish for a moment, old generations come back, a changed Trigger is deleted and
-made again under its name with a new uid (design, section 4). So a consumer is found by uid or else by name, keeps its
+made again under its name with a new uid (ADR 005). So a consumer is found by uid or else by name, keeps its
 position and its durable name for ever, and goes only after a grace. Pure: the time is an argument.
 """
 

@@ -186,7 +186,7 @@ def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: tuple[i
         uid=known.uid,
         generation=known.generation,
         aside=aside,
-        # The entry does not say; with the Subscriptions themselves at hand this can be another one (design 10.12).
+        # The entry does not say; with the Subscriptions themselves at hand this can be another one (ADR 005).
         subscription_namespace=manifest.metadata.namespace,
         rate_limit_bps=manifest.spec.consumer_config_template.rate_limit_bps,
         lag_threshold=scale[0],
@@ -221,7 +221,7 @@ def _served(identity: Subscriber, entry: Entry, field: str, default: Delivery | 
 
 
 def _refuse_identities(entry: Entry, field: str) -> None:
-    """Whoever asks for a token must never be sent an event without one (design 10.16)."""
+    """Whoever asks for a token must never be sent an event without one (ADR 012)."""
     asked = {"subscriberAudience": entry.subscriber_audience, "replyAudience": entry.reply_audience, "auth": entry.auth}
     for name, value in asked.items():
         if value not in (None, ""):

@@ -3,7 +3,7 @@
 Knows HTTP statuses, attempt counts and Knative's delivery rules. Does not know NATS, sockets or clocks.
 Called by `headrace.forward` once per POST.
 
-A delivery has up to three stages, each with a budget of 1 + retry of its own (design 10.1):
+A delivery has up to three stages, each with a budget of 1 + retry of its own (ADR 007):
 
     SUBSCRIBER ──2xx with an event, reply address──▶ REPLY ──2xx──▶ done
         └──────────────── failed for good ────────────┴──▶ DEAD_LETTER ──2xx──▶ done
@@ -13,81 +13,25 @@ A delivery has up to three stages, each with a budget of 1 + retry of its own (d
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
-from enum import StrEnum
-from typing import NamedTuple
 
-from headrace.core import http_codec, json_format
+from headrace.core import http_codec
 from headrace.core.errors import InvalidEvent
 from headrace.core.event import Event
 from headrace.core.http import Headers, HttpAnswer
+from headrace.core.stage_record import Failure, Stage, StageRecord
 from headrace.core.subscriber import DeliveryPolicy, Subscriber
 
 # 1xx and 3xx are errors without retry; other 2xx are success; a status outside the table is retried.
-# Source: Knative eventing data plane, table of response codes; facts/knative-channel.md 5.1.
+# Source: Knative eventing data plane, table of response codes.
 RETRYABLE_4XX = frozenset({404, 408, 409, 429})
 # Knative's reference tells a sink of a failed connection as 500.
 NO_ANSWER_CODE = 500
 # The extension's 1024 characters of base64 are exactly this many bytes; encoding more than fits is what kills the
-# reference dispatcher (facts/knative-channel.md 5.2).
+# reference dispatcher (knative/eventing at 8cf4c4b6).
 ERROR_DATA_BYTES = 768
-
-
-class Stage(StrEnum):
-    SUBSCRIBER = "subscriber"
-    REPLY = "reply"
-    DEAD_LETTER = "deadLetter"
-
-
-class Attempts(NamedTuple):
-    """Failed attempts per stage."""
-
-    subscriber: int = 0
-    reply: int = 0
-    dead_letter: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The last thing that went wrong, as the dead letter extensions tell it.
-
-    Attributes:
-        destination: URI that failed.
-        code: HTTP status; 500 when there was no answer.
-        data: base64 of the beginning of the answer's body, at most 1024 characters; empty when there was none.
-    """
-
-    destination: str
-    code: int
-    data: str = ""
-
-    def extensions(self) -> dict[str, str]:
-        """Knative's three dead letter extensions; without data the third is left out."""
-        named = {"knativeerrordest": self.destination, "knativeerrorcode": str(self.code)}
-        return {**named, "knativeerrordata": self.data} if self.data else named
-
-
-@dataclass(frozen=True, slots=True)
-class StageRecord:
-    """How far a delivery got, kept in the aside stream between attempts.
-
-    Attributes:
-        due: when the next attempt may start, seconds since the epoch; None before the first failure.
-        failure: what the sink is told: the failure that ended the subscriber or reply stage, or the latest one.
-        last: words for people about the latest failure, of whatever stage.
-        reply, reply_headers: the subscriber's answer that is still to be delivered, and what passes through with it.
-    """
-
-    stage: Stage = Stage.SUBSCRIBER
-    attempts: Attempts = Attempts()
-    due: float | None = None
-    failure: Failure | None = None
-    last: str = ""
-    reply: Event | None = None
-    reply_headers: Headers = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +127,7 @@ def decide(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decis
         answer: what the POST came to.
         subscriber: its addresses and delivery policy.
 
-    Source: Knative eventing data plane, table of response codes; design 10.1 to 10.3.
+    Source: Knative eventing data plane, table of response codes; ADR 007 and 012.
     """
     if answer.status is not None and 200 <= answer.status <= 299:
         return _after_success(record, answer, subscriber)
@@ -234,46 +178,6 @@ def retry_after(value: str, now: datetime) -> timedelta | None:
     if date.tzinfo is None:
         return None
     return max(timedelta(), date - now)
-
-
-def to_json(record: StageRecord) -> bytes:
-    """The record as it is stored in the aside stream."""
-    body: dict[str, object] = {
-        "v": 1,
-        "stage": str(record.stage),
-        "attempts": list(record.attempts),
-        "due": record.due,
-        "last": record.last,
-    }
-    if record.failure is not None:
-        body["failure"] = [record.failure.destination, record.failure.code, record.failure.data]
-    if record.reply is not None:
-        body["reply"] = base64.b64encode(json_format.write(record.reply)).decode()
-        body["replyHeaders"] = [
-            [name.decode("latin-1"), value.decode("latin-1")] for name, value in record.reply_headers
-        ]
-    return json.dumps(body).encode()
-
-
-def from_json(data: bytes) -> StageRecord | None:
-    """The inverse of `to_json`; None for a record that was damaged: the delivery then begins again."""
-    try:
-        body = json.loads(data)
-        failure = body.get("failure")
-        reply = body.get("reply")
-        return StageRecord(
-            stage=Stage(body["stage"]),
-            attempts=Attempts(*(max(0, int(count)) for count in body["attempts"])),
-            due=None if body["due"] is None else float(body["due"]),
-            failure=None if failure is None else Failure(str(failure[0]), int(failure[1]), str(failure[2])),
-            last=str(body["last"]),
-            reply=None if reply is None else json_format.read(base64.b64decode(reply)),
-            reply_headers=tuple(
-                (name.encode("latin-1"), value.encode("latin-1")) for name, value in body.get("replyHeaders", ())
-            ),
-        )
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, InvalidEvent):
-        return None
 
 
 def invalid(event_uri: str, error: InvalidEvent, record: StageRecord) -> StageRecord:

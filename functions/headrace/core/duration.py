@@ -1,4 +1,6 @@
-"""The two ways in which manifests write a time span: ISO 8601 (`PT1.5S`, Knative's delivery) and Go (`1h30m`, the stream template).
+"""The two ways in which manifests write a time span.
+
+Knative's delivery writes ISO 8601 (`PT1.5S`), the stream and consumer templates write Go's form (`1h30m`).
 
 Pure; called when manifests and consumer metadata are read.
 """

@@ -39,7 +39,7 @@ class InvalidEvent(HeadraceError):
 
 
 class InvalidSpec(HeadraceError):
-    """A manifest or a subscriber entry asks for something impossible; `field` is its path, as in `spec.delivery.retry`."""
+    """A manifest or an entry asks for something impossible; `field` is its path, as in `spec.delivery.retry`."""
 
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message)

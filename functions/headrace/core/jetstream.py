@@ -16,7 +16,7 @@ NAK = b"-NAK"
 IN_PROGRESS = b"+WPI"
 
 # A publish over max_payload costs the whole connection, and a parked copy carries more headers than the original:
-# events above max_payload - this are refused (design 10.8).
+# events above max_payload - this are refused (ADR 010).
 HEADROOM_BYTES = 8 * 1024
 
 

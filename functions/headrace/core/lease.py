@@ -1,6 +1,6 @@
 """A lease: what its caller asks for, clamped, and what it answers.
 
-One HTTP request to `forward` is one lease on one consumer (design section 3). Pure; shared by `forward` and by the
+One HTTP request to `forward` is one lease on one consumer (ADR 011). Pure; shared by `forward` and by the
 scaler that opens leases.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from headrace.core.errors import InvalidSpec
 
 # Knative sends SIGTERM 30 s after a pod is picked for scale-down; a lease of 25 s or less always ends before
-# (facts/knative-serving.md, item 4).
+# (measured on Knative Serving 98e5ef9).
 LONGEST_SECONDS = 25.0
 DEFAULT_SECONDS = 20.0
 LONGEST_LINGER = 10.0

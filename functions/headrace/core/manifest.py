@@ -127,7 +127,7 @@ class Stream(_Model):
 
 
 class ConsumerTemplate(_Model):
-    """`ackWait`, `maxDeliver`, `consumerType` and `fetch…` are the peer's: read, never obeyed (design 10.4)."""
+    """`ackWait`, `maxDeliver`, `consumerType` and `fetch…` are the peer's: read, never obeyed (ADR 011)."""
 
     deliver_policy: Literal["All", "Last", "New", "ByStartSequence", "ByStartTime"] = "All"
     opt_start_seq: Sequence = 0

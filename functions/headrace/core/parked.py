@@ -6,9 +6,9 @@ front of them under `Headrace-…`.
 
 from __future__ import annotations
 
-from headrace.core.delivery import StageRecord
 from headrace.core.jetstream import Message
 from headrace.core.nats_codec import MSG_ID, NatsMessage
+from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Subscriber
 
 ORIGIN_STREAM = "Headrace-Origin-Stream"

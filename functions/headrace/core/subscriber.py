@@ -19,7 +19,7 @@ from headrace.core.errors import InvalidSpec
 METADATA_KEY = "headrace.dev/subscriber"
 """The consumer metadata key that holds `Subscriber.to_json`; a consumer without it is not ours."""
 
-# Knative says nothing of a default timeout; without one a hanging subscriber would hold its slot for ever (design 10.3).
+# Knative says nothing of a default timeout; without one a hanging subscriber would hold its slot for ever.
 DEFAULT_TIMEOUT = timedelta(seconds=60)
 DEFAULT_BACKOFF_DELAY = timedelta(milliseconds=200)
 # A scaled-to-zero forward must outlive one delivery: timeoutSeconds of its Service is 30 s + this.
@@ -89,7 +89,7 @@ class Subscriber:
         name, uid, generation: of the Subscription; uid is the current one, the durable keeps the first.
         subscription_namespace: of the Subscription; differs from `namespace` with cross-namespace links.
         aside: the stream that holds stage records and parked events.
-        rate_limit_bps: bits per second over all leases of this consumer; 0 is unlimited (design 10.13).
+        rate_limit_bps: bits per second over all leases of this consumer; 0 is unlimited (ADR 012).
         lag_threshold, max_scale: one lease per that many deliverable events, at most so many leases.
         reason: why the state is not READY, for people.
         gone_since: RFC 3339, when the entry vanished; only with GONE.

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import assert_never
 
-from headrace.core import delivery, http_codec, jetstream, nats_codec, parked
-from headrace.core.delivery import Ack, DeadLetter, Decision, Nak, Park, Reply, Stage, StageRecord
+from headrace.core import delivery, http_codec, jetstream, nats_codec, parked, stage_record
+from headrace.core.delivery import Ack, DeadLetter, Decision, Nak, Park, Reply
 from headrace.core.errors import InvalidEvent, Refused, Unavailable
 from headrace.core.event import Event
 from headrace.core.http import Headers
 from headrace.core.jetstream import Message
 from headrace.core.lease import Outcome, Tally
 from headrace.core.nats_codec import NatsMessage
+from headrace.core.stage_record import Stage, StageRecord
 from headrace.core.subscriber import Destination, Subscriber
 from headrace.forward.ports import Effects
 
@@ -139,7 +140,7 @@ class _Delivery:
         if self.message.delivered == 1:
             return fresh
         data = await self.effects.load(self._stage_subject)
-        return (delivery.from_json(data) if data else None) or fresh
+        return (stage_record.from_json(data) if data else None) or fresh
 
     @property
     def _stage_subject(self) -> str:
@@ -168,7 +169,7 @@ class _Delivery:
     async def _try_later(self, delay: timedelta, record: StageRecord) -> None:
         due = (self.effects.now() + delay).timestamp()
         try:
-            await self.effects.store(self._stage_subject, delivery.to_json(replace(record, due=due)))
+            await self.effects.store(self._stage_subject, stage_record.to_json(replace(record, due=due)))
         except Refused as error:
             # Too large with its reply, or no room: the event itself is safe, its budget begins again.
             self._report(Outcome.STUCK, f"its stage record could not be stored: {error}")

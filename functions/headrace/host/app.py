@@ -1,7 +1,7 @@
 """One function as an ASGI callable: probes, drain, and the target's own handler.
 
 The handler is made at the first request, inside the loop that serves it: at import there may be another process, or
-no loop at all (style F8).
+no loop at all.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Leasing:
             stop.set()
         try:
             largest = self._jetstream.max_payload
-            # The limit is the subscriber's, whom as many leases may serve at once (design 10.13).
+            # The limit is the subscriber's, whom as many leases may serve at once (ADR 012).
             asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.max_scale)
             tally = await forward(asked, subscriber, largest, self._effects(asked, subscriber), stop)
         finally:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
@@ -30,6 +31,16 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, app: App) -> None:
         super().__init__(config)
         self._app = app
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Like uvicorn's own, which then raises the signals again: we have honoured them, and end with status 0."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._app.drain()
@@ -67,9 +78,6 @@ def serve(target: str | None = None, addresses: Sequence[Address] | None = None)
     log.configure(environment.variable("LOG_LEVEL", "info"), plain=environment.variable("LOG_FORMAT") == "plain")
     app = application(target)
     sockets = [_bind(*address) for address in addresses or [_default_address()]]
-    # uvicorn raises the signals that it caught again once it is done; we have honoured them by then.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
     _Server(config(app), app).run(sockets=sockets)
 
 

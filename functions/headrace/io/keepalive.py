@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from headrace.core.errors import Unavailable
 from headrace.core.jetstream import IN_PROGRESS, Message
 
-# A quarter of the ack wait of 8 s (design 10.4): two sweeps may fail before the server redelivers.
+# A quarter of the ack wait of 8 s (ADR 011): two sweeps may fail before the server redelivers.
 SWEEP_SECONDS = 2.0
 
 

@@ -25,7 +25,7 @@ from headrace.core.settings import NatsSettings
 from headrace.io import log
 from headrace.io.client import Broken, Headers, OnArrival
 
-# Two missed pings at this pace are noticed in 6 s; nats-py's own 120 s would take minutes (facts/nats.md, section 5).
+# Two missed pings at this pace are noticed in 6 s; nats-py's own 120 s would take minutes (measured).
 PING_SECONDS = 3
 CONNECT_SECONDS = 2
 # Short, since a NATS restart is usually over within the publish deadline of `receive`; jitter parts the herd.

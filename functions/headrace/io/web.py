@@ -35,7 +35,7 @@ def request_of(scope: Scope) -> Request:
 
 
 def kubelet_probe(request: Request) -> bool:
-    """Is this a probe by its headers, whatever its path? (facts/knative-channel.md, section 4)"""
+    """Is this a probe by its headers, whatever its path? As Knative's own receiver tells them."""
     return (
         (request.header(b"user-agent") or b"").startswith(b"kube-probe/")
         or request.header(b"k-kubelet-probe") is not None

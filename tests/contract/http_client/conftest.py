@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 import uvloop
-from tests.support.http_clients import Client, opened
 
 from headrace.io.http import HttpClient
 from headrace.io.sink import SinkClient
+from tests.support.http_clients import Client, opened
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -6,9 +6,9 @@ Both agree, so that each can take the other's place; where ours is better, the t
 from __future__ import annotations
 
 import pytest
-from tests.support.raw_server import ACCEPTED, Peer, saying, serving
 
 from headrace.core.http import HttpAnswer
+from tests.support.raw_server import ACCEPTED, Peer, saying, serving
 
 
 def answer(status, *headers, body=b"", truncated=False):

@@ -7,11 +7,11 @@ import random
 import time
 
 import pytest
-from tests.support.http_clients import opened
-from tests.support.raw_server import ACCEPTED, Peer, answering, saying, serving
-from tests.support.waiting import until
 
 from headrace.core.http import HttpAnswer
+from tests.support.http_clients import opened
+from tests.support.raw_server import ACCEPTED, Peer, answering, serving
+from tests.support.waiting import until
 
 CLOSING = b"HTTP/1.1 202 Accepted\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 

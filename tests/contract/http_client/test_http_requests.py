@@ -6,10 +6,10 @@ import asyncio
 import tracemalloc
 
 import pytest
-from tests.support.http_clients import MIB
-from tests.support.raw_server import ACCEPTED, Peer, answering, serving
 
 from headrace.core.http import HttpAnswer
+from tests.support.http_clients import MIB
+from tests.support.raw_server import ACCEPTED, Peer, answering, serving
 
 EVENT = (
     (b"content-type", b"application/json"),
