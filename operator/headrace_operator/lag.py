@@ -48,6 +48,7 @@ class Outlook:
     Attributes:
         threshold, max_scale: of its subscriber: one lease per so many events, at most so many leases.
         open: leases that are open now.
+        late: those of them whose time is up: they wait for slow subscribers and pull no more.
         known_at: when `counters` were true.
         hinted_at: a hint, or a lease that failed, which no lease has answered for.
         due_at: earliest delayed retry that a lease has told of.
@@ -62,6 +63,7 @@ class Outlook:
     max_scale: int
     counters: Counters = Counters()
     open: int = 0
+    late: int = 0
     known_at: float = -math.inf
     hinted_at: float | None = None
     due_at: float | None = None
@@ -104,6 +106,11 @@ def wanted(outlook: Outlook, now: float) -> int:
     leases = min(math.ceil(lag(outlook, now) / outlook.threshold), outlook.max_scale)
     # After a failure one lease finds out whether forward is back, before all of them try.
     return min(leases, 1) if outlook.failures else leases
+
+
+def short(outlook: Outlook, now: float) -> int:
+    """How many more leases to open now. A late one is no puller, but it still has its pod."""
+    return min(wanted(outlook, now) - (outlook.open - outlook.late), outlook.max_scale - outlook.open)
 
 
 def look_again_at(outlook: Outlook, now: float) -> float | None:
@@ -214,6 +221,16 @@ def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, aske
         hint = outlook.hinted_at if outlook.hinted_at is not None and outlook.hinted_at >= asked_at else None
         after = replace(after, counters=known, known_at=asked_at, hinted_at=hint)
     return _probing(after, now)
+
+
+def overdue(outlook: Outlook) -> Outlook:
+    """The time of an open lease is up, and it has not answered."""
+    return replace(outlook, late=outlook.late + 1)
+
+
+def caught_up(outlook: Outlook) -> Outlook:
+    """A late lease has ended, however."""
+    return replace(outlook, late=outlook.late - 1)
 
 
 def failure_pause(failures: int, chance: float) -> float:

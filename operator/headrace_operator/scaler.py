@@ -9,13 +9,13 @@ after the answer of the one before and never earlier: an overlap of 0.24 s costs
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.lease import Lease, LeaseAnswer
+from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
 from headrace.io import hints, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
@@ -29,6 +29,8 @@ OpenLease = Callable[[Lease], Awaitable[LeaseAnswer]]
 REFRESH_SECONDS = 1.0
 # Looks at all consumers are coalesced, so that many answers at once cost one pass.
 PASS_SECONDS = 0.01
+# A lease of 20 s may be a little longer on its way before it begins.
+LATE_SECONDS = 2.0
 
 _log = log.get("scaler")
 
@@ -48,12 +50,14 @@ class Scaler:
         open_lease: OpenLease,
         *,
         max_in_flight: int = 100,
+        lease_seconds: float = DEFAULT_SECONDS,
         sweep_seconds: float = 5.0,
         clock: Clock | None = None,
     ) -> None:
         self._client = client
         self._open_lease = open_lease
         self._max_in_flight = max_in_flight
+        self._lease_seconds = lease_seconds
         self._sweep_seconds = sweep_seconds
         self._clock = clock or Clock()
         self._streams = ServedStreams(api, self._clock)
@@ -163,9 +167,8 @@ class Scaler:
     def _fill(self, served: Served) -> None:
         """Open as many slots as the consumer is short of."""
         now = self._clock.monotonic()
-        short = lag.wanted(served.outlook, now) - served.outlook.open
         why = lag.reason(served.outlook, now)
-        for _ in range(short):
+        for _ in range(lag.short(served.outlook, now)):
             self._note_opened(served, why)
             slots = self._slots.setdefault((served.stream, served.consumer), set())
             slot = self._spawn(self._hold_slot(served))
@@ -176,7 +179,7 @@ class Scaler:
         while True:
             await self._hold_lease(served)
             now = self._clock.monotonic()
-            if not self._streams.holds(served) or lag.wanted(served.outlook, now) <= served.outlook.open:
+            if not self._streams.holds(served) or lag.short(served.outlook, now) <= 0:
                 break
             self._note_opened(served, lag.reason(served.outlook, now))
         self._note_change()
@@ -184,9 +187,10 @@ class Scaler:
             _log.info("forward is idle", **_words(served))
 
     async def _hold_lease(self, served: Served) -> None:
+        wanted = Lease(served.stream, served.consumer, self._lease_seconds, max_in_flight=self._max_in_flight)
         try:
-            wanted = Lease(served.stream, served.consumer, max_in_flight=self._max_in_flight)
-            answer = await self._open_lease(wanted)
+            async with self._timed(served, wanted.seconds + LATE_SECONDS):
+                answer = await self._open_lease(wanted)
         except asyncio.CancelledError:
             served.outlook = lag.abandoned(served.outlook)
             self._note_change()
@@ -205,6 +209,25 @@ class Scaler:
         served.outlook = lag.answered(served.outlook, answer, now)
         if look_closer:
             await self._streams.look_closer(served)
+
+    @asynccontextmanager
+    async def _timed(self, served: Served, seconds: float) -> AsyncIterator[None]:
+        """While a lease is open: beyond its time it counts as late, or fresh events would wait for slow ones."""
+        late = False
+
+        def is_late() -> None:
+            nonlocal late
+            late = True
+            served.outlook = lag.overdue(served.outlook)
+            self._note_change()
+
+        timer = asyncio.get_running_loop().call_later(seconds, is_late)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if late:
+                served.outlook = lag.caught_up(served.outlook)
 
     def _note_opened(self, served: Served, why: str) -> None:
         if not self._busy():

@@ -65,6 +65,19 @@ async def test_hints_while_a_lease_is_open_open_no_second_one(nats: Nats, forwar
         await none_within(forward, 0.5, after=1)
 
 
+async def test_a_lease_beyond_its_time_holds_no_fresh_event_up(nats: Nats, forward: Place, scale: Scale) -> None:
+    forward.says(Hold(ended()), ended())
+    channel, _ = await subscribed(nats)
+
+    async with scale(channel, lease_seconds=0.5):
+        await hint(nats, channel)
+        await forward.wait(1)
+        await none_within(forward, 1.0, after=1)
+        await asyncio.sleep(2.0)
+        await hint(nats, channel)
+        await forward.wait(2)
+
+
 @pytest.mark.parametrize(
     ("stored_meanwhile", "further_leases"),
     [

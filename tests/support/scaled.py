@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from headrace.core.lease import Lease, LeaseAnswer
+from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator.lease_client import LeaseClient
@@ -42,13 +42,22 @@ def scale(connection: Client, forward: Place) -> Scale:
     """Run a scaler for some channels; `sweeping` every so many seconds, by default once."""
 
     @asynccontextmanager
-    async def scale(*channels: Channel, sweeping: float = NEVER, uri: str = forward.uri) -> AsyncIterator[Running]:
+    async def scale(
+        *channels: Channel, sweeping: float = NEVER, uri: str = forward.uri, lease_seconds: float = DEFAULT_SECONDS
+    ) -> AsyncIterator[Running]:
         async with LeaseClient(TOKEN) as client:
 
             async def open_lease(lease: Lease) -> LeaseAnswer:
                 return await client.open(uri, lease)
 
-            scaler = Scaler(connection, JetStreamApi(connection), open_lease, max_in_flight=7, sweep_seconds=sweeping)
+            scaler = Scaler(
+                connection,
+                JetStreamApi(connection),
+                open_lease,
+                max_in_flight=7,
+                lease_seconds=lease_seconds,
+                sweep_seconds=sweeping,
+            )
             scaler.serve(channel.stream for channel in channels)
             running = Running(scaler, asyncio.create_task(scaler.run()))
             scaler.on_missing.append(running.missing.append)

@@ -1,6 +1,6 @@
 """Plays one session against a nats-server and keeps every byte that it said: see README.md.
 
-    uv run python tests/unit/recorded/record.py BINARY FILE
+uv run python tests/unit/recorded/record.py BINARY FILE
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def record(binary: str) -> bytes:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         config = Path(directory, "server.conf")
-        config.write_text(f'listen: "127.0.0.1:{port}"\nserver_name: "recorded"\njetstream {{ store_dir: "{directory}" }}\n')
+        config.write_text(
+            f'listen: "127.0.0.1:{port}"\nserver_name: "recorded"\njetstream {{ store_dir: "{directory}" }}\n'
+        )
         server = subprocess.Popen([binary, "-c", str(config)], stderr=subprocess.DEVNULL)
         try:
             time.sleep(1)
