@@ -24,7 +24,7 @@ class NatsSettings(_Settings):
 
     url: str = Field("nats://127.0.0.1:4222", alias="NATS_URL", description="servers, comma separated")
     client: Literal["engine", "nats-py"] = Field(
-        "nats-py", alias="NATS_CLIENT", description="`engine`, or `nats-py` as the fallback"
+        "engine", alias="NATS_CLIENT", description="`engine`, or `nats-py` as the fallback"
     )
     creds_file: str | None = Field(None, alias="NATS_CREDS_FILE", description="credentials file (JWT and nkey seed)")
     nkey_seed_file: str | None = Field(None, alias="NATS_NKEY_SEED_FILE", description="nkey seed file")
