@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from headrace.core import http_codec, names, nats_codec
 from headrace.core.errors import Refused
 from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.http_codec import HttpMessage
 from headrace.core.jetstream import PubAck
-from headrace.core.nats_codec import NatsMessage
+from headrace.core.nats_codec import Encoded
+from headrace.core.stored_block import stored_block
 
 ALLOW: Headers = ((b"allow", b"POST, OPTIONS"),)
 # The WebHook handshake of CloudEvents: anyone may send, at any rate.
 OPTIONS: Headers = ((b"webhook-allowed-origin", b"*"), (b"webhook-allowed-rate", b"*"))
 # Base64 makes a structured event's data a third longer on the way in than it is stored.
 STRUCTURED_SLACK = 64 * 1024
+# Addresses come from strangers: the subjects of so many are remembered, and none is longer than two legal names and a
+# domain can be.
+REMEMBERED = 4096
+LONGEST_ADDRESS = 640
+
+ACCEPTED = Response(202, ALLOW)
 
 Body = Callable[[int], Awaitable[bytes]]
 
@@ -35,7 +43,7 @@ class Effects:
         max_event_bytes: largest message that may be stored, headers included.
     """
 
-    publish: Callable[[NatsMessage], Awaitable[PubAck]]
+    publish: Callable[[Encoded], Awaitable[PubAck]]
     wake: Callable[[str], None]
     max_event_bytes: Callable[[], int]
 
@@ -55,51 +63,71 @@ async def receive(request: Request, body: Body, effects: Effects) -> Response:
         return Response(200, ALLOW + OPTIONS)
     if request.method != "POST":
         return problem(405, "Method not allowed", f"send events with POST, not {request.method}", headers=ALLOW)
-    channel = route(request)
-    if isinstance(channel, Response):
-        return channel
+    subject = route(request)
+    if isinstance(subject, Response):
+        return subject
     coding = request.header(b"content-encoding")
     if coding is not None and coding.strip().lower() not in (b"", b"identity"):
         # Stored as it is, the data would reach subscribers compressed and unlabelled.
         detail = f"content-encoding {coding.decode('latin-1')!r} is not supported: send the event uncompressed"
         return problem(415, "Unsupported content coding", detail, headers=ALLOW)
-    message = await _message(request, body, channel, effects.max_event_bytes())
+    message = await _message(request, body, subject, effects.max_event_bytes())
     ack = await effects.publish(message)
     effects.wake(ack.stream)
-    return Response(202, ALLOW)
+    return ACCEPTED
 
 
-def route(request: Request) -> names.Channel | Response:
-    """The channel that a request is addressed to, by Host (its original, behind Knative's gateway) or by path."""
-    by_host = next(filter(None, map(names.channel_of_host, _hosts(request))), None)
-    if by_host is not None:
+def route(request: Request) -> str | Response:
+    """The subject of the channel that a request is addressed to, by Host (its original one, behind Knative's gateway)
+    or by path."""
+    for host in _hosts(request):
+        by_host = _subject_of_host(host)
+        if by_host is None:
+            continue
         if request.path not in ("/", ""):
             detail = f"the host names the channel already, so the path must be /, not {request.path!r}"
             return problem(400, "Bad path", detail, headers=ALLOW)
         return by_host
+    by_path = _subject_of_path(request.path)
+    if by_path is not None:
+        return by_path
     if request.path in ("/", ""):
-        host = next(_hosts(request), "")
         detail = (
-            f"no channel has the host {host!r}: send to http://<name>-kn-jsm-channel.<namespace>.svc… "
-            "or to the path /<namespace>/<name>"
+            f"no channel has the host {next(_hosts(request), '')!r}: send to "
+            "http://<name>-kn-jsm-channel.<namespace>.svc… or to the path /<namespace>/<name>"
         )
         return problem(404, "No such channel", detail, headers=ALLOW)
-    by_path = names.channel_of_path(request.path)
-    if by_path is None:
-        detail = f"the path {request.path!r} is not /<namespace>/<name>"
-        return problem(400, "Bad path", detail, headers=ALLOW)
-    return by_path
+    detail = f"the path {request.path!r} is not /<namespace>/<name>"
+    return problem(400, "Bad path", detail, headers=ALLOW)
 
 
-async def _message(request: Request, body: Body, channel: names.Channel, limit: int) -> NatsMessage:
-    content_type = (request.header(b"content-type") or b"").decode("latin-1")
-    structured = http_codec.is_structured(content_type)
-    data = await body(limit * 4 // 3 + STRUCTURED_SLACK if structured else limit)
-    event = http_codec.from_http(HttpMessage(request.headers, data))
-    message = nats_codec.to_binary(event, channel.subject, http_codec.passthrough(request.headers))
-    size = nats_codec.size_of(message)
-    if size > limit:
-        raise Refused(f"the event takes {size} bytes, headers included; the limit is {limit}", status=413)
+@lru_cache(REMEMBERED)
+def _remembered(kind: Callable[[str], names.Channel | None], address: str) -> str | None:
+    channel = kind(address)
+    return None if channel is None else channel.subject
+
+
+def _subject_of_host(host: str) -> str | None:
+    return _remembered(names.channel_of_host, host) if len(host) <= LONGEST_ADDRESS else None
+
+
+def _subject_of_path(path: str) -> str | None:
+    return _remembered(names.channel_of_path, path) if len(path) <= LONGEST_ADDRESS else None
+
+
+async def _message(request: Request, body: Body, subject: str, limit: int) -> Encoded:
+    block = stored_block(request.headers)
+    if block is not None:
+        message = Encoded(subject, block, await body(limit))
+    else:
+        content_type = (request.header(b"content-type") or b"").decode("latin-1")
+        structured = http_codec.is_structured(content_type)
+        data = await body(limit * 4 // 3 + STRUCTURED_SLACK if structured else limit)
+        event = http_codec.from_http(HttpMessage(tuple(request.headers), data))
+        passing = http_codec.passthrough(request.headers)
+        message = nats_codec.encoded(nats_codec.to_binary(event, subject, passing))
+    if message.size > limit:
+        raise Refused(f"the event takes {message.size} bytes, headers included; the limit is {limit}", status=413)
     return message
 
 

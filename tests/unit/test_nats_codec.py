@@ -10,12 +10,12 @@ from headrace.core.errors import InvalidEvent
 from headrace.core.event import Event, faults_of, make_event
 from headrace.core.nats_codec import (
     NatsMessage,
+    encoded,
     foreign,
     from_nats,
     from_structured,
     msg_id,
     passthrough_of,
-    size_of,
     to_binary,
 )
 
@@ -164,8 +164,8 @@ def test_pass_through_headers_are_read_back_and_nothing_else():
 
 def test_the_size_is_what_goes_over_the_wire():
     message = NatsMessage("s", {"a": "1", "content-type": "é"}, b"data")
-    assert size_of(message) == len("NATS/1.0\r\na: 1\r\ncontent-type: é\r\n\r\ndata".encode())
+    assert encoded(message).size == len("NATS/1.0\r\na: 1\r\ncontent-type: é\r\n\r\ndata".encode())
 
 
 def test_a_message_without_headers_has_no_header_block():
-    assert size_of(NatsMessage("s", {}, b"data")) == 4
+    assert encoded(NatsMessage("s", {}, b"data")).size == 4

@@ -86,7 +86,7 @@ def faults_of(attributes: Mapping[str, str]) -> tuple[Fault, ...]:
     """Everything that keeps these attributes from being a CloudEvent; empty for a valid one."""
     faults: list[Fault] = []
     for name, value in attributes.items():
-        if name not in _KNOWN and not _is_name(name):
+        if name not in _KNOWN and not is_name(name):
             faults.append(_illegal_name(name))
         # What Python calls printable holds nothing forbidden; most values end here.
         if not value.isprintable() and (found := _FORBIDDEN.search(value)):
@@ -98,7 +98,7 @@ def faults_of(attributes: Mapping[str, str]) -> tuple[Fault, ...]:
         faults.append(fault_in("datacontentencoding", "describes JSON only, not an event: leave it to the JSON format"))
     if "" in attributes.values() or not attributes.keys() >= _REQUIRED:
         faults.extend(_missing_or_empty(attributes, _OPTIONAL.get(version, ())))
-    if (time := attributes.get("time")) and not _is_time(time):
+    if (time := attributes.get("time")) and not is_time(time):
         faults.append(fault_in("time", f"is {quoted(time)}: write it as RFC 3339 says, like 2026-01-31T09:30:00Z"))
     if (media_type := attributes.get("datacontenttype")) and not is_media_type(media_type):
         wanted = "write a media type in ASCII without blanks around it, like application/json"
@@ -126,7 +126,8 @@ def fault_in(name: str, problem: str) -> Fault:
     return Fault(name if name.isprintable() and len(name) <= _QUOTED_LENGTH else quoted(name), problem)
 
 
-def _is_name(name: str) -> bool:
+def is_name(name: str) -> bool:
+    """Whether a text may name an attribute."""
     return name.isalnum() and name.isascii() and name == name.lower() and name != "data"
 
 
@@ -151,7 +152,8 @@ def _missing_or_empty(attributes: Mapping[str, str], optional: tuple[str, ...]) 
             yield fault_in(name, "is '': give it a value or leave it out")
 
 
-def _is_time(text: str) -> bool:
+def is_time(text: str) -> bool:
+    """Whether a text is a time as RFC 3339 writes it."""
     match = _TIME.fullmatch(text)
     if match is None:
         return False

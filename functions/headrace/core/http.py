@@ -5,28 +5,36 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is known before the body is read. Header names in lower case, the path percent-decoded by the server."""
+class Request(NamedTuple):
+    """What is known before the body is read. A tuple, since it is made once per event.
+
+    Attributes:
+        path: percent-decoded by the server.
+        headers: names in lower case.
+        fields: the first value of each name.
+    """
 
     method: str
     path: str
-    headers: Headers
+    headers: Sequence[tuple[bytes, bytes]]
+    fields: Mapping[bytes, bytes]
 
     def header(self, name: bytes) -> bytes | None:
         """The first header of that lower-case name."""
-        for key, value in self.headers:
-            if key == name:
-                return value
-        return None
+        return self.fields.get(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+def request(method: str, path: str, headers: Sequence[tuple[bytes, bytes]]) -> Request:
+    """A request, its headers looked at once."""
+    return Request(method, path, headers, dict(reversed(headers)))
+
+
+class Response(NamedTuple):
     status: int
     headers: Headers = ()
     body: bytes = b""

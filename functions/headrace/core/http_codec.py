@@ -105,11 +105,16 @@ def passthrough(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
     kept: dict[bytes, bytes] = {}
     for given, value in headers:
         name = given.lower()
-        if (name in _TRAVELLERS or name.startswith(_TRAVELLING_PREFIXES)) and _HEADER_NAME.fullmatch(name):
+        if travels(name):
             value = value.strip(b" \t")
             if _HEADER_VALUE.fullmatch(value):
                 kept[name] = kept[name] + b", " + value if name in kept else value
     return tuple(kept.items())
+
+
+def travels(name: bytes) -> bool:
+    """Whether a header of that lower-case name travels with an event."""
+    return (name in _TRAVELLERS or name.startswith(_TRAVELLING_PREFIXES)) and _HEADER_NAME.fullmatch(name) is not None
 
 
 def binary_event(attributes: dict[str, str], faults: list[Fault], data: bytes) -> Event:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from typing import NamedTuple
 
 # Acks that the server understands in the payload of a publish to the message's reply subject.
 ACK = b"+ACK"
@@ -20,8 +21,7 @@ IN_PROGRESS = b"+WPI"
 HEADROOM_BYTES = 8 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class PubAck:
+class PubAck(NamedTuple):
     """The server has stored a message: where, and whether it had it already."""
 
     stream: str

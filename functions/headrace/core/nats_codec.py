@@ -13,18 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 from urllib.parse import quote
 
 from headrace.core import http_codec, json_format
 from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import Event, faults_of, make_event, quoted
+from headrace.core.nats_wire import header_block
 
 MSG_ID = "Nats-Msg-Id"
 FOREIGN_TYPE = "headrace.foreign"
-
-_VERSION_LINE = len(b"NATS/1.0\r\n")
-_LINE_END = len(b"\r\n")
-_COLON = len(b": ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +32,25 @@ class NatsMessage:
     subject: str
     headers: Mapping[str, str]
     data: bytes
+
+
+class Encoded(NamedTuple):
+    """A message as it goes over the wire: its header block made, or empty for none."""
+
+    subject: str
+    block: bytes
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        """The bytes that NATS holds against max_payload."""
+        return len(self.block) + len(self.data)
+
+
+def encoded(message: NatsMessage) -> Encoded:
+    """Raises Refused for a header that can't be carried."""
+    block = header_block(message.headers) if message.headers else b""
+    return Encoded(message.subject, block, message.data)
 
 
 def from_nats(message: NatsMessage, *, stream: str, sequence: int) -> Event:
@@ -110,16 +127,6 @@ def passthrough_of(message: NatsMessage) -> tuple[tuple[bytes, bytes], ...]:
 def msg_id(source: str, id: str) -> str:
     """The `Nats-Msg-Id` of an event: 32 hex digits; the length prefix keeps source and id apart."""
     return blake2b(f"{len(source)}:{source}{id}".encode(), digest_size=16).hexdigest()
-
-
-def size_of(message: NatsMessage) -> int:
-    """The bytes that NATS holds against max_payload: the header block, if there is one, and the data."""
-    if not message.headers:
-        return len(message.data)
-    lines = sum(
-        len(name.encode()) + _COLON + len(value.encode()) + _LINE_END for name, value in message.headers.items()
-    )
-    return _VERSION_LINE + lines + _LINE_END + len(message.data)
 
 
 def _scan(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Fault], str]:

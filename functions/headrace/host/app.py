@@ -51,10 +51,12 @@ class App:
         if scope["type"] != "http":
             return
         request = web.request_of(scope)
-        probe = await self._probe(request)
-        if probe is not None:
-            await web.send_response(send, probe)
-            return
+        # Probes are GET, by path or by the headers of kubelet and Knative; an event is never taken for one.
+        if request.method != "POST":
+            probe = await self._probe(request)
+            if probe is not None:
+                await web.send_response(send, probe)
+                return
         await self.handler().handle(request, receive, send)
 
     def handler(self) -> Handler:

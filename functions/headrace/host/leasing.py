@@ -14,7 +14,7 @@ from headrace.core.errors import InvalidSpec, Unavailable
 from headrace.core.http import Headers, HttpAnswer, Request, Response, json_response, problem
 from headrace.core.jetstream import Message
 from headrace.core.lease import Lease, Outcome
-from headrace.core.nats_codec import NatsMessage
+from headrace.core.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.settings import ForwardSettings, TokenSettings
 from headrace.core.subscriber import Destination, Subscriber, SubscriberState
 from headrace.forward import Effects, forward
@@ -141,10 +141,10 @@ class Leasing:
             return await self._jetstream.last(aside, subject, ASK_SECONDS)
 
         async def store(subject: str, data: bytes) -> None:
-            await self._jetstream.publish_aside(NatsMessage(subject, {}, data), ASK_SECONDS)
+            await self._jetstream.publish_aside(Encoded(subject, b"", data), ASK_SECONDS)
 
         async def park(message: NatsMessage) -> None:
-            await self._jetstream.publish_aside(message, ASK_SECONDS)
+            await self._jetstream.publish_aside(encoded(message), ASK_SECONDS)
 
         async def drop(subject: str) -> None:
             await self._jetstream.forget(aside, subject, ASK_SECONDS)

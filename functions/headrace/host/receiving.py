@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.core.errors import Unavailable
 from headrace.core.http import Request, Response
 from headrace.core.jetstream import PubAck
-from headrace.core.nats_codec import NatsMessage
+from headrace.core.nats_codec import Encoded
 from headrace.core.settings import ReceiveSettings
 from headrace.io import environment, web
 from headrace.io.api import JetStreamApi
@@ -43,8 +43,8 @@ class Receiving:
 
         return await receive(request, body, self._effects)
 
-    async def _publish(self, message: NatsMessage) -> PubAck:
-        size = len(message.data)
+    async def _publish(self, message: Encoded) -> PubAck:
+        size = message.size
         if self._waiting and self._waiting + size > self._settings.max_waiting_bytes:
             raise Unavailable("too many events wait for NATS already: try again later")
         self._waiting += size

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from headrace.core.errors import HeadraceError, InvalidEvent, InvalidSpec, Misconfigured, Refused, Unavailable
-from headrace.core.http import Headers, Request, Response, problem
+from headrace.core.http import Headers, Request, Response, problem, request
 from headrace.core.settings import TokenSettings
 from headrace.io import log
 
@@ -31,7 +32,7 @@ class ClientGone(HeadraceError):
 
 
 def request_of(scope: Scope) -> Request:
-    return Request(scope["method"], scope["path"], tuple(scope["headers"]))
+    return request(scope["method"], scope["path"], scope["headers"])
 
 
 def kubelet_probe(request: Request) -> bool:
@@ -110,14 +111,20 @@ def response_of(error: HeadraceError) -> Response:
 
 
 async def send_response(send: Send, response: Response, extra: Headers = ()) -> None:
-    present = {name for name, _ in response.headers}
-    headers = [
-        *response.headers,
-        *((name, value) for name, value in extra if name not in present),
-        (b"content-length", str(len(response.body)).encode()),
-    ]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send(_start(response.status, response.headers, extra, len(response.body)))
     await send({"type": "http.response.body", "body": response.body})
+
+
+@lru_cache(64)
+def _start(status: int, headers: Headers, extra: Headers, length: int) -> MutableMapping[str, Any]:
+    """The first message of an answer; the few that come all the time are made once, since nobody changes them."""
+    present = {name for name, _ in headers}
+    added = [(name, value) for name, value in extra if name not in present]
+    return {
+        "type": "http.response.start",
+        "status": status,
+        "headers": [*headers, *added, (b"content-length", str(length).encode())],
+    }
 
 
 class Token:

@@ -1,0 +1,267 @@
+"""One cell's world: a nats-server, the functions, sinks, producers and a scaler, all real and all killable.
+
+A cell is a coroutine over a `Bench`: it makes lanes (a channel with one subscriber), sends, breaks things by a seeded
+schedule, and the bench then waits until everything is settled and draws up the account.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nats.errors
+
+from headrace.core.lease import Lease, LeaseAnswer
+from headrace.core.settings import NatsSettings
+from headrace.io.api import JetStreamApi
+from headrace.io.connect import client as connect
+from headrace_operator.lease_client import LeaseClient
+from headrace_operator.scaler import Scaler
+from tests.faults.ledger import Held, Row, Sent, in_hands, settle
+from tests.faults.processes import Cluster, Host, SinkProcess
+from tests.faults.producer import Producer
+from tests.faults.sink import Arrival, Place, Sink
+from tests.support.functions import TOKEN
+from tests.support.nats_server import NatsServer
+from tests.support.streams import METADATA_KEY, ApiError, Channel, Nats, metadata
+
+ASK_AGAIN = 0.1
+AWAY = (nats.errors.Error, TimeoutError, OSError, ApiError)
+
+
+@dataclass
+class Lane:
+    """One channel with one subscriber, and its account."""
+
+    channel: Channel
+    consumer: str
+    subscriber: Place
+    reply: Place
+    dead: Place
+    replies: bool
+    sent: Sent = field(default_factory=Sent)
+    process: SinkProcess | None = None
+
+    @property
+    def arrivals(self) -> list[Arrival]:
+        """What came to the subscriber, in whichever process it is."""
+        return self.process.arrivals(self.subscriber.path) if self.process else self.subscriber.arrivals
+
+
+class Bench:
+    """See above; use it as an asynchronous context manager.
+
+    Attributes:
+        rng: the seeded chance; whatever a cell leaves to chance comes from here.
+        size: of the cell; 1.0 is the short version.
+        forwards: a lease goes to the one whose turn it is.
+    """
+
+    def __init__(self, directory: Path, client: str, row: Row, server: NatsServer | Cluster, size: float) -> None:
+        self.directory = directory
+        self.row = row
+        self.rng = random.Random(row.seed)
+        self.size = size
+        self.server = server
+        self.client = client
+        self.sink = Sink()
+        self.lanes: list[Lane] = []
+        self.receive = self._host("receive")
+        self.forwards = [self._host("forward")]
+        self.max_in_flight = 50
+        self.sweep_seconds = 2.0
+        self.nats: Nats
+        self._turn = 0
+        self._scaling: asyncio.Task[None] | None = None
+        self._beside: list[Callable[[], Awaitable[None]]] = []
+
+    def _host(self, target: str, **settings: str) -> Host:
+        return Host(target, self.server.url, self.directory, NATS_CLIENT=self.client, **settings)
+
+    @property
+    def forward(self) -> Host:
+        return self.forwards[0]
+
+    async def __aenter__(self) -> Bench:
+        await asyncio.to_thread(self.server.start)
+        self.nats = await Nats(self.server.url).__aenter__()
+        await asyncio.gather(*(asyncio.to_thread(host.start) for host in (self.receive, *self.forwards)))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop_scaler()
+        for host in (self.receive, *self.forwards):
+            await asyncio.to_thread(host.end)
+        for lane in self.lanes:
+            if lane.process is not None:
+                lane.process.kill()
+        await self.nats.client.close()
+        await asyncio.to_thread(self.server.kill)
+        self.sink.close()
+
+    async def second_forward(self, **settings: str) -> Host:
+        host = self._host("forward", **settings)
+        await asyncio.to_thread(host.start)
+        self.forwards.append(host)
+        return host
+
+    async def lane(
+        self,
+        *,
+        replies: bool = False,
+        dead: bool = False,
+        process: SinkProcess | None = None,
+        policy: dict[str, object] | None = None,
+        stream: dict[str, Any] | None = None,
+        consumer: dict[str, Any] | None = None,
+        **more: object,
+    ) -> Lane:
+        """A channel and its consumer; `policy`, `stream` and `consumer` are members that are not default."""
+        number = len(self.lanes)
+        channel = self.nats.name_channel()
+        replicas = 3 if isinstance(self.server, Cluster) else 1
+        config = {"num_replicas": replicas, **(stream or {})}
+        await self.nats.make_stream(channel.stream, channel.subject, **config)
+        aside = {"max_msgs_per_subject": 1, "allow_direct": True, "discard": "new", "num_replicas": replicas}
+        await self.nats.make_stream(channel.aside, f"{channel.namespace}.{channel.name}._knative_aside.>", **aside)
+        paths = f"/{number}/subscriber", f"/{number}/reply", f"/{number}/dead"
+        said = metadata(
+            channel,
+            subscriber=(process or self.sink).uri(paths[0]),
+            reply=self.sink.uri(paths[1]) if replies else None,
+            dead_letter=self.sink.uri(paths[2]) if dead else None,
+            policy={"backoffDelay": "PT0.1S", "timeout": "PT10S", **(policy or {})},
+            **more,
+        )
+        durable = await self.nats.make_consumer(channel, {METADATA_KEY: json.dumps(said)}, **(consumer or {}))
+        places = [self.sink.place(path) for path in paths]
+        lane = Lane(channel, durable, *places, replies, process=process)
+        self.lanes.append(lane)
+        return lane
+
+    def producer(self, lane: Lane, **settings: float) -> Producer:
+        return Producer(self.receive.url + lane.channel.path, lane.sent, **settings)
+
+    def ids(self, count: int, prefix: str = "e") -> list[str]:
+        """Names of events; the count is for the short version."""
+        return [f"{prefix}{number}" for number in range(self.scaled(count))]
+
+    def scaled(self, count: int) -> int:
+        return max(1, int(count * self.size))
+
+    async def send(self, lane: Lane, count: int = 150, **how: Any) -> None:
+        """Events that are all accepted, before anything breaks."""
+        await self.producer(lane).send(self.ids(count), **how)
+
+    # -- leases
+
+    async def start_scaler(self) -> None:
+        """A scaler that knows nothing yet, as after a restart of the operator."""
+        ready = asyncio.Event()
+        self._scaling = asyncio.create_task(self._scale(ready))
+        await ready.wait()
+
+    async def _scale(self, ready: asyncio.Event) -> None:
+        connection = connect(NatsSettings.model_validate({"NATS_URL": self.server.url, "NATS_CLIENT": self.client}))
+        async with LeaseClient(TOKEN) as client:
+
+            async def open_lease(lease: Lease) -> LeaseAnswer:
+                return await client.open(self.turn().url, lease)
+
+            api = JetStreamApi(connection)
+            scaler = Scaler(
+                connection, api, open_lease, max_in_flight=self.max_in_flight, sweep_seconds=self.sweep_seconds
+            )
+            scaler.serve(lane.channel.stream for lane in self.lanes)
+            ready.set()
+            try:
+                await scaler.run()
+            finally:
+                await connection.close()
+
+    async def stop_scaler(self) -> None:
+        task, self._scaling = self._scaling, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def turn(self) -> Host:
+        self._turn += 1
+        return self.forwards[self._turn % len(self.forwards)]
+
+    @asynccontextmanager
+    async def leases(self) -> AsyncIterator[LeaseClient]:
+        """Leases opened by the cell itself."""
+        async with LeaseClient(TOKEN) as client:
+            yield client
+
+    def lease(self, lane: Lane, **changes: Any) -> Lease:
+        wanted = {"seconds": 20.0, "linger": 0.5, "max_in_flight": self.max_in_flight, **changes}
+        return Lease(lane.channel.stream, lane.consumer, **wanted)
+
+    # -- faults
+
+    def unavoidable(self, lanes: list[Lane] | None = None) -> None:
+        """Something dies now: what is in hands on the way may come twice."""
+        now = time.monotonic()
+        for lane in lanes or self.lanes:
+            for arrivals in (lane.arrivals, lane.reply.arrivals, lane.dead.arrivals):
+                self.row.in_hands += len(in_hands(list(arrivals), now))
+
+    async def at_random(self, times: int, over: float, strike: Callable[[], Awaitable[None]]) -> None:
+        """Strike so many times, at moments that the seed chooses."""
+        moments = sorted(self.rng.uniform(0.2, over) for _ in range(times))
+        began = time.monotonic()
+        for moment in moments:
+            await asyncio.sleep(max(0.0, began + moment - time.monotonic()))
+            await strike()
+
+    # -- the end
+
+    async def until(self, holds: Callable[[], bool], seconds: float, what: str) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > deadline:
+                self.row.notes.append(f"FAILED: after {seconds:g} s it was still not so that {what}")
+                return
+            await asyncio.sleep(0.01)
+
+    async def info(self, lane: Lane) -> dict[str, Any]:
+        return await self.nats.call(f"CONSUMER.INFO.{lane.channel.stream}.{lane.consumer}")
+
+    async def quiet(self, seconds: float = 45.0) -> None:
+        """Wait until every consumer has settled everything; twice in a row, since counters lag a little."""
+        deadline = time.monotonic() + seconds
+        calm = 0
+        while calm < 2 and time.monotonic() < deadline:
+            await asyncio.sleep(ASK_AGAIN)
+            with suppress(*AWAY):
+                left = [await self._left(lane) for lane in self.lanes]
+                calm = 0 if any(left) else calm + 1
+
+    async def _left(self, lane: Lane) -> int:
+        info = await self.info(lane)
+        return int(info["num_pending"]) + int(info["num_ack_pending"])
+
+    async def account(self) -> None:
+        """Draw up the row; the functions may have gone, nats-server must be there."""
+        for lane in self.lanes:
+            stored = await self.nats.stored(lane.channel.stream)
+            prefix = f"{lane.channel.namespace}.{lane.channel.name}._knative_aside.parked.{lane.consumer}."
+            parked = [one for one in await self.nats.stored(lane.channel.aside) if one.subject.startswith(prefix)]
+            held = Held(
+                subscriber=list(lane.arrivals),
+                replies=list(lane.reply.arrivals) if lane.replies else None,
+                dead=list(lane.dead.arrivals),
+                parked=[one.headers["ce-id"] for one in parked],
+                stored=[one.headers["ce-id"] for one in stored],
+                left=await self._left(lane),
+            )
+            settle(self.row, lane.sent, held)

@@ -1,0 +1,128 @@
+"""The processes that are killed: functions, a nats-server or three, a subscriber of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from bench.processes import peak_rss
+from tests.faults.sink import Arrival
+from tests.support.functions import Function
+from tests.support.nats_server import NatsServer, free_port
+from tests.support.process import Running
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Host(Function):
+    """A function that can be killed and frozen from any thread, and comes back on its port.
+
+    Attributes:
+        peak: the most memory of all its lives so far, in bytes.
+    """
+
+    peak = 0
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        self.remember_peak()
+        os.kill(self.pid, number)
+
+    def shoot(self) -> None:
+        """SIGKILL, without waiting for the end: for hooks."""
+        self.signal(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        self.signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def revive(self) -> None:
+        """Make sure that it is dead, and start it again."""
+        self.end()
+        self.start()
+
+    def remember_peak(self) -> None:
+        with suppress(OSError, StopIteration):
+            self.peak = max(self.peak, peak_rss(self.pid))
+
+    def end(self) -> None:
+        """SIGKILL, wherever it is."""
+        if self._process is not None:
+            self.remember_peak()
+            with suppress(ProcessLookupError):
+                self.kill()
+
+
+class Cluster:
+    """Three nats-servers on loopback that form one cluster; channels have three replicas."""
+
+    def __init__(self, directory: Path) -> None:
+        routes = [free_port() for _ in range(3)]
+        peers = ", ".join(f'"nats-route://127.0.0.1:{port}"' for port in routes)
+        self.nodes = [
+            NatsServer(
+                directory / f"n{number}",
+                config=f'server_name: "n{number}"\n'
+                f'cluster {{ name: bench, listen: "127.0.0.1:{port}", routes: [{peers}] }}',
+            )
+            for number, port in enumerate(routes)
+        ]
+
+    @property
+    def url(self) -> str:
+        return ",".join(node.url for node in self.nodes)
+
+    def start(self) -> None:
+        for node in self.nodes:
+            node.start()
+
+    def kill(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def node(self, name: str) -> NatsServer:
+        return self.nodes[int(name.removeprefix("n"))]
+
+
+class SinkProcess:
+    """A subscriber as a process of its own; what it took is read from its file."""
+
+    def __init__(self, directory: Path, delay: float = 0.0) -> None:
+        self.port = free_port()
+        self._file = directory / "taken.txt"
+        self._file.touch()
+        self._directory = directory
+        self._delay = delay
+        self._process: Running | None = None
+
+    def uri(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "tests.faults.sink", str(self.port), str(self._file), str(self._delay)]
+        environment = {"PYTHONPATH": str(ROOT)}
+        self._process = Running("sink", command, self.port, self._directory, environment).wait_until_open()
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self.signal(signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
+            self._process = None
+
+    def arrivals(self, path: str) -> list[Arrival]:
+        lines = [line.split(" ") for line in self._file.read_text().splitlines()]
+        return [Arrival(place, {}, float(at), id) for place, id, at in lines if place == path]
