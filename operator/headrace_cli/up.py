@@ -44,6 +44,8 @@ READY_SECONDS = 20.0
 REACH_SECONDS = 10.0
 LOOPBACK = "127.0.0.1"
 KILLED = 130
+# One Ctrl-C reaches us twice under `uv run`: from the terminal, and passed on by uv.
+RELAYED_SECONDS = 0.3
 
 _log = log.get("up")
 
@@ -69,8 +71,14 @@ async def _supervised(options: UpOptions, found: manifests.Manifests) -> int:
     laptop = Laptop(options, children)
     serving = asyncio.create_task(laptop.serve(found), name="serve")
     signals: list[str] = []
+    loop = asyncio.get_running_loop()
+    last = 0.0
 
     def on_signal(name: str) -> None:
+        nonlocal last
+        last, before = loop.time(), last
+        if signals and last - before < RELAYED_SECONDS:
+            return
         signals.append(name)
         if len(signals) > 1:
             _log.warning("killing what is left")
@@ -79,7 +87,6 @@ async def _supervised(options: UpOptions, found: manifests.Manifests) -> int:
         _log.info("stopping: deliveries in progress are finished, once more ends them", signal=name)
         serving.cancel()
 
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal, number.name)
     loop.add_signal_handler(signal.SIGHUP, laptop.reload)

@@ -64,6 +64,16 @@ async def test_a_second_interrupt_ends_it_at_once(run: Run, subscriber: Subscrib
     assert (await asyncio.to_thread(laptop.wait, 10), laptop.survivors()) == (130, [])
 
 
+def test_an_interrupt_that_uv_passes_on_as_well_is_one_interrupt(run: Run) -> None:
+    laptop = run(channel())
+    laptop.wait_until_ready()
+
+    laptop.interrupt()
+    laptop.interrupt()
+
+    assert (laptop.wait(), laptop.survivors()) == (0, [])
+
+
 @pytest.mark.parametrize("delay", [0.5, 1.0, 1.5, 2.5])
 def test_an_interrupt_while_it_starts_leaves_nothing_behind(run: Run, delay: float) -> None:
     laptop = run(channel(), channel("bills"))

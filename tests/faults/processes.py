@@ -45,6 +45,14 @@ class Host(Function):
     def thaw(self) -> None:
         self.signal(signal.SIGCONT)
 
+    def dead(self) -> bool:
+        """Has it ended?"""
+        try:
+            self._running.wait(0)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def revive(self) -> None:
         """Make sure that it is dead, and start it again."""
         self.end()

@@ -1,0 +1,133 @@
+"""The engine under load: many publishes on their way, a server that reads too slowly, and what it says of it all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from headrace.core.errors import Unavailable
+from tests.support.waiting import until
+
+MESSAGES = 100_000
+WINDOW = 512
+
+
+async def test_100_000_publishes_are_all_acknowledged_once(engine):
+    await engine.ready(5)
+    config = json.dumps({"name": "S", "subjects": ["s"], "storage": "memory"}).encode()
+    await engine.request("$JS.API.STREAM.CREATE.S", config, timeout=5)
+    numbers = iter(range(MESSAGES))
+    stored: list[int] = []
+
+    async def worker() -> None:
+        for number in numbers:
+            answer = await engine.request("s", b"%d" % number, headers={"Nats-Msg-Id": f"{number}"}, timeout=20)
+            stored.append(json.loads(answer.data)["seq"])
+
+    await asyncio.gather(*(worker() for _ in range(WINDOW)))
+    assert sorted(stored) == list(range(1, MESSAGES + 1))
+    info = json.loads((await engine.request("$JS.API.STREAM.INFO.S", timeout=5)).data)
+    assert info["state"]["messages"] == MESSAGES
+
+
+async def test_publishers_wait_while_the_server_reads_nothing(nats_server, engine):
+    await engine.ready(5)
+    lost: list[bool] = []
+    engine.on_disconnect.append(lambda: lost.append(True))
+    sent: list[int] = []
+    sizes: list[int] = []
+    await engine.subscribe("large", lambda arrival: sizes.append(len(arrival.data)))
+    await engine.flush(5)
+    os.kill(nats_server.pid, signal.SIGSTOP)
+
+    async def publish(number: int) -> None:
+        await engine.publish("large", b"x" * 1_000_000)
+        sent.append(number)
+
+    publishers = [asyncio.create_task(publish(number)) for number in range(60)]
+    await asyncio.sleep(0.5)
+    # What the sockets and our high-water mark hold; the rest waits outside.
+    assert len(sent) < 20
+    request = asyncio.create_task(engine.request("large", timeout=0.2))
+    await asyncio.wait([request])
+    assert isinstance(request.exception(), Unavailable)
+    os.kill(nats_server.pid, signal.SIGCONT)
+    await asyncio.gather(*publishers)
+    await until("all came", lambda: len(sizes) == 60, 20)
+    assert not lost
+
+
+async def test_a_publisher_that_waits_is_told_when_the_connection_breaks(nats_server, engine):
+    await engine.ready(5)
+    os.kill(nats_server.pid, signal.SIGSTOP)
+    publishers = [asyncio.create_task(engine.publish("large", b"x" * 1_000_000)) for _ in range(60)]
+    await asyncio.sleep(0.3)
+    waiting = [publisher for publisher in publishers if not publisher.done()]
+    assert waiting
+    nats_server.kill()
+    done, late = await asyncio.wait(waiting, timeout=5)
+    assert not late
+    assert {type(publisher.exception()) for publisher in done} == {Unavailable}
+    await asyncio.gather(*publishers, return_exceptions=True)
+
+
+LISTENER = """
+import asyncio, sys
+from headrace.core.settings import NatsSettings
+from headrace.io import log
+from headrace.io.engine import Engine
+
+async def main():
+    log.configure("info")
+    engine = Engine(NatsSettings(url=sys.argv[1], user="me", password="s3cret"))
+    while True:
+        try:
+            await engine.ready(1)
+            print("up", flush=True)
+            await asyncio.to_thread(sys.stdin.readline)
+            return await engine.close()
+        except Exception as error:
+            print(type(error).__name__, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_the_log_says_once_what_happens_and_nothing_per_attempt(nats_server):
+    ours = 'authorization { user: "me", password: "s3cret" }'
+    nats_server.kill()
+    with subprocess.Popen(
+        [sys.executable, "-c", LISTENER, nats_server.url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as listener:
+        assert listener.stdin is not None
+        assert listener.stdout is not None
+        assert listener.stdout.readline() == "Unavailable\n"
+        nats_server.start(config='authorization { user: "me", password: "other" }')
+        time.sleep(1.5)
+        nats_server.restart(config=ours)
+        while (line := listener.stdout.readline()) != "up\n":
+            assert line == "Unavailable\n"
+        nats_server.kill()
+        time.sleep(1.5)
+        nats_server.start()
+        # A connection again: within the longest pause.
+        time.sleep(3)
+        _, errors = listener.communicate("end\n", timeout=10)
+    logged = [json.loads(line) for line in errors.splitlines()]
+    assert [(line["level"], line["event"]) for line in logged] == [
+        ("warning", "cannot connect to NATS, still trying"),
+        ("warning", "cannot log in to NATS, still trying"),
+        ("info", "connection to NATS restored"),
+        ("warning", "connection to NATS lost"),
+        ("info", "connection to NATS restored"),
+    ]
+    assert "s3cret" not in errors

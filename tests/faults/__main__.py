@@ -1,0 +1,57 @@
+"""`python -m tests.faults`: run cells, show the table as it grows, and write `docs/faults.md` if asked to."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+import traceback
+
+from tests.faults import report
+from tests.faults.cell import play
+from tests.faults.cells import CELLS
+from tests.faults.ledger import Row
+
+CLIENTS = ("engine", "nats-py")
+
+
+def main() -> int:
+    asked = _arguments()
+    names = asked.cell or list(CELLS)
+    clients = [asked.client] if asked.client else list(CLIENTS)
+    seed = asked.seed if asked.seed is not None else int(time.time()) % 100_000
+    print(f"seed {seed}; again with: python -m tests.faults --seed {seed}", flush=True)
+    rows: list[Row] = []
+    for number, (name, client) in enumerate(((name, client) for name in names for client in clients), 1):
+        print(f"[{number}/{len(names) * len(clients)}] {name} over {client} …", end=" ", flush=True)
+        row = _play(name, client, seed, 3.0 if asked.long else 1.0)
+        rows.append(row)
+        print(report.line(row), flush=True)
+    if asked.write:
+        print(f"written: {report.write(rows, long=asked.long)}")
+    failed = [row for row in rows if row.faults()]
+    print(f"{len(rows) - len(failed)} of {len(rows)} kept the promise")
+    return 1 if failed else 0
+
+
+def _play(name: str, client: str, seed: int, size: float) -> Row:
+    try:
+        return asyncio.run(play(CELLS[name], client, seed, size))
+    except Exception as error:  # noqa: BLE001  # one cell's trouble is a row, and the others still run
+        traceback.print_exc()
+        return Row(name, client, seed, notes=[f"FAILED: {error!r}"])
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--cell", action="append", choices=list(CELLS), metavar="NAME", help="this one only; may repeat")
+    parser.add_argument("--seed", type=int, help="of the schedule; by default from the clock")
+    parser.add_argument("--client", choices=CLIENTS, help="by default both")
+    parser.add_argument("--long", action="store_true", help="three times the events, and the times with them")
+    parser.add_argument("--write", action="store_true", help="write docs/faults.md")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
