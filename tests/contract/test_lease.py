@@ -52,6 +52,7 @@ async def test_a_lease_on_an_empty_consumer_ends_after_the_linger(nats: Nats, fo
         "replied": 0,
         "redelivered": 0,
         "returned": 0,
+        "skipped": 0,
         "stuck": 0,
         "unsettled": 0,
         "pending": 0,

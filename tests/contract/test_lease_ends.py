@@ -16,6 +16,7 @@ import pytest
 from tests.support.functions import TOKEN, Function
 from tests.support.in_process import InProcess
 from tests.support.nats_server import NatsServer, free_port
+from tests.support.relay import Relay
 from tests.support.sending import Reply, send
 from tests.support.streams import Lane, Nats
 from tests.support.subscriber import Hold, Say, Subscriber
@@ -54,11 +55,38 @@ async def test_sigterm_finishes_what_is_in_hand_answers_and_gives_back_the_rest(
     assert sorted(place.ids) == ["a", "b", "c"]
 
 
-async def test_an_idle_process_ends_at_once(mortal: Function) -> None:
-    began = time.monotonic()
-    mortal.terminate()
-    assert mortal.wait() == 0
-    assert time.monotonic() - began < 2
+async def test_what_was_on_its_way_when_the_client_went_away_is_given_back_at_once(
+    nats: Nats, shared_server: NatsServer, forward: Function, subscriber: Subscriber, tmp_path: Path
+) -> None:
+    place = subscriber.place()
+    async with Relay(shared_server.port) as relay:
+        behind = Function("forward", f"nats://127.0.0.1:{relay.port}", tmp_path)
+        await asyncio.to_thread(behind.start)
+        try:
+            lane = await nats.serve(behind, subscriber=place.uri)
+            async with lane.leased():
+                await until("it pulls", lambda: _waits(lane))
+                relay.hold()
+                await lane.store("a", "b", "c")
+                await until("all is on its way", lambda: _is_in_hand(lane, 3))
+            await asyncio.sleep(0.3)
+            relay.release()
+            began = time.monotonic()
+            answer = await Lane(nats, forward, lane.channel, lane.consumer).lease(linger=1)
+            assert (answer["delivered"], answer["redelivered"], answer["ack_pending"]) == (3, 3, 0)
+            # Long before the ack wait of 8 s.
+            assert time.monotonic() - began < 4
+            assert sorted(place.ids) == ["a", "b", "c"]
+        finally:
+            await asyncio.to_thread(behind.stop)
+
+
+async def _waits(lane: Lane) -> bool:
+    return bool((await lane.info())["num_waiting"])
+
+
+async def _is_in_hand(lane: Lane, count: int) -> bool:
+    return bool((await lane.info())["num_ack_pending"] == count)
 
 
 async def test_a_lease_that_was_asked_for_while_the_process_began_to_end_pulls_nothing(

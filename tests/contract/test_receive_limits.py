@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.functions import Function
-from tests.support.sending import BINARY, Ask
+from tests.support.nats_server import NatsServer
+from tests.support.sending import BINARY, Ask, send
 from tests.support.streams import Channel, Nats
 
 pytest_plugins = ["tests.support.served"]
@@ -82,3 +84,18 @@ async def test_a_full_stream_answers_507_and_when_to_try_again(ask: Ask, nats: N
     assert (reply.status, reply.headers["Retry-After"]) == (507, "10")
     assert "full" in reply.detail
     assert [one.headers["ce-id"] for one in await nats.stored(orders.stream)] == ["1"]
+
+
+async def test_a_full_account_is_a_full_channel(tmp_path: Path) -> None:
+    limits = "accounts { A { jetstream: { max_file: 40KB, max_mem: 0 }, users: [{ user: a, password: a }] } }"
+    server = NatsServer(tmp_path / "nats", config=f"{limits}\nno_auth_user: a").start()
+    try:
+        with Function("receive", server.url, tmp_path) as receive:
+            async with Nats(server.url) as nats:
+                orders = await nats.make_channel()
+            sent = [{**BINARY, "ce-id": str(number)} for number in range(4)]
+            replies = [await send(receive.url + orders.path, bytes(15_000), headers) for headers in sent]
+    finally:
+        server.kill()
+    assert [reply.status for reply in replies] == [202, 202, 507, 507]
+    assert replies[-1].headers["Retry-After"] == "10"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import sys
 import time
 import traceback
+from pathlib import Path
 
+from headrace.io import log
 from tests.faults import report
 from tests.faults.cell import play
 from tests.faults.cells import CELLS
@@ -18,6 +21,8 @@ CLIENTS = ("engine", "nats-py")
 
 def main() -> int:
     asked = _arguments()
+    log.configure("critical", plain=True)
+    logging.getLogger("nats").setLevel(logging.CRITICAL)
     names = asked.cell or list(CELLS)
     clients = [asked.client] if asked.client else list(CLIENTS)
     seed = asked.seed if asked.seed is not None else int(time.time()) % 100_000
@@ -25,7 +30,7 @@ def main() -> int:
     rows: list[Row] = []
     for number, (name, client) in enumerate(((name, client) for name in names for client in clients), 1):
         print(f"[{number}/{len(names) * len(clients)}] {name} over {client} …", end=" ", flush=True)
-        row = _play(name, client, seed, 3.0 if asked.long else 1.0)
+        row = _play(name, client, seed, asked)
         rows.append(row)
         print(report.line(row), flush=True)
     if asked.write:
@@ -35,9 +40,9 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _play(name: str, client: str, seed: int, size: float) -> Row:
+def _play(name: str, client: str, seed: int, asked: argparse.Namespace) -> Row:
     try:
-        return asyncio.run(play(CELLS[name], client, seed, size))
+        return asyncio.run(play(CELLS[name], client, seed, 3.0 if asked.long else 1.0, asked.keep))
     except Exception as error:  # noqa: BLE001  # one cell's trouble is a row, and the others still run
         traceback.print_exc()
         return Row(name, client, seed, notes=[f"FAILED: {error!r}"])
@@ -50,6 +55,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--client", choices=CLIENTS, help="by default both")
     parser.add_argument("--long", action="store_true", help="three times the events, and the times with them")
     parser.add_argument("--write", action="store_true", help="write docs/faults.md")
+    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="keep the processes' logs there")
     return parser.parse_args()
 
 

@@ -24,7 +24,7 @@ from headrace.io.api import JetStreamApi
 from headrace.io.connect import client as connect
 from headrace_operator.lease_client import LeaseClient
 from headrace_operator.scaler import Scaler
-from tests.faults.ledger import Held, Row, Sent, in_hands, settle
+from tests.faults.ledger import Held, Row, Sent, Strike, allow, settle
 from tests.faults.processes import Cluster, Host, SinkProcess
 from tests.faults.producer import Producer
 from tests.faults.sink import Arrival, Place, Sink
@@ -75,7 +75,8 @@ class Bench:
         self.lanes: list[Lane] = []
         self.receive = self._host("receive")
         self.forwards = [self._host("forward")]
-        self.max_in_flight = 50
+        self.strikes: list[Strike] = []
+        self.max_in_flight = 20
         self.sweep_seconds = 2.0
         self.nats: Nats
         self._turn = 0
@@ -208,12 +209,12 @@ class Bench:
 
     # -- faults
 
-    def unavoidable(self, lanes: list[Lane] | None = None) -> None:
-        """Something dies now: what is in hands on the way may come twice."""
+    def strike(self, most: int | None = None) -> Strike:
+        """Something that holds events dies now: what is in hands may come twice."""
         now = time.monotonic()
-        for lane in lanes or self.lanes:
-            for arrivals in (lane.arrivals, lane.reply.arrivals, lane.dead.arrivals):
-                self.row.in_hands += len(in_hands(list(arrivals), now))
+        strike = Strike(now, now, self.max_in_flight if most is None else most)
+        self.strikes.append(strike)
+        return strike
 
     async def at_random(self, times: int, over: float, strike: Callable[[], Awaitable[None]]) -> None:
         """Strike so many times, at moments that the seed chooses."""
@@ -265,3 +266,4 @@ class Bench:
                 left=await self._left(lane),
             )
             settle(self.row, lane.sent, held)
+            allow(self.row, held, self.strikes)

@@ -57,12 +57,18 @@ def cell(
     return register
 
 
-async def play(wanted: Cell, client: str, seed: int, size: float = 1.0) -> Row:
-    """Run one cell and draw up its row."""
+async def play(wanted: Cell, client: str, seed: int, size: float = 1.0, keep: Path | None = None) -> Row:
+    """Run one cell and draw up its row.
+
+    Args:
+        keep: where the processes' logs are to stay.
+    """
     row = Row(wanted.name, client, seed)
-    with tempfile.TemporaryDirectory(prefix="headrace-faults-") as directory:
+    with tempfile.TemporaryDirectory(prefix="headrace-faults-") as temporary:
+        directory = (keep or Path(temporary)) / f"{wanted.name}-{client}-{seed}"
+        directory.mkdir(parents=True)
         began = time.monotonic()
-        async with Bench(Path(directory), client, row, wanted.server(Path(directory)), size) as bench:
+        async with Bench(directory, client, row, wanted.server(directory), size) as bench:
             await wanted.run(bench)
             await bench.quiet(wanted.bound)
             await bench.account()

@@ -1,6 +1,6 @@
 """All cells, in the order of the table."""
 
-from tests.faults import cells_forward, cells_receive
+from tests.faults import cells_forward, cells_nats, cells_receive, cells_subscriber
 from tests.faults.cell import CELLS
 
-__all__ = ["CELLS", "cells_forward", "cells_receive"]
+__all__ = ["CELLS", "cells_forward", "cells_nats", "cells_receive", "cells_subscriber"]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable
 
 from tests.faults.bench import Bench
 from tests.faults.cell import cell
+from tests.faults.ledger import Strike
 from tests.faults.processes import Host
 from tests.faults.sink import TAKE, Arrival, Place, Say, http
 
@@ -42,7 +44,7 @@ def die_in(bench: Bench, place: Place) -> None:
     decide = place.decide
 
     def strike() -> None:
-        bench.unavoidable()
+        bench.strike()
         bench.forward.shoot()
 
     struck = every(bench, strike)
@@ -57,12 +59,11 @@ def die_in(bench: Bench, place: Place) -> None:
 
 def die_after(bench: Bench, place: Place) -> None:
     """SIGKILL after the answer was given and before it is read."""
-    decide, frozen = place.decide, [False]
+    decide, frozen = place.decide, list[Strike]()
 
     def strike() -> None:
-        bench.unavoidable()
+        frozen.append(bench.strike())
         bench.forward.freeze()
-        frozen[0] = True
 
     struck = every(bench, strike)
 
@@ -72,9 +73,9 @@ def die_after(bench: Bench, place: Place) -> None:
         return answer
 
     def after(_: Arrival) -> None:
-        if frozen[0]:
-            frozen[0] = False
+        if frozen:
             bench.forward.shoot()
+            frozen.pop().until = time.monotonic()
 
     place.decide, place.after = decided, after
 
@@ -92,6 +93,8 @@ async def drain(bench: Bench) -> None:
     keeper = asyncio.create_task(revived(bench, bench.forward))
     await bench.start_scaler()
     await bench.quiet()
+    if keeper.done():
+        keeper.result()
     keeper.cancel()
     await asyncio.wait([keeper])
 
@@ -104,7 +107,7 @@ async def before_post(bench: Bench) -> None:
     await bench.send(lane)
 
     def strike() -> None:
-        bench.unavoidable()
+        bench.strike()
         bench.forward.shoot()
 
     bench.sink.on_connect = every(bench, strike)
@@ -212,7 +215,7 @@ async def at_random(bench: Bench) -> None:
     await bench.start_scaler()
 
     async def strike() -> None:
-        bench.unavoidable()
+        bench.strike()
         await asyncio.to_thread(bench.forward.revive)
 
     async with asyncio.TaskGroup() as tasks:
@@ -229,15 +232,15 @@ async def frozen(bench: Bench) -> None:
     async with bench.leases() as leases:
         stuck = asyncio.create_task(leases.open(bench.forward.url, bench.lease(lane)))
         await bench.until(lambda: len(lane.arrivals) >= 20, 20, "20 events came")
-        bench.unavoidable()
-        # What it has pulled and not posted yet comes twice as well: once by each of the two.
-        bench.row.in_hands += bench.max_in_flight
+        # All that it has pulled comes twice: once by each of the two.
+        strike = bench.strike()
         bench.forward.freeze()
         bench.forwards.reverse()
         await bench.start_scaler()
         await asyncio.sleep(10)
         bench.forwards[1].thaw()
         await stuck
+        strike.until = time.monotonic()
 
 
 @cell("forward-restarted", "SIGTERM of forward with a lease in flight, three times", "draining")

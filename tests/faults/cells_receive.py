@@ -102,7 +102,7 @@ def _expect(bench: Bench, lane: Lane, status: int, count: int) -> None:
 @contextmanager
 def small_disk(directory: Path) -> Iterator[bool]:
     """A file system of 4 MiB, where we may mount one."""
-    directory.mkdir(parents=True)
+    directory.mkdir(parents=True, exist_ok=True)
     try:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", directory], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):

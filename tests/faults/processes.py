@@ -9,6 +9,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 from bench.processes import peak_rss
 from tests.faults.sink import Arrival
 from tests.support.functions import Function
@@ -59,7 +61,7 @@ class Host(Function):
         self.start()
 
     def remember_peak(self) -> None:
-        with suppress(OSError, StopIteration):
+        with suppress(OSError, StopIteration, psutil.Error):
             self.peak = max(self.peak, peak_rss(self.pid))
 
     def end(self) -> None:

@@ -63,6 +63,11 @@ class Function:
         os.kill(self._running.pid, signal.SIGKILL)
         self._running.wait()
 
+    def stop(self) -> None:
+        """End it, however; for clean-up."""
+        if self._process is not None:
+            self._process.stop()
+
     @property
     def log(self) -> str:
         return self._running.log
@@ -73,8 +78,7 @@ class Function:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process is not None:
-            self._process.stop()
+        self.stop()
 
     @property
     def _running(self) -> Running:

@@ -131,8 +131,11 @@ async def serving(
         server.open += 1
         try:
             await script(Peer(reader, writer, server))
-        except (EOFError, ConnectionError, asyncio.CancelledError):
+        except (EOFError, ConnectionError):
             pass
+        except asyncio.CancelledError:
+            # Nobody may be there to take what is unsent.
+            writer.transport.abort()
         finally:
             server.open -= 1
             playing.discard(task)

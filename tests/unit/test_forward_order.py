@@ -191,7 +191,7 @@ async def test_without_a_sink_it_is_parked_before_it_is_acknowledged() -> None:
     assert await outcome(world, PLAIN, message()) == {"parked": 1}
     assert world.diary == [
         "post http://subscriber/",
-        "park default.orders._knative_aside.parked.KN_SUB_U.7",
+        "park default.orders._knative_aside.parked.KN_SUB_U.7.0",
         "+ACK",
     ]
 

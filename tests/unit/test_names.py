@@ -68,7 +68,7 @@ def test_what_lies_aside_has_its_own_subjects():
     orders = channel("shop", "orders")
     assert orders.aside_subjects == "shop.orders._knative_aside.>"
     assert orders.stage_subject("KN_SUB_1", 7) == "shop.orders._knative_aside.stage.KN_SUB_1.7"
-    assert orders.parked_subject("KN_SUB_1", 7) == "shop.orders._knative_aside.parked.KN_SUB_1.7"
+    assert orders.parked_subject("KN_SUB_1", 7, 99) == "shop.orders._knative_aside.parked.KN_SUB_1.7.99"
     assert aside("KN_SHOP__ORDERS") == "KN_SHOP__ORDERS_aside"
     assert wake_subject("KN_SHOP__ORDERS") == "headrace.wake.KN_SHOP__ORDERS"
 
@@ -267,7 +267,7 @@ def test_every_name_is_legal_in_nats(names):
     assert re.fullmatch(r"[A-Z0-9_]+(_x[0-9a-f]{16})?", stream(*names))
     assert len(stream(*names)) <= 180
     found = channel(*names)
-    for subject in (found.subject, found.stage_subject("KN_SUB_1", 1), found.parked_subject("KN_SUB_1", 1)):
+    for subject in (found.subject, found.stage_subject("KN_SUB_1", 1), found.parked_subject("KN_SUB_1", 1, 2)):
         assert all(re.fullmatch(r"[A-Za-z0-9_-]+", token) for token in subject.split("."))
 
 

@@ -189,6 +189,8 @@ def test_a_damaged_session_raises_nothing_but_our_own_error(recording, at, damag
         pytest.param(b"MSG a 1 -5\r\n", MAX_LINE_BYTES, id="a negative size"),
         pytest.param(b"HMSG a 1 -1 5\r\nhello\r\n", MAX_LINE_BYTES, id="a negative header"),
         pytest.param(b"MSG a 1 5\r\nhello, world\r\n", MAX_LINE_BYTES, id="a size that is not the data's"),
+        pytest.param(b"MSG a 1 5\r\nhello..PING\r\n", MAX_LINE_BYTES, id="data that goes on behind its size"),
+        pytest.param(b"HMSG a 1 0 5\r\nhello..PING\r\n", MAX_LINE_BYTES, id="the same with a header"),
         pytest.param(b"INFO " + b"[" * 100_000 + b"\r\n", MAX_INFO_BYTES, id="an INFO nested without end"),
         pytest.param(b'INFO {"max_payload":"much"}\r\n', MAX_LINE_BYTES, id="an INFO with a wrong type"),
         pytest.param(b'INFO ["max_payload"]\r\n', MAX_LINE_BYTES, id="an INFO that is no object"),
@@ -210,7 +212,7 @@ def test_a_hostile_server_is_refused_before_it_costs_memory(said, limit):
 
 
 def test_reading_a_large_message_in_small_pieces_takes_time_in_proportion():
-    data = b"x" * (16 * 1024 * 1024)
+    data = b"\r\n" * (8 * 1024 * 1024)
     stream = b"MSG a 1 %d\r\n%b\r\n" % (len(data), data)
     began = time.perf_counter()
     [arrival] = decoded([stream[at : at + 1024] for at in range(0, len(stream), 1024)])

@@ -80,7 +80,7 @@ class Outcome(StrEnum):
     """How one pulled message left the lease.
 
     REDELIVERED is counted beside another outcome: the message had been pulled before without a failed attempt of
-    ours on record, so its subscriber may see it twice.
+    ours on record, so its subscriber may see it twice. SKIPPED is a replay that is for another consumer alone.
     """
 
     DELIVERED = "delivered"
@@ -90,6 +90,7 @@ class Outcome(StrEnum):
     REPLIED = "replied"
     REDELIVERED = "redelivered"
     RETURNED = "returned"
+    SKIPPED = "skipped"
     STUCK = "stuck"
     UNSETTLED = "unsettled"
 
@@ -138,7 +139,7 @@ class LeaseAnswer:
         }
 
 
-_MOVES = (Outcome.DELIVERED, Outcome.RETRIED, Outcome.DEAD_LETTERED, Outcome.PARKED)
+_MOVES = (Outcome.DELIVERED, Outcome.RETRIED, Outcome.DEAD_LETTERED, Outcome.PARKED, Outcome.SKIPPED)
 
 
 def answer(tally: Tally, *, pending: int, ack_pending: int, now: float) -> LeaseAnswer:

@@ -6,7 +6,8 @@ Called by every part that has to name something: `receive` from a Host or a path
     label     <name>-kn-jsm-channel, or <16 characters><md5 of name>-kn-jsm-channel
     subject   <namespace>.<name>._knative           plain names, as the Go channel has them
               <namespace>.<label>._knative          all others
-    aside     <namespace>.<name or label>._knative_aside.{stage|parked}.<consumer>.<sequence>
+    aside     <namespace>.<name or label>._knative_aside.stage.<consumer>.<sequence>
+              <namespace>.<name or label>._knative_aside.parked.<consumer>.<sequence>.<stored>
     stream    KN_<NAMESPACE>__<NAME>                plain names
               KN_<NAMESPACE>__<NAME>_x<16 hex>      all others: a lower-case end that no plain one has
 
@@ -60,9 +61,14 @@ class Channel:
         """Where the stage record of one event and one consumer lies."""
         return f"{self._prefix}._knative_aside.stage.{consumer}.{sequence}"
 
-    def parked_subject(self, consumer: str, sequence: int) -> str:
-        """Where one event is parked for one consumer."""
-        return f"{self._prefix}._knative_aside.parked.{consumer}.{sequence}"
+    def parked_subject(self, consumer: str, sequence: int, stored: int) -> str:
+        """Where one event is parked for one consumer.
+
+        Args:
+            stored: when the stream stored it, nanoseconds since the epoch: when a lost stream is made again its
+                sequences begin again, and no event may replace another (ADR 013).
+        """
+        return f"{self._prefix}._knative_aside.parked.{consumer}.{sequence}.{stored}"
 
     @property
     def _prefix(self) -> str:
@@ -119,6 +125,11 @@ def path(namespace: str, name: str) -> str:
 def is_plain(namespace: str, name: str) -> bool:
     """Whether the channel's subject and stream have the names that the Go channel gives them."""
     return "--" not in namespace and "--" not in name and not _is_shortened(name)
+
+
+def parked_subjects(consumer: str = "*") -> str:
+    """What matches the subjects of all parked events in an aside stream, or of those of one consumer."""
+    return f"*.*._knative_aside.parked.{consumer}.>"
 
 
 def stream(namespace: str, name: str) -> str:

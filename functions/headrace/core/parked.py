@@ -1,13 +1,20 @@
 """An event that is kept aside: its own message, with where it came from and why it is here.
 
 Pure. The copy keeps every header and byte of the original, so that a replay is the event itself; ours are added in
-front of them under `Headrace-…`.
+front of them under `Headrace-…`. Written by `headrace.forward`, read back and replayed by `headrace.io.aside`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from headrace.core import nats_codec
+from headrace.core.errors import InvalidEvent
+from headrace.core.event import Event
 from headrace.core.jetstream import Message
-from headrace.core.nats_codec import MSG_ID, NatsMessage
+from headrace.core.nats_codec import FOREIGN_TYPE, MSG_ID, NatsMessage
 from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Subscriber
 
@@ -21,8 +28,86 @@ STATUS = "Headrace-Status"
 ATTEMPTS = "Headrace-Attempts"
 REASON = "Headrace-Reason"
 
+ONLY = "Headrace-Only"
+"""On a message in a channel's stream: the one consumer that it is for; all others pass over it (ADR 014)."""
+_ONLY = ONLY.lower()
+EXPECTED_STREAM = "Nats-Expected-Stream"
+
 # A reason is for people; with every other header of ours it must fit into the room that events leave.
 LONGEST_TEXT = 1024
+_OURS = ("nats-", "headrace-")
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """One parked event, as it was read back.
+
+    Attributes:
+        position: its sequence in the aside stream, by which it is shown, replayed and discarded.
+        parked_at: with its timezone.
+        stream, sequence, subject: where it lay in the channel.
+        consumer, subscription: for whom it could not be delivered; the latter as `namespace/name`.
+        attempts: failed ones, over all stages.
+        destination, status: the URI that failed, and the HTTP status (500 for none); None when nothing was sent.
+        headers: the event's own, names in lower case.
+        data: its bytes; empty in a list, where only `size` is known.
+    """
+
+    position: int
+    parked_at: datetime
+    stream: str
+    sequence: int
+    subject: str
+    consumer: str
+    subscription: str
+    attempts: int
+    reason: str
+    destination: str | None
+    status: int | None
+    headers: Mapping[str, str]
+    data: bytes
+    size: int
+
+    @property
+    def event(self) -> Event:
+        """The event, as its subscriber would get it; of a faulty one its bytes."""
+        try:
+            return nats_codec.from_nats(self._stored, stream=self.stream, sequence=self.sequence)
+        except InvalidEvent:
+            return nats_codec.foreign(self._stored, self.stream, self.sequence)
+
+    @property
+    def passing(self) -> tuple[tuple[bytes, bytes], ...]:
+        """The headers that go with it to whoever gets it."""
+        return nats_codec.passthrough_of(self._stored)
+
+    @property
+    def _stored(self) -> NatsMessage:
+        return NatsMessage(self.subject, self.headers, self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which parked events are meant; all of them when nothing is said.
+
+    Attributes:
+        subscription: `namespace/name`.
+        since, until: when they were parked, both included.
+        reason: a part of the reason, upper and lower case alike.
+    """
+
+    subscription: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    reason: str = ""
+
+    def matches(self, parked: Parked) -> bool:
+        return (
+            self.subscription in (None, parked.subscription)
+            and (self.since is None or parked.parked_at >= self.since)
+            and (self.until is None or parked.parked_at <= self.until)
+            and self.reason.lower() in parked.reason.lower()
+        )
 
 
 def parked_message(message: Message, record: StageRecord, reason: str, subscriber: Subscriber) -> NatsMessage:
@@ -30,7 +115,7 @@ def parked_message(message: Message, record: StageRecord, reason: str, subscribe
     failure = record.failure
     ours = {
         # The origin, so that parking the same delivery twice stores it once.
-        MSG_ID: f"{message.stream}:{message.sequence}:{message.consumer}",
+        MSG_ID: f"{message.stream}:{message.sequence}:{message.timestamp_ns}:{message.consumer}",
         ORIGIN_STREAM: message.stream,
         ORIGIN_SEQUENCE: str(message.sequence),
         ORIGIN_SUBJECT: message.subject,
@@ -42,11 +127,71 @@ def parked_message(message: Message, record: StageRecord, reason: str, subscribe
     if failure is not None:
         ours[DESTINATION] = _one_line(failure.destination)
         ours[STATUS] = str(failure.code)
-    kept = {
-        name: value for name, value in message.headers.items() if not name.lower().startswith(("nats-", "headrace-"))
-    }
-    subject = subscriber.names.parked_subject(message.consumer, message.sequence)
-    return NatsMessage(subject, {**ours, **kept}, message.data)
+    subject = subscriber.names.parked_subject(message.consumer, message.sequence, message.timestamp_ns)
+    return NatsMessage(subject, {**ours, **_own(message.headers)}, message.data)
+
+
+def read(position: int, parked_at: datetime, headers: Mapping[str, str], data: bytes, size: int) -> Parked | None:
+    """The inverse of `parked_message`; None for a message that it did not make.
+
+    Args:
+        headers: names in lower case.
+    """
+    try:
+        status = headers.get(STATUS.lower())
+        return Parked(
+            position=position,
+            parked_at=parked_at,
+            stream=headers[ORIGIN_STREAM.lower()],
+            sequence=int(headers[ORIGIN_SEQUENCE.lower()]),
+            subject=headers[ORIGIN_SUBJECT.lower()],
+            consumer=headers[CONSUMER.lower()],
+            subscription=headers[SUBSCRIPTION.lower()],
+            attempts=int(headers[ATTEMPTS.lower()]),
+            reason=headers[REASON.lower()],
+            destination=headers.get(DESTINATION.lower()),
+            status=None if status is None else int(status),
+            headers=_own(headers),
+            data=data,
+            size=size,
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def replay(parked: Parked, run: str, subject: str) -> NatsMessage:
+    """The message that brings a parked event to everyone who listens on a channel's subject.
+
+    The event is what it was: source, id and bytes. Only the server's deduplication must not know it again, so the
+    `Nats-Msg-Id` carries the run, and the position, since one run may replay what two subscribers did not take.
+
+    Args:
+        run: the same again after a failure, so that what was stored already is not stored twice.
+    """
+    event = parked.event
+    headers = dict(parked.headers)
+    if event.type == FOREIGN_TYPE and "ce-type" not in headers:
+        # Its identity is its place in the stream, which would be another now.
+        headers = dict(nats_codec.to_binary(event, subject, parked.passing).headers)
+    headers[MSG_ID] = f"{nats_codec.msg_id(event.source, event.id)}:replay:{run}:{parked.position}"
+    return NatsMessage(subject, headers, parked.data)
+
+
+def replay_for(parked: Parked, run: str, consumer: str) -> NatsMessage:
+    """The message that brings a parked event back to one consumer of its stream, and to no other."""
+    message = replay(parked, run, parked.subject)
+    return NatsMessage(
+        message.subject, {**message.headers, ONLY: consumer, EXPECTED_STREAM: parked.stream}, message.data
+    )
+
+
+def is_for_another(message: Message) -> bool:
+    """Whether a message of the stream is a replay for one consumer, which is not the one that has pulled it."""
+    return message.headers.get(_ONLY, message.consumer) != message.consumer
+
+
+def _own(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if not name.lower().startswith(_OURS)}
 
 
 def _one_line(text: str) -> str:

@@ -49,6 +49,10 @@ class _Delivery:
     async def run(self) -> None:
         # It is here, so it is not due any more, whatever this lease has promised before.
         self.tally.due.pop(self.message.sequence, None)
+        if parked.is_for_another(self.message):
+            await self._ack()
+            self.tally.count(Outcome.SKIPPED)
+            return
         record = await self._record()
         if record.due is not None:
             early = timedelta(seconds=record.due - self.effects.now().timestamp())

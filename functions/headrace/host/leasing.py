@@ -23,7 +23,7 @@ from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.io.keepalive import KeepAlive
-from headrace.io.sink import SinkClient
+from headrace.io.http import HttpClient
 
 LONGEST_BODY = 64 * 1024
 # For one question to JetStream in the middle of a delivery; less than the ack wait.
@@ -45,7 +45,7 @@ class Leasing:
         self._api = api
         self._jetstream = JetStream(client, api)
         self._keep_alive = KeepAlive(self._jetstream.settle)
-        self._sink = SinkClient()
+        self._sink = HttpClient()
         self._open: set[asyncio.Event] = set()
         self._draining = False
 

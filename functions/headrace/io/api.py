@@ -58,10 +58,12 @@ class JetStreamApi:
             raise ApiError(subject, parsed["error"])
         return parsed
 
-    async def find(self, subject: str, *, timeout: float = 5.0) -> dict[str, Any] | None:
+    async def find(
+        self, subject: str, body: Mapping[str, Any] | None = None, *, timeout: float = 5.0
+    ) -> dict[str, Any] | None:
         """Like `call`, but None where the stream, consumer or message does not exist."""
         try:
-            return await self.call(subject, timeout=timeout)
+            return await self.call(subject, body, timeout=timeout)
         except ApiError as error:
             if error.err_code in (STREAM_NOT_FOUND, CONSUMER_NOT_FOUND, MESSAGE_NOT_FOUND):
                 return None

@@ -28,9 +28,11 @@ MISSING_SECONDS = 1.0
 FULL_RETRY_AFTER = 10.0
 
 # JetStream error numbers: the stream or the account has no room left.
-FULL = {10077, 10047, 10023, 10028}
+FULL = {10077, 10047, 10023, 10028, 10002}
 TOO_LARGE = {10054, 10097}
 SEALED = {10109, 10052}
+# Another stream has the subject now than the one that a replay is for.
+NOT_THAT_STREAM = {10060}
 PLAIN_ACK = re.compile(rb'\{"stream":"([\w-]+)", ?"seq":(\d{1,19})\}', re.ASCII)
 
 
@@ -191,6 +193,8 @@ def refusal(error: ApiError) -> HeadraceError:
         return Refused(f"the channel is full: {error.description}", status=507, retry_after=FULL_RETRY_AFTER)
     if error.err_code in TOO_LARGE:
         return Refused(f"the channel refuses events of this size: {error.description}", status=413)
+    if error.err_code in NOT_THAT_STREAM:
+        return Refused(f"the stream that the event came from does not capture its subject: {error}", status=404)
     if error.err_code in SEALED:
         return Refused(f"the channel takes no more events: {error.description}", status=403)
     return Unavailable(f"the channel could not store the event: {error}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.errors import HeadraceError, Refused
 from headrace.core.settings import NatsSettings
 from headrace.io.client import Arrival
 from headrace.io.engine import Engine
@@ -38,14 +38,14 @@ def disconnects(engine: Engine) -> list[float]:
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[list[NatsServer]]:
     """Two servers that know each other."""
-    routes = [free_port(), free_port()]
+    ports = [free_port(), free_port()]
+    routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
     servers = [
         NatsServer(
             tmp_path / name,
-            config=f'server_name: "{name}"\n'
-            f'cluster {{ name: "pair", listen: "127.0.0.1:{routes[own]}", routes: ["nats://127.0.0.1:{routes[1 - own]}"] }}',
+            config=f'server_name: "{name}"\ncluster {{ name: "pair", listen: "127.0.0.1:{port}", routes: [{routes}] }}',
         )
-        for own, name in enumerate(("one", "two"))
+        for name, port in zip(("one", "two"), ports, strict=True)
     ]
     try:
         yield [server.start() for server in servers]
@@ -75,29 +75,6 @@ async def answers(engine: Engine, subject: str) -> None:
     await engine.subscribe(subject, lambda asked: replies.add(asyncio.ensure_future(engine.publish(asked.reply, b"!"))))
     await engine.ready(5)
     await engine.flush(5)
-
-
-@pytest.mark.asyncio(loop_factories=["uvloop"])
-async def test_a_frozen_server_is_noticed_within_8_seconds(nats_server, engine):
-    await engine.ready(5)
-    lost = disconnects(engine)
-    os.kill(nats_server.pid, signal.SIGSTOP)
-    began = asyncio.get_running_loop().time()
-    await until("the freeze is noticed", lambda: bool(lost), 10)
-    assert 3 < lost[0] - began < 8
-    os.kill(nats_server.pid, signal.SIGCONT)
-    await engine.ready(5)
-    assert (await engine.request("nobody", timeout=5)).status == "503"
-
-
-@pytest.mark.asyncio(loop_factories=["uvloop"])
-async def test_a_quiet_connection_is_kept(nats_server):
-    nats_server.restart(config='ping_interval: "1s"\nping_max: 1')
-    async with opened(nats_server.url) as engine:
-        await engine.ready(5)
-        lost = disconnects(engine)
-        await asyncio.sleep(7)
-        assert not lost
 
 
 async def test_a_dead_server_in_the_list_costs_nothing(nats_server):
@@ -161,7 +138,7 @@ async def test_what_the_server_forbids_fails_at_once_and_alone(nats_server):
         heard: list[Arrival] = []
         await engine.subscribe("silent", heard.append)
         other = asyncio.create_task(engine.request("silent", timeout=20))
-        with pytest.raises(Refused, match="forbids us to publish to forbidden.it") as refused:
+        with pytest.raises(Refused, match="forbids us to publish to forbidden") as refused:
             await engine.request("forbidden.it", timeout=20)
         assert refused.value.status == 403
         await engine.subscribe("secret", heard.append)
@@ -241,16 +218,3 @@ async def talks(engine: Engine) -> bool:
         return (await engine.request("nobody", timeout=2)).status == "503"
     except HeadraceError:
         return False
-
-
-@pytest.mark.asyncio(loop_factories=["uvloop"])
-async def test_a_server_that_says_nothing_is_given_up(tmp_path):
-    accepted: list[asyncio.StreamWriter] = []
-    silent = await asyncio.start_server(lambda _, writer: accepted.append(writer), "127.0.0.1", 0)
-    async with opened(f"nats://127.0.0.1:{silent.sockets[0].getsockname()[1]}") as engine:
-        with pytest.raises(Unavailable):
-            await engine.ready(4)
-        assert len(accepted) == 2
-    for writer in accepted:
-        writer.close()
-    silent.close()

@@ -55,7 +55,7 @@ async def _connect(link: Link, server: Server, settings: NatsSettings) -> None:
     await loop.create_connection(lambda: link, server.host, server.port, ssl=first, server_hostname=hostname)
     info = await link.greeting()
     if first is None and (info.tls_required or wants_tls(settings, server)):
-        # Without this check anyone in between could talk us into sending the credentials in the clear.
+        # The handshake would fail anyway, without saying why.
         if not (info.tls_required or info.tls_available):
             raise Misconfigured("TLS is asked for, but the server offers none", field="NATS_URL")
         await link.secure(tls_context(settings), name)

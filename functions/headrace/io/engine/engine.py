@@ -9,20 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.nats_wire import Arrival, ServerError
 from headrace.core.settings import NatsSettings
 from headrace.io import log
-from headrace.io.client import Headers, OnArrival
+from headrace.io.client import Broken, Headers, OnArrival
 from headrace.io.engine.answers import Answers
 from headrace.io.engine.link import Link
 from headrace.io.engine.upkeep import Owner, Upkeep
 
 # Refused operations that are logged, each once; a log is no place for every subject of a wrong configuration.
 MOST_REFUSALS_LOGGED = 100
+# How long a server that we leave may take for its last answers.
+LINGER_SECONDS = 2.0
 
 _log = log.get("nats")
 
@@ -110,6 +113,8 @@ class Engine:
                 await link.round_trip()
         except TimeoutError:
             raise Unavailable(f"NATS did not read what was sent within {timeout:.1f} s") from None
+        except HeadraceError as error:
+            raise Broken(f"the connection to NATS broke before all was read: {error}") from error
 
     async def close(self) -> None:
         was_connected = self.connected
@@ -155,11 +160,11 @@ class Engine:
         self._answers.broke()
         self._tell_listeners()
 
-    def _on_moved(self, retiring: asyncio.Task[None]) -> None:
+    def _on_moved(self) -> Coroutine[Any, Any, None]:
         # The old server answers what it was asked, for a moment; after that nobody will.
-        asked = self._answers.open()
-        retiring.add_done_callback(lambda _: self._answers.broke(asked))
+        lingering = self._answers.linger(self._answers.open(), LINGER_SECONDS)
         self._tell_listeners()
+        return lingering
 
     def _on_error(self, error: ServerError) -> None:
         if error.words not in self._refusals and len(self._refusals) < MOST_REFUSALS_LOGGED:

@@ -82,6 +82,7 @@ class Link(asyncio.Protocol):
         self._pongs: deque[asyncio.Future[None] | None] = deque()
         self._writers: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._owes_pong = False
         self._heard = False
         self._missed = 0
         self._broken: HeadraceError | None = None
@@ -187,6 +188,9 @@ class Link(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.paused = False
+        if self._owes_pong:
+            self._owes_pong = False
+            self.send(PONG)
         self._resume_writers()
 
     def data_received(self, data: bytes) -> None:
@@ -229,6 +233,9 @@ class Link(asyncio.Protocol):
 
     def _control(self, frame: Frame) -> None:
         match frame:
+            case Signal.PING if self.paused:
+                # One answer for all, later: a server that asks on and on and reads nothing must not cost memory.
+                self._owes_pong = True
             case Signal.PING:
                 self.send(PONG)
             case Signal.PONG:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
@@ -36,13 +37,13 @@ class Owner:
     Attributes:
         on_link: a new link, before anyone else sends on it.
         on_lost: the link is gone.
-        on_moved: another link has taken over; the old one still brings what was on its way, until the task ends.
+        on_moved: another link has taken over; the old one is closed when the coroutine that this gives has ended.
         on_error: the server refused one operation.
     """
 
     on_link: Callable[[Link], None]
     on_lost: Callable[[], None]
-    on_moved: Callable[[asyncio.Task[None]], None]
+    on_moved: Callable[[], Coroutine[Any, Any, None]]
     on_error: Callable[[ServerError], None]
 
 
@@ -160,18 +161,17 @@ class Upkeep:
         self._up.set()
         if old is not None:
             _log.info("moved to another NATS server, as the former asked for", server=server.address)
-            self._owner.on_moved(self._retire(old))
+            self._retire(old, self._owner.on_moved())
         elif self._told:
             _log.info("connection to NATS restored", server=server.address)
         else:
             _log.debug("connected to NATS", server=server.address)
         self._told.clear()
 
-    def _retire(self, link: Link) -> asyncio.Task[None]:
-        task = asyncio.create_task(_hang_up(link), name="nats-retire")
+    def _retire(self, link: Link, needed: Coroutine[Any, Any, None] | None = None) -> None:
+        task = asyncio.create_task(_hang_up(link, needed), name="nats-retire")
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
-        return task
 
     def _on_info(self, link: Link, info: Info) -> None:
         if link is not self.link or self._server is None:
@@ -204,8 +204,10 @@ class Upkeep:
             _log.debug("cannot connect to NATS", server=server.address, error=str(error))
 
 
-async def _hang_up(link: Link) -> None:
-    """Let the server read what we sent and send what it has for us, then close."""
+async def _hang_up(link: Link, needed: Coroutine[Any, Any, None] | None) -> None:
+    """Once the link is not needed, let the server read what we sent and send what it has for us, then close."""
+    if needed is not None:
+        await needed
     with contextlib.suppress(HeadraceError, TimeoutError):
         async with asyncio.timeout(RETIRE_SECONDS / 2):
             await link.round_trip()

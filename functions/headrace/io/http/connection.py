@@ -32,10 +32,7 @@ class Broken(Exception):
 
 
 class Keeper(Protocol):
-    """Who opened a connection, or had it opened."""
-
-    def opened(self, connection: Connection) -> None:
-        """The transport is there; told once, before anything else."""
+    """Who had a connection opened."""
 
     def free(self, connection: Connection, keep_alive: float) -> None:
         """The exchange is over, and the connection good for another one within that many seconds."""
@@ -116,7 +113,6 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports derive from no asyncio class.
         self._transport = cast(asyncio.Transport, transport)
-        self._keeper.opened(self)
 
     def data_received(self, data: bytes) -> None:
         waiting = self._waiting

@@ -56,9 +56,6 @@ class Origin:
         """
         return await self._pool.connect(self, deadline)
 
-    def opened(self, connection: Connection) -> None:
-        self._pool.open.add(connection)
-
     def free(self, connection: Connection, keep_alive: float) -> None:
         self._idle.append(connection)
         self._pool.keep(self, connection, keep_alive)
@@ -75,7 +72,7 @@ class Pool:
     """All connections of a client; made inside the loop that uses it.
 
     Attributes:
-        open: all whose transport is open. idle: those of them that wait for another request, longest first.
+        open: all that may be in use. idle: those of them that wait for another request, longest first.
     """
 
     def __init__(self, most_idle: int) -> None:
@@ -109,6 +106,9 @@ class Pool:
                 )
             except (OSError, EOFError) as error:
                 raise Broken(f"TLS with {address} failed: {_words(error)}") from error
+        # Not in `connection_made`: uvloop never tells a connection that was cancelled then of its end.
+        if connection.usable:
+            self.open.add(connection)
         if self._closing:
             connection.abort()
         self._refuse_when_closing()

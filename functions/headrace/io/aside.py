@@ -1,0 +1,196 @@
+"""The parked events of one aside stream: looked through, shown, replayed, discarded.
+
+The effects beside `headrace.core.parked`; for the CLI and whoever builds on it. A replay is stored, or taken by its
+URI, before the parked copy is deleted: a crash in between leaves it here, and costs a duplicate at most (ADR 014).
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headrace.core import http_codec, names, parked
+from headrace.core import subscriber as subscribers
+from headrace.core.errors import InvalidSpec, Refused
+from headrace.core.http import Headers, HttpAnswer
+from headrace.core.jetstream import Message, PubAck
+from headrace.core.nats_codec import NatsMessage
+from headrace.core.nats_wire import Headers as NatsHeaders
+from headrace.core.parked import Parked, Wanted
+from headrace.core.stream import captures
+from headrace.core.subscriber import Destination, Subscriber, SubscriberState
+from headrace.io.api import MESSAGE_NOT_FOUND, ApiError, JetStreamApi
+from headrace.io.client import Client
+from headrace.io.jetstream import JetStream
+from headrace.io.scan import scan
+
+PAGE = 50
+PUBLISH_SECONDS = 5.0
+# What the server says of a sequence that a stream does not hold.
+NOTHING_THERE = {10043, MESSAGE_NOT_FOUND}
+
+Post = Callable[[Destination, Headers, bytes, timedelta], Awaitable[HttpAnswer]]
+"""One POST, as `headrace.forward` does it; what the other side does is in the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some parked events, without their data; `next` is the `after` of the next page, None at the end."""
+
+    events: tuple[Parked, ...]
+    next: int | None
+
+
+class ParkedEvents:
+    """What is parked in one aside stream. All methods raise Unavailable when NATS is away."""
+
+    def __init__(self, client: Client, api: JetStreamApi, aside: str) -> None:
+        self._client = client
+        self._api = api
+        self._aside = aside
+        self._jetstream = JetStream(client, api)
+
+    async def page(self, wanted: Wanted | None = None, *, after: int = 0, limit: int = PAGE) -> Page:
+        """The first `limit` events that are wanted, of those beyond position `after`, oldest first."""
+        found: list[Parked] = []
+        async with aclosing(self._all(wanted or Wanted(), after)) as events:
+            async for event in events:
+                if len(found) == limit:
+                    return Page(tuple(found), found[-1].position)
+                found.append(event)
+        return Page(tuple(found), None)
+
+    async def counts(self, wanted: Wanted | None = None) -> dict[str, int]:
+        """How many of the wanted events there are of each Subscription (`namespace/name`)."""
+        async with aclosing(self._all(wanted or Wanted(), 0)) as events:
+            return dict(Counter([event.subscription async for event in events]))
+
+    async def show(self, position: int) -> Parked:
+        """One event with its data.
+
+        Raises:
+            Refused: 404, nothing is parked there.
+        """
+        stored = await self._api.find(f"STREAM.MSG.GET.{self._aside}", {"seq": position})
+        found = None if stored is None else _parked(stored["message"])
+        if found is None:
+            raise Refused(f"nothing is parked at {position} in {self._aside}: list what is", status=404)
+        return found
+
+    async def replay_to_subscriber(self, position: int, run: str) -> PubAck:
+        """Store it in its stream again, for the subscriber alone that did not take it; then it is parked no more.
+
+        `forward` delivers it like any other event: with a fresh budget, and parked again when that is exhausted.
+
+        Args:
+            run: names this replay; repeated with the same run after a failure, nothing is stored twice.
+
+        Raises:
+            Refused: 404 nothing is parked there; 409 its consumer does not exist any more or is not delivered to;
+                or as for a publish. It then stays parked.
+        """
+        event = await self.show(position)
+        consumer = await self._consumer(event)
+        return await self._move(event, parked.replay_for(event, run, consumer))
+
+    async def replay_to_channel(self, position: int, run: str, namespace: str, name: str) -> PubAck:
+        """Store it in another channel, for all its subscribers; then it is parked no more.
+
+        Raises:
+            InvalidSpec: no channel can have that name.
+            Refused: 404 nothing is parked there, or there is no such channel; or as for a publish.
+        """
+        event = await self.show(position)
+        return await self._move(event, parked.replay(event, run, names.channel(namespace, name).subject))
+
+    async def replay_to_uri(self, position: int, to: Destination, post: Post, timeout: timedelta) -> HttpAnswer:
+        """POST it once; on a 2xx it is parked no more.
+
+        Raises:
+            Refused: 404, nothing is parked there.
+        """
+        found = await self.show(position)
+        sent = http_codec.to_http(found.event)
+        answer = await post(to, sent.headers + found.passing, sent.body, timeout)
+        if answer.status is not None and 200 <= answer.status <= 299:
+            await self.discard(position)
+        return answer
+
+    async def discard(self, position: int) -> bool:
+        """Delete it; False when it was gone already."""
+        try:
+            await self._api.call(f"STREAM.MSG.DELETE.{self._aside}", {"seq": position, "no_erase": True})
+        except ApiError as error:
+            if error.err_code in NOTHING_THERE:
+                return False
+            raise
+        return True
+
+    async def _all(self, wanted: Wanted, after: int) -> AsyncGenerator[Parked]:
+        start: dict[str, Any] = {}
+        if after:
+            start = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
+        elif wanted.since is not None:
+            start = {"deliver_policy": "by_start_time", "opt_start_time": wanted.since.isoformat()}
+        messages = scan(self._client, self._api, self._aside, names.parked_subjects(), start=start, headers_only=True)
+        async with aclosing(messages):
+            async for message in messages:
+                event = _listed(message)
+                if event is not None and wanted.matches(event):
+                    yield event
+
+    async def _move(self, event: Parked, message: NatsMessage) -> PubAck:
+        ack = await self._jetstream.publish(message, PUBLISH_SECONDS)
+        await self.discard(event.position)
+        await self._jetstream.hint(names.wake_subject(ack.stream))
+        return ack
+
+    async def _consumer(self, event: Parked) -> str:
+        """The consumer that serves the Subscription now: its own, or one that was made for it since."""
+        info = await self._api.find(f"CONSUMER.INFO.{event.stream}.{event.consumer}")
+        if info is not None and _serves(info, event):
+            return event.consumer
+        others = [str(info["name"]) async for info in self._api.consumers(event.stream) if _serves(info, event)]
+        if others:
+            return others[0]
+        raise Refused(
+            f"no consumer of {event.stream} delivers {event.subject} to {event.subscription} now: mend its "
+            "Subscription, or replay to another channel or URI",
+            status=409,
+        )
+
+
+def _serves(info: dict[str, Any], event: Parked) -> bool:
+    config = info["config"]
+    ours: Subscriber | None = None
+    with suppress(InvalidSpec):
+        ours = subscribers.from_metadata(config.get("metadata"))
+    if ours is None or ours.state is not SubscriberState.READY:
+        return False
+    named = f"{ours.subscription_namespace or ours.namespace}/{ours.name}" == event.subscription
+    one = config.get("filter_subject")
+    filters = config.get("filter_subjects") or ([one] if one else [">"])
+    return named and captures({"subjects": filters}, event.subject)
+
+
+def _listed(message: Message) -> Parked | None:
+    at = datetime.fromtimestamp(message.timestamp_ns / 1e9, UTC)
+    size = message.headers.get("nats-msg-size", "")
+    return parked.read(message.sequence, at, message.headers, message.data, int(size) if size.isdecimal() else 0)
+
+
+def _parked(stored: dict[str, Any]) -> Parked | None:
+    headers = NatsHeaders(base64.b64decode(stored.get("hdrs", "")))
+    data = base64.b64decode(stored.get("data", ""))
+    return parked.read(int(stored["seq"]), _moment(stored["time"]), headers, data, len(data))
+
+
+def _moment(text: str) -> datetime:
+    # The server writes nanoseconds, Python reads microseconds.
+    return datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text).replace("Z", "+00:00"))

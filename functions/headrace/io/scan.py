@@ -1,0 +1,77 @@
+"""All messages of a subject filter in a stream, as they are now, read once through a consumer that leaves no trace.
+
+For parked events and stage records: thousands of small messages, for which one question each would take seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from headrace.core.errors import HeadraceError, Unavailable
+from headrace.core.jetstream import Message, PullEnd
+from headrace.io.api import JetStreamApi
+from headrace.io.client import Client
+from headrace.io.pull import PullInbox
+
+BATCH = 500
+BATCH_BYTES = 16 * 1024 * 1024
+PATIENCE = timedelta(seconds=2)
+# A reader that died has left its consumer behind for so long.
+FORGOTTEN_NANOSECONDS = 60_000_000_000
+
+
+async def scan(
+    client: Client,
+    api: JetStreamApi,
+    stream: str,
+    subjects: str,
+    *,
+    start: dict[str, Any] | None = None,
+    headers_only: bool = False,
+) -> AsyncGenerator[Message]:
+    """Every message that matches `subjects`, in the order of the stream; what is stored meanwhile is left out.
+
+    Whoever stops early closes it (`contextlib.aclosing`).
+
+    Args:
+        start: where to begin, as a consumer's configuration says it; at the beginning without.
+        headers_only: bring no data, which a header tells the size of.
+
+    Raises:
+        Unavailable: NATS went away before the end.
+        ApiError: there is no such stream, or it refuses.
+    """
+    config = {
+        "ack_policy": "none",
+        "filter_subject": subjects,
+        "deliver_policy": "all",
+        "mem_storage": True,
+        "num_replicas": 1,
+        "inactive_threshold": FORGOTTEN_NANOSECONDS,
+        "headers_only": headers_only,
+        **(start or {}),
+    }
+    made = await api.call(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
+    arrivals: asyncio.Queue[Message | PullEnd] = asyncio.Queue()
+    inbox = PullInbox(client, stream, made["name"], arrivals.put_nowait, arrivals.put_nowait)
+    try:
+        await inbox.open()
+        left = int(made["num_pending"])
+        while left > 0:
+            await inbox.pull(min(left, BATCH), PATIENCE, BATCH_BYTES)
+            while not isinstance(arrived := await arrivals.get(), PullEnd):
+                left -= 1
+                yield arrived
+            if arrived is PullEnd.EXPIRED:
+                # What was counted has been deleted since.
+                return
+            if arrived is not PullEnd.FILLED:
+                raise Unavailable(f"stream {stream} could not be read to its end")
+    finally:
+        await inbox.close()
+        with suppress(HeadraceError):
+            await api.call(f"CONSUMER.DELETE.{stream}.{made['name']}", timeout=1.0)
