@@ -161,7 +161,7 @@ async def _observe(place: Place, api: Administration) -> Observed:
 async def _all(actions: Iterable[Action], api: Administration) -> Rejected | None:
     """Carry out in order, up to the first that the server refuses."""
     for action in actions:
-        outcome = await api.carry_out(action)
+        outcome = binding.verified(action, await api.carry_out(action))
         if isinstance(outcome, Rejected):
             return outcome
     return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from headrace.core import manifest, names
+from headrace.core import manifest, names, order_spec
 from headrace.core.errors import InvalidSpec
 from headrace.core.subscriber import checked_uri
 from headrace_cli import documents, kinds
@@ -24,6 +24,9 @@ GROUP = "messaging.knative.dev"
 API_VERSION = f"{GROUP}/v1alpha1"
 # Kind and the one version that is served of it.
 SERVED = {CHANNEL: "v1alpha1", "Channel": "v1", "Subscription": "v1"}
+
+# Of a Subscription: what it may say for itself alone.
+ANNOTATIONS = (order_spec.DELIVERY_ORDER, order_spec.ORDER_KEY)
 
 Key = tuple[str, str]
 """Namespace and name of a channel."""
@@ -136,6 +139,10 @@ class _Reader:
         entry: dict[str, Any] = {"name": key[1], "uid": metadata.get("uid") or _uid("Subscription", key)}
         if "generation" in metadata:
             entry["generation"] = metadata["generation"]
+        ours = {name: text for name, text in (metadata.get("annotations") or {}).items() if name in ANNOTATIONS}
+        if ours:
+            _check_order(document, ours)
+            entry["annotations"] = ours
         for role, destination in (("subscriber", spec.subscriber), ("reply", spec.reply)):
             if destination is not None:
                 entry[f"{role}Uri"] = self._address(document, destination, key[0], f"spec.{role}")
@@ -210,10 +217,18 @@ def _key(document: Document) -> Key:
 
 def _check(document: Document, parent: Mapping[str, Any]) -> None:
     """What `reconcile` would refuse later is refused here, where file and document are known."""
+    _check_order(document, parent["metadata"].get("annotations") or {})
     try:
         manifest.parse(parent)
         for index, entry in enumerate(parent["spec"].get("subscribers") or ()):
             manifest.parse_entry(entry, index)
+    except InvalidSpec as error:
+        raise document.fault(str(error), field=error.field) from None
+
+
+def _check_order(document: Document, annotations: Mapping[str, str]) -> None:
+    try:
+        order_spec.read(annotations)
     except InvalidSpec as error:
         raise document.fault(str(error), field=error.field) from None
 

@@ -21,6 +21,8 @@ from headrace.core.lease import LeaseAnswer
 FIRST_FAILURE_PAUSE, FIRST_EMPTY_PAUSE, LONGEST_PAUSE = 0.2, 0.5, 30.0
 # Our ack wait is 8 s: what a broken lease left is due again then, and nobody says so.
 FIRST_PROBE, LONGEST_PROBE = 8.0, 30.0
+# The same, for a lease that was seen to break; the server's own timers run a little late.
+ORPHANS_DUE = FIRST_PROBE + 0.5
 # A lease looks at its counters at its very end; a hint of the last second may have come after that.
 LAST_LOOK = 1.0
 
@@ -55,6 +57,7 @@ class Outlook:
         dues: of the stage records, earliest first.
         due_again: how many un-acked events are thought to be due beyond what `due_at` and `dues` say.
         probe_at, probes: when to try for un-acked events without a known due time; tries so far.
+        broken_at: when the first of the latest failures in a row was seen, or un-acked events whose lease nobody knows.
         empties, failures: leases in a row that found nothing though something was pending, or that broke.
         not_before: no lease is opened earlier.
     """
@@ -71,6 +74,7 @@ class Outlook:
     due_again: int = 0
     probe_at: float | None = None
     probes: int = 0
+    broken_at: float = -math.inf
     empties: int = 0
     failures: int = 0
     not_before: float = -math.inf
@@ -195,7 +199,9 @@ def failed(outlook: Outlook, now: float, chance: float) -> Outlook:
     Args:
         chance: from 0 to 1, parts the herd.
     """
-    after = replace(outlook, open=outlook.open - 1, hinted_at=now)
+    # The failures that follow are of leases that could not be opened: they held nothing.
+    broken_at = now if not outlook.failures else outlook.broken_at
+    after = replace(outlook, open=outlook.open - 1, hinted_at=now, broken_at=broken_at)
     if now < outlook.not_before:
         # Its neighbours broke with it: one failure.
         return after
@@ -219,7 +225,10 @@ def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, aske
     after = replace(outlook, dues=outlook.dues if dues is None else tuple(sorted((*owed, *dues))))
     if outlook.known_at < asked_at:
         hint = outlook.hinted_at if outlook.hinted_at is not None and outlook.hinted_at >= asked_at else None
-        after = replace(after, counters=known, known_at=asked_at, hinted_at=hint)
+        # At the first sight un-acked events are another scaler's, whose leases may have died with it.
+        first = outlook.known_at == -math.inf and known.ack_pending
+        broken_at = now if first else outlook.broken_at
+        after = replace(after, counters=known, known_at=asked_at, hinted_at=hint, broken_at=broken_at)
     return _probing(after, now)
 
 
@@ -260,7 +269,10 @@ def _probing(outlook: Outlook, now: float) -> Outlook:
         return replace(outlook, probe_at=None)
     if outlook.probe_at is not None:
         return outlook
-    return replace(outlook, probe_at=now + probe_interval(outlook.probes))
+    moment = now + probe_interval(outlook.probes)
+    # A lease that came in between ends just before what the broken one held is due: not a whole interval later.
+    due = outlook.broken_at + ORPHANS_DUE
+    return replace(outlook, probe_at=min(moment, due) if now < due else moment)
 
 
 def _past(moment: float | None, now: float) -> int:

@@ -154,11 +154,11 @@ class ServedStreams:
             return None
         served = stream.consumers.get(consumer)
         if served is None:
-            return Served(name, consumer, ours, Outlook(ours.lag_threshold, ours.max_scale))
+            return Served(name, consumer, ours, Outlook(ours.lag_threshold, ours.most_leases))
         if not _delivers_alike(served.subscriber, ours):
             self._turned(served)
         served.subscriber = ours
-        served.outlook = replace(served.outlook, threshold=ours.lag_threshold, max_scale=ours.max_scale)
+        served.outlook = replace(served.outlook, threshold=ours.lag_threshold, max_scale=ours.most_leases)
         return served
 
     def _turned(self, served: Served) -> None:

@@ -1,4 +1,4 @@
-"""The pulling of a lease: how it ends, what it holds at most, what it gives back, and what survives its end.
+"""The pulling of a lease: how it ends, what it answers, what it gives back, and what survives its end.
 
 A real `forward` process and a real nats-server, killed where that is what the test is about.
 """
@@ -8,18 +8,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import Future
-from pathlib import Path
-from typing import Any
-
-import pytest
 
 from tests.support.functions import Function
-from tests.support.nats_server import NatsServer
 from tests.support.streams import Lane, Nats
 from tests.support.subscriber import Hold, Say, Subscriber
-from tests.support.waiting import beside, until
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.served"]
 
@@ -53,6 +46,7 @@ async def test_a_lease_on_an_empty_consumer_ends_after_the_linger(nats: Nats, fo
         "redelivered": 0,
         "returned": 0,
         "skipped": 0,
+        "postponed": 0,
         "stuck": 0,
         "unsettled": 0,
         "pending": 0,
@@ -124,113 +118,6 @@ async def test_nothing_is_pulled_while_no_lease_is_open(nats: Nats, forward: Fun
     assert place.ids == ["1"]
 
 
-# ── what it holds ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture(scope="module")
-def narrow(shared_server: NatsServer, served_directory: Path) -> Iterator[Function]:
-    """A `forward` that holds at most 6 events and 2 MiB of them."""
-    function = Function(
-        "forward",
-        shared_server.url,
-        served_directory,
-        FORWARD_MAX_IN_FLIGHT="6",
-        FORWARD_MAX_IN_FLIGHT_BYTES="2097152",
-    )
-    with function:
-        yield function
-
-
-async def test_never_more_events_are_in_hand_than_the_lease_asks_for(
-    nats: Nats, forward: Function, subscriber: Subscriber
-) -> None:
-    place = subscriber.place(Say(202, delay=0.03))
-    lane = await nats.serve(forward, subscriber=place.uri)
-    await lane.store(*numbered(30))
-    assert (await lane.lease(max_in_flight=4))["delivered"] == 30
-    assert place.most_at_once == 4
-
-
-async def test_never_more_events_are_in_hand_than_the_process_allows(
-    nats: Nats, narrow: Function, subscriber: Subscriber
-) -> None:
-    place = subscriber.place(Say(202, delay=0.03))
-    lane = await nats.serve(narrow, subscriber=place.uri)
-    await lane.store(*numbered(30))
-    assert (await lane.lease(max_in_flight=5000))["delivered"] == 30
-    assert place.most_at_once == 6
-
-
-async def test_never_more_bytes_are_in_hand_than_the_process_allows(
-    nats: Nats, narrow: Function, subscriber: Subscriber
-) -> None:
-    place = subscriber.place(Say(202, delay=0.1))
-    lane = await nats.serve(narrow, subscriber=place.uri)
-    await lane.store(*numbered(8), data=bytes(600_000))
-    assert (await lane.lease(max_in_flight=6))["delivered"] == 8
-    # Three of them are 1.8 MB, four would be 2.4 MB.
-    assert 2 <= place.most_at_once <= 3
-
-
-async def test_fresh_events_flow_while_others_hang(nats: Nats, forward: Function, subscriber: Subscriber) -> None:
-    place = subscriber.place().decides(lambda request: Hold() if request.event["id"].startswith("slow") else Say())
-    lane = await nats.serve(forward, subscriber=place.uri)
-    await lane.store(*numbered(3, "slow"))
-    async with lane.leased(max_in_flight=4, linger=0.3) as lease:
-        await place.wait(3)
-        began = time.monotonic()
-        await lane.store(*numbered(8))
-        await place.wait(11)
-        assert time.monotonic() - began < 1.5
-        assert not lease.done()
-        place.release()
-        assert (await lease)["delivered"] == 11
-
-
-async def test_two_leases_at_once_deliver_each_event_once(
-    nats: Nats, forward: Function, narrow: Function, subscriber: Subscriber
-) -> None:
-    place = subscriber.place(Say(202, delay=0.01))
-    lane = await nats.serve(forward, subscriber=place.uri)
-    await lane.store(*numbered(150))
-    other = Lane(nats, narrow, lane.channel, lane.consumer)
-    answers = await asyncio.gather(lane.lease(), lane.lease(), other.lease())
-    assert sum(answer["delivered"] for answer in answers) == 150
-    assert min(answer["delivered"] for answer in answers) > 0
-    assert Counter(place.ids) == Counter(numbered(150))
-
-
-async def test_a_rate_limit_slows_the_lease(nats: Nats, forward: Function, subscriber: Subscriber) -> None:
-    place = subscriber.place()
-    # 10,000 bytes in a second, for the one lease that there may be.
-    lane = await nats.serve(forward, subscriber=place.uri, rateLimitBPS=80_000, maxScale=1)
-    await lane.store(*numbered(12), data=bytes(880))
-    assert (await lane.lease())["delivered"] == 12
-    assert 0.9 <= place.received[-1].at - place.received[0].at <= 1.1 + LATE
-
-
-async def test_a_rate_limit_is_shared_by_the_leases_that_there_may_be(
-    nats: Nats, forward: Function, subscriber: Subscriber
-) -> None:
-    place = subscriber.place()
-    lane = await nats.serve(forward, subscriber=place.uri, rateLimitBPS=160_000, maxScale=2)
-    await lane.store(*numbered(24), data=bytes(880))
-    await asyncio.gather(lane.lease(), lane.lease())
-    assert len(place.received) == 24
-    assert 0.9 <= place.received[-1].at - place.received[0].at <= 1.4 + LATE
-
-
-async def test_a_rate_limit_holds_over_leases_one_after_the_other(
-    nats: Nats, forward: Function, subscriber: Subscriber
-) -> None:
-    place = subscriber.place()
-    lane = await nats.serve(forward, subscriber=place.uri, rateLimitBPS=8_000, maxScale=1)
-    await lane.store(*numbered(12), data=bytes(880))
-    for _ in range(3):
-        await lane.lease(seconds=0.3)
-    assert len(place.received) <= 3
-
-
 # ── what it gives back ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -290,34 +177,3 @@ async def _is_pulling(lane: Lane) -> bool:
 
 async def _is_free(lane: Lane) -> bool:
     return not await _is_pulling(lane)
-
-
-# ── a slow subscriber ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture(scope="module", autouse=True)
-def slow_delivery(
-    shared_server: NatsServer, forward: Function, subscriber: Subscriber
-) -> Iterator[Future[tuple[list[str], list[dict[str, Any]]]]]:
-    """One event for a subscriber that takes 12 s, begun before the other tests: what came, and what leases said."""
-    place = subscriber.place(Say(202, delay=12))
-
-    async def deliver() -> tuple[list[str], list[dict[str, Any]]]:
-        async with Nats(shared_server.url) as nats:
-            lane = await nats.serve(forward, subscriber=place.uri)
-            await lane.store("1")
-            # It pulls all the time, so that an event that is due again would come.
-            answers = [await lane.lease(linger=0.3), await lane.lease(linger=0.3)]
-        return place.ids, answers
-
-    delivery = beside(deliver())
-    yield delivery
-    delivery.result(30)
-
-
-def test_an_event_is_delivered_once_though_its_subscriber_takes_longer_than_the_ack_wait(
-    slow_delivery: Future[tuple[list[str], list[dict[str, Any]]]],
-) -> None:
-    ids, answers = slow_delivery.result(30)
-    assert ids == ["1"]
-    assert [(one["delivered"], one["redelivered"], one["ack_pending"]) for one in answers] == [(1, 0, 0), (0, 0, 0)]

@@ -1,4 +1,4 @@
-"""Leases in the worst moments: SIGTERM, a killed `forward`, a killed NATS server. Nothing is lost, little is late."""
+"""Leases in the worst moments: SIGTERM, a killed `forward`, a killed NATS server, a subscriber that takes very long."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -213,3 +214,34 @@ async def test_a_rotated_token_takes_effect_without_a_restart(lost: Function, mo
 def test_without_a_server_there_is_no_lease_for_now(asked_in_vain: Future[Reply]) -> None:
     reply = asked_in_vain.result(20)
     assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+
+
+# ── a slow subscriber ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module", autouse=True)
+def slow_delivery(
+    shared_server: NatsServer, forward: Function, subscriber: Subscriber
+) -> Iterator[Future[tuple[list[str], list[dict[str, Any]]]]]:
+    """One event for a subscriber that takes 12 s, begun before the other tests: what came, and what leases said."""
+    place = subscriber.place(Say(202, delay=12))
+
+    async def deliver() -> tuple[list[str], list[dict[str, Any]]]:
+        async with Nats(shared_server.url) as nats:
+            lane = await nats.serve(forward, subscriber=place.uri)
+            await lane.store("1")
+            # It pulls all the time, so that an event that is due again would come.
+            answers = [await lane.lease(linger=0.3), await lane.lease(linger=0.3)]
+        return place.ids, answers
+
+    delivery = beside(deliver())
+    yield delivery
+    delivery.result(30)
+
+
+def test_an_event_is_delivered_once_though_its_subscriber_takes_longer_than_the_ack_wait(
+    slow_delivery: Future[tuple[list[str], list[dict[str, Any]]]],
+) -> None:
+    ids, answers = slow_delivery.result(30)
+    assert ids == ["1"]
+    assert [(one["delivered"], one["redelivered"], one["ack_pending"]) for one in answers] == [(1, 0, 0), (0, 0, 0)]

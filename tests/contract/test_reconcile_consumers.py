@@ -278,15 +278,6 @@ async def test_a_consumer_made_anew_does_not_inherit_stage_records(
     ]
 
 
-async def test_more_consumers_than_one_page_of_the_list_are_all_seen(hook: Hook) -> None:
-    many = [entry(f"uid-{number}", f"s{number}") for number in range(300)]
-    await hook.sync(channel(*many))
-
-    await hook.sync(channel(*many))
-
-    assert hook.changes == []
-
-
 async def _publish_and_ack(stranger: nats.aio.client.Client, count: int) -> None:
     jetstream = stranger.jetstream()
     for number in range(count):

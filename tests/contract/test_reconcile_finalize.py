@@ -82,3 +82,12 @@ async def test_a_channel_with_a_spec_that_became_nonsense_can_go(hook: Hook) -> 
 
     assert answer["finalized"] is True
     assert await hook.stream(STREAM) is None
+
+
+async def test_more_consumers_than_one_page_of_the_list_are_all_seen(hook: Hook) -> None:
+    many = [entry(f"uid-{number}", f"s{number}") for number in range(300)]
+    await hook.sync(channel(*many))
+
+    await hook.sync(channel(*many))
+
+    assert hook.changes == []

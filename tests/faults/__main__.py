@@ -8,6 +8,7 @@ import logging
 import sys
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from headrace.io import log
@@ -27,13 +28,14 @@ def main() -> int:
     clients = [asked.client] if asked.client else list(CLIENTS)
     seed = asked.seed if asked.seed is not None else int(time.time()) % 100_000
     print(f"seed {seed}; again with: python -m tests.faults --seed {seed}", flush=True)
-    rows: list[Row] = []
-    for number, (name, client) in enumerate(((name, client) for name in names for client in clients), 1):
-        print(f"[{number}/{len(names) * len(clients)}] {name} over {client} …", end=" ", flush=True)
-        row = _play(name, client, seed, asked)
-        rows.append(row)
-        print(report.line(row), flush=True)
-    if asked.write:
+    wanted = [(name, client) for name in names for client in clients]
+    with ThreadPoolExecutor(asked.beside) as pool:
+        futures = [pool.submit(_play, name, client, seed, asked) for name, client in wanted]
+        for number, done in enumerate(as_completed(futures), 1):
+            row = done.result()
+            print(f"[{number}/{len(wanted)}] {row.cell} over {row.client}: {report.line(row)}", flush=True)
+    rows = [future.result() for future in futures]
+    if asked.write and not asked.cell and not asked.client:
         print(f"written: {report.write(rows, long=asked.long)}")
     failed = [row for row in rows if row.faults()]
     print(f"{len(rows) - len(failed)} of {len(rows)} kept the promise")
@@ -50,11 +52,16 @@ def _play(name: str, client: str, seed: int, asked: argparse.Namespace) -> Row:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--cell", action="append", choices=list(CELLS), metavar="NAME", help="this one only; may repeat")
+    parser.add_argument(
+        "--cell", action="append", choices=list(CELLS), metavar="NAME", help="this one only; may repeat"
+    )
     parser.add_argument("--seed", type=int, help="of the schedule; by default from the clock")
     parser.add_argument("--client", choices=CLIENTS, help="by default both")
     parser.add_argument("--long", action="store_true", help="three times the events, and the times with them")
-    parser.add_argument("--write", action="store_true", help="write docs/faults.md")
+    parser.add_argument("--beside", type=int, default=1, metavar="N", help="so many cells at the same time")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/faults.md; with all cells on both clients only"
+    )
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="keep the processes' logs there")
     return parser.parse_args()
 

@@ -10,8 +10,8 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from tests.faults.producer import Producer
 from tests.faults.sink import Arrival, Place, Sink
 from tests.support.functions import TOKEN
 from tests.support.nats_server import NatsServer
-from tests.support.streams import METADATA_KEY, ApiError, Channel, Nats, metadata
+from tests.support.streams import METADATA_KEY, ApiError, Channel, Nats, Stored, metadata
 
 ASK_AGAIN = 0.1
 AWAY = (nats.errors.Error, TimeoutError, OSError, ApiError)
@@ -73,18 +73,22 @@ class Bench:
         self.client = client
         self.sink = Sink()
         self.lanes: list[Lane] = []
-        self.receive = self._host("receive")
-        self.forwards = [self._host("forward")]
+        self.receive = self.host("receive")
+        self.forwards = [self.host("forward")]
         self.strikes: list[Strike] = []
+        self.others: list[Host] = []
         self.max_in_flight = 20
         self.sweep_seconds = 2.0
         self.nats: Nats
+        self.last = self.forward
         self._turn = 0
+        self._clients: list[LeaseClient] = []
         self._scaling: asyncio.Task[None] | None = None
-        self._beside: list[Callable[[], Awaitable[None]]] = []
 
-    def _host(self, target: str, **settings: str) -> Host:
-        return Host(target, self.server.url, self.directory, NATS_CLIENT=self.client, **settings)
+    def host(self, target: str, **settings: str) -> Host:
+        """A function that is not started yet."""
+        settings["NATS_CLIENT"] = self.client
+        return Host(target, self.server.url, self.directory, ready=True, **settings)
 
     @property
     def forward(self) -> Host:
@@ -92,13 +96,16 @@ class Bench:
 
     async def __aenter__(self) -> Bench:
         await asyncio.to_thread(self.server.start)
-        self.nats = await Nats(self.server.url).__aenter__()
+        # The others of a cluster are discovered.
+        self.nats = await Nats(self.server.url.split(",")[0]).__aenter__()
         await asyncio.gather(*(asyncio.to_thread(host.start) for host in (self.receive, *self.forwards)))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop_scaler()
-        for host in (self.receive, *self.forwards):
+        for client in self._clients:
+            await client.__aexit__()
+        for host in (self.receive, *self.forwards, *self.others):
             await asyncio.to_thread(host.end)
         for lane in self.lanes:
             if lane.process is not None:
@@ -108,7 +115,7 @@ class Bench:
         self.sink.close()
 
     async def second_forward(self, **settings: str) -> Host:
-        host = self._host("forward", **settings)
+        host = self.host("forward", **settings)
         await asyncio.to_thread(host.start)
         self.forwards.append(host)
         return host
@@ -142,8 +149,8 @@ class Bench:
             **more,
         )
         durable = await self.nats.make_consumer(channel, {METADATA_KEY: json.dumps(said)}, **(consumer or {}))
-        places = [self.sink.place(path) for path in paths]
-        lane = Lane(channel, durable, *places, replies, process=process)
+        subscriber, reply, sink = map(self.sink.place, paths)
+        lane = Lane(channel, durable, subscriber, reply, sink, replies, process=process)
         self.lanes.append(lane)
         return lane
 
@@ -194,14 +201,15 @@ class Bench:
             await asyncio.wait([task])
 
     def turn(self) -> Host:
+        """The `forward` for the next lease; `last` is the one before."""
         self._turn += 1
-        return self.forwards[self._turn % len(self.forwards)]
+        self.last = self.forwards[self._turn % len(self.forwards)]
+        return self.last
 
-    @asynccontextmanager
-    async def leases(self) -> AsyncIterator[LeaseClient]:
+    def client_of_leases(self) -> LeaseClient:
         """Leases opened by the cell itself."""
-        async with LeaseClient(TOKEN) as client:
-            yield client
+        self._clients.append(LeaseClient(TOKEN))
+        return self._clients[-1]
 
     def lease(self, lane: Lane, **changes: Any) -> Lease:
         wanted = {"seconds": 20.0, "linger": 0.5, "max_in_flight": self.max_in_flight, **changes}
@@ -234,6 +242,9 @@ class Bench:
                 return
             await asyncio.sleep(0.01)
 
+    def measure(self, what: str, seconds: float, most: float) -> None:
+        self.row.notes.append(f"{'' if seconds <= most else 'FAILED: '}{what}: {seconds:.2f} s (at most {most:g} s)")
+
     async def info(self, lane: Lane) -> dict[str, Any]:
         return await self.nats.call(f"CONSUMER.INFO.{lane.channel.stream}.{lane.consumer}")
 
@@ -254,9 +265,9 @@ class Bench:
     async def account(self) -> None:
         """Draw up the row; the functions may have gone, nats-server must be there."""
         for lane in self.lanes:
-            stored = await self.nats.stored(lane.channel.stream)
+            stored = await self._stored(lane.channel.stream)
             prefix = f"{lane.channel.namespace}.{lane.channel.name}._knative_aside.parked.{lane.consumer}."
-            parked = [one for one in await self.nats.stored(lane.channel.aside) if one.subject.startswith(prefix)]
+            parked = [one for one in await self._stored(lane.channel.aside) if one.subject.startswith(prefix)]
             held = Held(
                 subscriber=list(lane.arrivals),
                 replies=list(lane.reply.arrivals) if lane.replies else None,
@@ -267,3 +278,10 @@ class Bench:
             )
             settle(self.row, lane.sent, held)
             allow(self.row, held, self.strikes)
+
+    async def _stored(self, stream: str) -> list[Stored]:
+        """All that a stream holds; a cluster may still be electing."""
+        for _ in range(4):
+            with suppress(*AWAY):
+                return await self.nats.stored(stream)
+        return await self.nats.stored(stream)

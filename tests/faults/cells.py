@@ -1,6 +1,23 @@
 """All cells, in the order of the table."""
 
-from tests.faults import cells_forward, cells_nats, cells_receive, cells_subscriber
+from tests.faults import (
+    cells_channel,
+    cells_forward,
+    cells_leases,
+    cells_limits,
+    cells_nats,
+    cells_receive,
+    cells_subscriber,
+)
 from tests.faults.cell import CELLS
 
-__all__ = ["CELLS", "cells_forward", "cells_nats", "cells_receive", "cells_subscriber"]
+__all__ = [
+    "CELLS",
+    "cells_channel",
+    "cells_forward",
+    "cells_leases",
+    "cells_limits",
+    "cells_nats",
+    "cells_receive",
+    "cells_subscriber",
+]

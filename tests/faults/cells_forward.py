@@ -223,24 +223,26 @@ async def at_random(bench: Bench) -> None:
         tasks.create_task(bench.at_random(4, 5.0 * bench.size, strike))
 
 
-@cell("forward-frozen", "SIGSTOP of forward for 10 s, longer than the ack wait, beside another one", "draining", IN_HANDS)
+@cell(
+    "forward-frozen", "SIGSTOP of forward for 10 s, longer than the ack wait, beside another one", "draining", IN_HANDS
+)
 async def frozen(bench: Bench) -> None:
     lane = await bench.lane()
     await bench.send(lane)
     lane.subscriber.decide = lambda _: Say(delay=0.1)
     await bench.second_forward()
-    async with bench.leases() as leases:
-        stuck = asyncio.create_task(leases.open(bench.forward.url, bench.lease(lane)))
-        await bench.until(lambda: len(lane.arrivals) >= 20, 20, "20 events came")
-        # All that it has pulled comes twice: once by each of the two.
-        strike = bench.strike()
-        bench.forward.freeze()
-        bench.forwards.reverse()
-        await bench.start_scaler()
-        await asyncio.sleep(10)
-        bench.forwards[1].thaw()
-        await stuck
-        strike.until = time.monotonic()
+    leases = bench.client_of_leases()
+    stuck = asyncio.create_task(leases.open(bench.forward.url, bench.lease(lane)))
+    await bench.until(lambda: len(lane.arrivals) >= 20, 20, "20 events came")
+    # All that it has pulled comes twice: once by each of the two.
+    strike = bench.strike()
+    bench.forward.freeze()
+    bench.forwards.reverse()
+    await bench.start_scaler()
+    await asyncio.sleep(10)
+    bench.forwards[1].thaw()
+    await stuck
+    strike.until = time.monotonic()
 
 
 @cell("forward-restarted", "SIGTERM of forward with a lease in flight, three times", "draining")
@@ -258,3 +260,28 @@ async def restarted(bench: Bench) -> None:
         await asyncio.to_thread(bench.forward.start)
 
     await bench.at_random(3, 4.0 * bench.size, strike)
+
+
+@cell(
+    "forward-vanished",
+    "SIGSTOP of forward for good: its lease never ends, nor does its connection",
+    "draining",
+    "what was in the subscriber's hands",
+)
+async def vanished(bench: Bench) -> None:
+    """As when a node dies without a word: the scaler has to give the lease up by itself."""
+    lane = await bench.lane()
+    await bench.send(lane)
+    lane.subscriber.decide = lambda _: Say(delay=0.1)
+    await bench.start_scaler()
+    await bench.until(lambda: len(lane.arrivals) >= 20, 20, "20 events came")
+    bench.strike()
+    bench.forward.freeze()
+    since = time.monotonic()
+    await bench.second_forward()
+    bench.forwards.reverse()
+    bench.forwards.pop()
+    bench.others.append(bench.last)
+    seen = len(lane.arrivals)
+    await bench.until(lambda: len(lane.arrivals) > seen + bench.max_in_flight, 40, "the other forward delivered")
+    bench.measure("first delivery by the other forward", time.monotonic() - since, 32.0)

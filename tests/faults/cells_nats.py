@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.faults.bench import Bench, Lane
 from tests.faults.cell import cell
-from tests.faults.cells_receive import RATE, SAME_ID
+from tests.faults.cells_receive import RATE
 from tests.faults.processes import Cluster
 from tests.faults.sink import Say
 from tests.support.nats_server import NatsServer
@@ -78,7 +78,13 @@ async def leader(bench: Bench, lane: Lane) -> NatsServer:
     return cluster(bench).node(info["cluster"]["leader"])
 
 
-@cell("leader-killed", "three nats-servers: SIGKILL of the stream's leader, back after 3 s", "both", LOST_ACKS, server=Cluster)
+@cell(
+    "leader-killed",
+    "three nats-servers: SIGKILL of the stream's leader, back after 3 s",
+    "both",
+    LOST_ACKS,
+    server=Cluster,
+)
 async def leader_killed(bench: Bench) -> None:
     async def strike() -> None:
         node = await leader(bench, bench.lanes[0])

@@ -1,4 +1,4 @@
-"""Producers: they send at a steady rate, send again what they have no answer for, and write down what they were told."""
+"""Producers: they send at a steady rate, send again what they have no answer for, and write down what they are told."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ class Producer:
         self._sent.sent.add(id)
         self._sent.unknown.add(id)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._patience
-        while loop.time() < deadline:
-            status = await self._try(session, id, data)
+        began = loop.time()
+        headers = {"ce-id": id, "ce-sentat": f"{began:.6f}"}
+        while loop.time() < began + self._patience:
+            status = await self._try(session, headers, data)
             if status == 202:
                 self._sent.accepted.add(id)
             elif status is not None and (400 <= status < 500 or status == 507):
@@ -67,9 +68,9 @@ class Producer:
             self._sent.unknown.discard(id)
             return
 
-    async def _try(self, session: aiohttp.ClientSession, id: str, data: bytes) -> int | None:
+    async def _try(self, session: aiohttp.ClientSession, headers: Mapping[str, str], data: bytes) -> int | None:
         try:
-            async with session.post(self._url, data=data, headers={"ce-id": id}) as answer:
+            async with session.post(self._url, data=data, headers=headers) as answer:
                 await answer.read()
                 return answer.status
         except (aiohttp.ClientError, OSError, TimeoutError):

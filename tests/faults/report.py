@@ -1,5 +1,125 @@
-"""stub"""
+"""The table: one line of progress per cell, and `docs/faults.md` from a whole run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+
+import psutil
+
+from tests.faults.cells import CELLS
 from tests.faults.ledger import Row
+from tests.support.nats_server import binary
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "faults.md"
+BY_HAND = Path(__file__).with_name("findings.md")
+
+HEAD = """# What faults do to events
+
+Written by `task faults` on {date}; don't edit (the last part is `tests/faults/findings.md`). {kept}
+
+The promise: an event that was answered with 202 reaches its subscriber (and the reply address, if the subscriber
+answers with an event), or the dead letter sink, or the parked events. Each row is one cell: real processes on loopback
+(nats-server with file storage, `receive`, `forward`, sinks, a scaler), broken by a schedule that the seed decides. A
+ledger compares what producers were told with what the others hold in the end.
+
+* **lost** must be 0; where the server itself discards, it must be what the server says it has discarded (in brackets).
+* **again** is how often something came twice to whoever had taken it already, or found two fates (delivered and parked,
+  say); in brackets the most that the cell's faults make unavoidable: not more than so many, and none but events that
+  were in somebody's hands when it struck. Retries after a refusal are no duplicates.
+* **late** is what was not settled {bound:.0f} s after the last fault.
+* Producers send an event without an answer again, under its own id. SIGKILL is not a power failure: what nats-server
+  had written is still in the page cache. For power failures see its `sync_interval`.
+
+Python {python}, nats-server {nats}, nats-py {nats_py}, uvicorn {uvicorn}; Linux {kernel}, {cpus} CPUs, {memory} GiB,
+shared with other work. Again, exactly so: `python -m tests.faults --seed {seed}{size}`; one cell: `--cell NAME`.
+"""
+COLUMNS = (
+    "cell | client | sent | accepted | refused | stored | delivered | dead-lettered | parked | lost | again | late | s"
+)
+
+
 def line(row: Row) -> str:
-    return f"{row.seconds}s sent={row.sent} acc={row.accepted} ref={row.refused} unk={row.unknown} stored={row.stored} del={row.delivered} dead={row.dead} park={row.parked} lost={row.lost} dup={row.duplicated}/{row.in_hands} twice={row.twice} late={row.out_of_time} {row.notes}" + (f"  !! {row.faults()}" if row.faults() else "")
-def write(rows, *, long): return ""
+    """What the runner shows."""
+    counts = (
+        f"{row.accepted}/{row.sent} accepted, {row.delivered} delivered, {row.dead} dead-lettered, "
+        f"{row.parked} parked, {row.lost} lost, {row.duplicated + row.twice} again (at most {row.in_hands})"
+    )
+    faults = row.faults()
+    notes = [note for note in row.notes if not note.startswith("FAILED")]
+    return "; ".join([f"{'FAILED' if faults else 'ok'} {row.seconds} s: {counts}", *notes, *faults])
+
+
+def write(rows: list[Row], *, long: bool) -> Path:
+    """Replace the page."""
+    failed = [row for row in rows if row.faults()]
+    parts = [_head(rows, failed, long=long)]
+    for module, names in groupby(CELLS, lambda name: CELLS[name].run.__module__):
+        parts.append(_section(module, list(names), rows))
+    parts.append(BY_HAND.read_text(encoding="utf-8"))
+    PAGE.write_text("\n".join(parts), encoding="utf-8")
+    return PAGE
+
+
+def _head(rows: list[Row], failed: list[Row], *, long: bool) -> str:
+    kept = f"{len(rows) - len(failed)} of {len(rows)} cells kept the promise."
+    if failed:
+        kept += " Not kept: " + ", ".join(f"{row.cell} ({row.client})" for row in failed) + "."
+    nats = subprocess.run([binary(), "--version"], check=True, capture_output=True, text=True).stdout
+    return HEAD.format(
+        date=datetime.now(UTC).date(),
+        kept=kept,
+        bound=max(cell.bound for cell in CELLS.values()),
+        python=platform.python_version(),
+        nats=nats.rsplit("v", 1)[-1].strip(),
+        nats_py=version("nats-py"),
+        uvicorn=version("uvicorn"),
+        kernel=platform.release(),
+        cpus=os.cpu_count(),
+        memory=psutil.virtual_memory().total // 2**30,
+        seed=rows[0].seed,
+        size=" --long" if long else "",
+    )
+
+
+def _section(module: str, names: list[str], rows: list[Row]) -> str:
+    title = (sys.modules[module].__doc__ or module).split("\n")[0].rstrip(".:")
+    lines = [f"## {title}", "", f"| {COLUMNS} |", "|" + " --- |" * (COLUMNS.count("|") + 1)]
+    lines += [_row(row) for name in names for row in rows if row.cell == name]
+    return "\n".join([*lines, "", *(_words(name, rows) for name in names), ""])
+
+
+def _row(row: Row) -> str:
+    cells = [
+        row.cell,
+        row.client,
+        row.sent,
+        row.accepted,
+        row.refused,
+        row.stored,
+        row.delivered,
+        row.dead,
+        row.parked,
+        f"**{row.lost}**" + (f" ({row.discarded})" if row.discarded else ""),
+        f"{row.duplicated + row.twice} ({row.in_hands})",
+        row.out_of_time,
+        f"{row.seconds:g}",
+    ]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def _words(name: str, rows: list[Row]) -> str:
+    """What the fault is, while what, what may come twice and why, and what else was seen."""
+    cell = CELLS[name]
+    said = f"* `{name}`: {cell.fault}; while {cell.phase}. May come twice: {cell.duplicates}."
+    for row in rows:
+        if row.cell == name and row.notes:
+            said += f" {row.client}: {'; '.join(row.notes)}."
+    return said

@@ -5,11 +5,15 @@ A plugin: a test module takes it in with `pytest_plugins`. Each test makes chann
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from headrace.core.settings import NatsSettings
+from headrace.io.client import Client
+from headrace.io.connect import client as connect
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
 from tests.support.sending import BINARY, Ask, Reply, send
@@ -52,6 +56,15 @@ def subscriber() -> Iterator[Subscriber]:
 async def nats(shared_server: NatsServer) -> AsyncIterator[Nats]:
     async with Nats(shared_server.url) as client:
         yield client
+
+
+@pytest.fixture
+async def client(shared_server: NatsServer) -> AsyncIterator[Client]:
+    """A connection of ours to the shared server, by the client that `NATS_CLIENT` names."""
+    named = os.environ.get("NATS_CLIENT", "engine")
+    client = connect(NatsSettings.model_validate({"url": shared_server.url, "client": named}))
+    yield client
+    await client.close()
 
 
 @pytest.fixture

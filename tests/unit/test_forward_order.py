@@ -229,6 +229,20 @@ async def test_a_faulty_message_without_sink_is_parked() -> None:
     assert await outcome(world, PLAIN, message(headers={"ce-specversion": "1.0"})) == {"parked": 1}
 
 
+async def test_a_replay_for_another_consumer_is_passed_over() -> None:
+    world = World()
+    headers = {**EVENT_HEADERS, "headrace-only": "KN_SUB_OTHER"}
+    assert await outcome(world, PLAIN, message(headers=headers)) == {"skipped": 1}
+    assert world.diary == ["+ACK"]
+
+
+async def test_a_replay_for_this_consumer_is_delivered_as_the_event_that_it_was() -> None:
+    world = World({"http://subscriber/": [HttpAnswer(202)]})
+    headers = {**EVENT_HEADERS, "headrace-only": "KN_SUB_U", "nats-expected-stream": "S"}
+    assert await outcome(world, PLAIN, message(headers=headers)) == {"delivered": 1}
+    assert set(world.sent[0][1]) == {*(name.encode() for name in EVENT_HEADERS), b"prefer", b"kn-namespace"}
+
+
 async def test_an_event_for_a_reply_address_alone_goes_there_itself() -> None:
     world = World({"http://reply/": [HttpAnswer(202)]})
     assert await outcome(world, replace(WITH_REPLY, subscriber=None), message()) == {"delivered": 1}
@@ -261,6 +275,8 @@ def test_every_outcome_has_a_name_in_the_answer() -> None:
         "replied",
         "redelivered",
         "returned",
+        "skipped",
+        "postponed",
         "stuck",
         "unsettled",
     ]

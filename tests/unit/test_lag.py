@@ -77,26 +77,6 @@ def test_the_clock_is_watched_for_the_next_moment(outlook: Outlook, moment: floa
     assert lag.look_again_at(outlook, NOW) == moment
 
 
-@pytest.mark.parametrize(
-    ("is_open", "late", "short"),
-    [
-        pytest.param(0, 0, 1, id="nobody pulls"),
-        pytest.param(1, 0, 0, id="one pulls"),
-        pytest.param(1, 1, 1, id="a late lease pulls no more, so another is opened beside it"),
-        pytest.param(4, 4, 0, id="but never more than max_scale: each has its pod"),
-        pytest.param(3, 2, 0, id="one of three still pulls"),
-    ],
-)
-def test_how_many_leases_are_missing(is_open: int, late: int, short: int) -> None:
-    assert lag.short(replace(pending(5), open=is_open, late=late), NOW) == short
-
-
-def test_a_late_lease_is_counted_until_it_ends() -> None:
-    late = lag.overdue(replace(QUIET, open=1))
-    assert (late.open, late.late) == (1, 1)
-    assert lag.caught_up(late) == replace(QUIET, open=1)
-
-
 def test_an_opened_lease_takes_over_whatever_called_for_it() -> None:
     before = replace(QUIET, hinted_at=NOW, due_at=NOW, dues=(NOW - 1, NOW + 7), probe_at=NOW, due_again=5)
 

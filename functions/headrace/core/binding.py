@@ -11,8 +11,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from headrace.core import names
-from headrace.core.action import Action, CreateConsumer, DeleteConsumer, PurgeSubjects, UpdateConsumer
+from headrace.core import names, order_spec
+from headrace.core.action import (
+    Action,
+    CreateConsumer,
+    DeleteConsumer,
+    Done,
+    Outcome,
+    PurgeSubjects,
+    Rejected,
+    UpdateConsumer,
+)
 from headrace.core.consumer import FIXED_AT_BIRTH, Row, config, owned
 from headrace.core.manifest import ConsumerTemplate
 from headrace.core.raw_config import Config, differs, merged
@@ -99,6 +108,15 @@ def removal(observed: Iterable[Config], place: Place) -> tuple[Action, ...]:
     return tuple(DeleteConsumer(place.stream, durable) for durable in durables)
 
 
+def verified(action: Action, outcome: Outcome) -> Outcome:
+    """What came of an action, once it is known that the server has kept what it cannot do without."""
+    match action, outcome:
+        case ((CreateConsumer(_, asked) | UpdateConsumer(_, asked)), Done(got)):
+            problem = order_spec.too_old(asked, got)
+            return Rejected(problem) if problem else outcome
+    return outcome
+
+
 def _match(rows: list[Row], ours: list[_Consumer]) -> dict[str, _Consumer]:
     """By uid; else by name, from those whose uid no entry has, and only where the name says it clearly."""
     # One that is delivered to comes before one that is on its way out.
@@ -129,6 +147,7 @@ def _bind(row: Row, serving: _Consumer | None, everything: dict[str, Config], te
         return _create(row, row.subscriber, everything, terms)
     subscriber = _newest(row.subscriber, serving.subscriber)
     wanted = config(subscriber, serving.durable, terms.template, terms.subjects)
+    wanted |= order_spec.undone(serving.config, wanted)
     fixed = {key: wanted.pop(key) for key in FIXED_AT_BIRTH}
     changed = differs(serving.config, wanted)
     return Binding(

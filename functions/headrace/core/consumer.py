@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from headrace.core import names
+from headrace.core import names, order_spec
 from headrace.core.errors import InvalidSpec
+from headrace.core.jetstream import ACK_WAIT
 from headrace.core.manifest import (
     LAG_THRESHOLD,
     MAX_SCALE,
@@ -23,6 +24,7 @@ from headrace.core.manifest import (
     Manifest,
     parse_entry,
 )
+from headrace.core.order_spec import OrderSpec
 from headrace.core.raw_config import Config
 from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY, Owner
 from headrace.core.stream_config import nanoseconds
@@ -42,8 +44,6 @@ from headrace.core.subscriber import (
 
 SUBSCRIPTION_KEY = "headrace.dev/subscription"
 
-# Short, since everything that a broken lease held comes back only after it; `forward` says in-progress every 2 s.
-ACK_WAIT = timedelta(seconds=8)
 # A delayed NAK holds a slot: the server's own 1,000 would stall a consumer whose subscriber is down.
 MAX_ACK_PENDING = 10_000
 
@@ -81,10 +81,11 @@ def rows(manifest: Manifest, stream: str) -> tuple[Row, ...]:
         InvalidSpec: annotations or delivery of the channel itself are nonsense.
     """
     scale = _annotated(manifest, LAG_THRESHOLD, 1000), _annotated(manifest, MAX_SCALE, 4)
+    order = order_spec.read(manifest.metadata.annotations)
     seen: set[str] = set()
     found = []
     for index, raw in enumerate(manifest.spec.subscribers):
-        row = _row(raw, index, manifest, names.aside(stream), scale)
+        row = _row(raw, index, manifest, names.aside(stream), scale, order)
         if row.subscriber is not None and row.uid in seen:
             problem = f"spec.subscribers[{index}].uid is {row.uid!r} a second time: the first entry counts"
             row = replace(row, subscriber=None, problem=problem)
@@ -116,6 +117,7 @@ def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, sub
         # The server keeps one subject under one key and several under the other.
         "filter_subject": sees[0] if len(sees) == 1 else "",
         "filter_subjects": sees if len(sees) > 1 else [],
+        **order_spec.consumer_settings(subscriber.order),
         "metadata": {
             METADATA_KEY: subscriber.to_json(),
             NAMESPACE_KEY: subscriber.namespace,
@@ -165,7 +167,7 @@ def owned(config: Config, owner: Owner) -> Subscriber | None:
     return subscriber
 
 
-def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: tuple[int, int]) -> Row:
+def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: tuple[int, int], order: OrderSpec) -> Row:
     field = f"spec.subscribers[{index}]"
     body = raw if isinstance(raw, dict) else {}
     uid, generation = body.get("uid"), body.get("generation")
@@ -191,9 +193,11 @@ def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: tuple[i
         rate_limit_bps=manifest.spec.consumer_config_template.rate_limit_bps,
         lag_threshold=scale[0],
         max_scale=scale[1],
+        order=order,
     )
     try:
         entry = parse_entry(raw, index)
+        identity = replace(identity, order=order_spec.read(entry.annotations, order, path=field))
         return replace(known, subscriber=_served(identity, entry, field, manifest.spec.delivery))
     except InvalidSpec as error:
         return replace(known, subscriber=replace(identity, state=SubscriberState.REFUSED, reason=str(error)))

@@ -16,6 +16,10 @@ ACK = b"+ACK"
 NAK = b"-NAK"
 IN_PROGRESS = b"+WPI"
 
+# Short, since everything that a broken lease held comes back only after it; `forward` says in-progress every 2 s
+# (ADR 011).
+ACK_WAIT = timedelta(seconds=8)
+
 # A publish over max_payload costs the whole connection, and a parked copy carries more headers than the original:
 # events above max_payload - this are refused (ADR 010).
 HEADROOM_BYTES = 8 * 1024
@@ -61,13 +65,14 @@ class PullEnd(Enum):
     """Why a pull request is over.
 
     FILLED: it brought all that it asked for, in messages or bytes. EXPIRED: its time is up.
-    GONE: the consumer or stream does not exist any more.
+    GONE: the consumer or stream does not exist any more. OUSTED: another lease serves this by-key consumer now.
     BROKEN: connection lost, leadership changed, JetStream away: ask again after a pause.
     """
 
     FILLED = "filled"
     EXPIRED = "expired"
     GONE = "gone"
+    OUSTED = "ousted"
     BROKEN = "broken"
 
 
@@ -81,6 +86,8 @@ def pull_end(status: str, description: str) -> PullEnd | None:
             return None
         case "404" | "408":
             return PullEnd.EXPIRED
+        case "423":
+            return PullEnd.OUSTED
         case "409" if "consumer deleted" in description.lower():
             return PullEnd.GONE
         case "409" if "exceeds maxbytes" in description.lower():

@@ -80,7 +80,8 @@ class Outcome(StrEnum):
     """How one pulled message left the lease.
 
     REDELIVERED is counted beside another outcome: the message had been pulled before without a failed attempt of
-    ours on record, so its subscriber may see it twice. SKIPPED is a replay that is for another consumer alone.
+    ours on record, so its subscriber may see it twice. SKIPPED is a replay that is for another consumer alone;
+    POSTPONED was given back since an earlier one of its key has to go first.
     """
 
     DELIVERED = "delivered"
@@ -91,6 +92,7 @@ class Outcome(StrEnum):
     REDELIVERED = "redelivered"
     RETURNED = "returned"
     SKIPPED = "skipped"
+    POSTPONED = "postponed"
     STUCK = "stuck"
     UNSETTLED = "unsettled"
 
@@ -139,7 +141,14 @@ class LeaseAnswer:
         }
 
 
-_MOVES = (Outcome.DELIVERED, Outcome.RETRIED, Outcome.DEAD_LETTERED, Outcome.PARKED, Outcome.SKIPPED)
+_MOVES = (
+    Outcome.DELIVERED,
+    Outcome.RETRIED,
+    Outcome.DEAD_LETTERED,
+    Outcome.PARKED,
+    Outcome.SKIPPED,
+    Outcome.POSTPONED,
+)
 
 
 def answer(tally: Tally, *, pending: int, ack_pending: int, now: float) -> LeaseAnswer:

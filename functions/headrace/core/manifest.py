@@ -74,8 +74,12 @@ class Delivery(_Model):
 
 
 class Entry(_Model):
-    """One of `spec.subscribers`, as Knative's Subscription controller writes it."""
+    """One of `spec.subscribers`, as Knative's Subscription controller writes it.
 
+    `annotations` are the Subscription's own, which that controller does not copy: whoever has both adds them.
+    """
+
+    annotations: dict[str, str] = {}
     name: str = ""
     uid: str
     generation: int = 0

@@ -127,6 +127,11 @@ def is_plain(namespace: str, name: str) -> bool:
     return "--" not in namespace and "--" not in name and not _is_shortened(name)
 
 
+def stage_subjects(consumer: str) -> str:
+    """What matches the subjects of all stage records of a consumer in an aside stream."""
+    return f"*.*._knative_aside.stage.{consumer}.*"
+
+
 def parked_subjects(consumer: str = "*") -> str:
     """What matches the subjects of all parked events in an aside stream, or of those of one consumer."""
     return f"*.*._knative_aside.parked.{consumer}.>"

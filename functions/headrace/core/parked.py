@@ -71,15 +71,26 @@ class Parked:
     @property
     def event(self) -> Event:
         """The event, as its subscriber would get it; of a faulty one its bytes."""
-        try:
-            return nats_codec.from_nats(self._stored, stream=self.stream, sequence=self.sequence)
-        except InvalidEvent:
-            return nats_codec.foreign(self._stored, self.stream, self.sequence)
+        return self._claimed or nats_codec.foreign(self._stored, self.stream, self.sequence)
+
+    @property
+    def foreign(self) -> bool:
+        """Is it an event only because of the place where it lay?"""
+        claimed = self._claimed
+        return claimed is not None and claimed.type == FOREIGN_TYPE and "ce-type" not in self.headers
 
     @property
     def passing(self) -> tuple[tuple[bytes, bytes], ...]:
         """The headers that go with it to whoever gets it."""
         return nats_codec.passthrough_of(self._stored)
+
+    @property
+    def _claimed(self) -> Event | None:
+        """What its bytes claim to be; None when that is faulty."""
+        try:
+            return nats_codec.from_nats(self._stored, stream=self.stream, sequence=self.sequence)
+        except InvalidEvent:
+            return None
 
     @property
     def _stored(self) -> NatsMessage:
@@ -170,8 +181,8 @@ def replay(parked: Parked, run: str, subject: str) -> NatsMessage:
     """
     event = parked.event
     headers = dict(parked.headers)
-    if event.type == FOREIGN_TYPE and "ce-type" not in headers:
-        # Its identity is its place in the stream, which would be another now.
+    if parked.foreign:
+        # The place gave it its identity, and would now give it another.
         headers = dict(nats_codec.to_binary(event, subject, parked.passing).headers)
     headers[MSG_ID] = f"{nats_codec.msg_id(event.source, event.id)}:replay:{run}:{parked.position}"
     return NatsMessage(subject, headers, parked.data)

@@ -61,6 +61,7 @@ class StageRecord:
         failure: what the sink is told: the failure that ended the subscriber or reply stage, or the latest one.
         last: words for people about the latest failure, of whatever stage.
         reply, reply_headers: the subscriber's answer that is still to be delivered, and what passes through with it.
+        key: that the event blocks while it waits, or waits for; None where there is no order to keep.
     """
 
     stage: Stage = Stage.SUBSCRIBER
@@ -70,6 +71,7 @@ class StageRecord:
     last: str = ""
     reply: Event | None = None
     reply_headers: Headers = ()
+    key: str | None = None
 
 
 def to_json(record: StageRecord) -> bytes:
@@ -88,6 +90,8 @@ def to_json(record: StageRecord) -> bytes:
         body["replyHeaders"] = [
             [name.decode("latin-1"), value.decode("latin-1")] for name, value in record.reply_headers
         ]
+    if record.key is not None:
+        body["key"] = record.key
     return json.dumps(body).encode()
 
 
@@ -95,8 +99,7 @@ def from_json(data: bytes) -> StageRecord | None:
     """The inverse of `to_json`; None for a record that was damaged: the delivery then begins again."""
     try:
         body = json.loads(data)
-        failure = body.get("failure")
-        reply = body.get("reply")
+        failure, reply, key = body.get("failure"), body.get("reply"), body.get("key")
         return StageRecord(
             stage=Stage(body["stage"]),
             attempts=Attempts(*(max(0, int(count)) for count in body["attempts"])),
@@ -107,6 +110,7 @@ def from_json(data: bytes) -> StageRecord | None:
             reply_headers=tuple(
                 (name.encode("latin-1"), value.encode("latin-1")) for name, value in body.get("replyHeaders", ())
             ),
+            key=None if key is None else str(key),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, InvalidEvent):
         return None

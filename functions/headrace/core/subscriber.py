@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from headrace.core import duration, names
 from headrace.core.errors import InvalidSpec
+from headrace.core.order_spec import DEFAULT_KEY, DeliveryOrder, OrderSpec
 
 METADATA_KEY = "headrace.dev/subscriber"
 """The consumer metadata key that holds `Subscriber.to_json`; a consumer without it is not ours."""
@@ -91,6 +92,7 @@ class Subscriber:
         aside: the stream that holds stage records and parked events.
         rate_limit_bps: bits per second over all leases of this consumer; 0 is unlimited (ADR 012).
         lag_threshold, max_scale: one lease per that many deliverable events, at most so many leases.
+        order: in which its events are delivered.
         reason: why the state is not READY, for people.
         gone_since: RFC 3339, when the entry vanished; only with GONE.
     """
@@ -109,6 +111,7 @@ class Subscriber:
     rate_limit_bps: int = 0
     lag_threshold: int = 1000
     max_scale: int = 4
+    order: OrderSpec = field(default_factory=OrderSpec)
     state: SubscriberState = SubscriberState.READY
     reason: str = ""
     gone_since: str | None = None
@@ -137,11 +140,20 @@ class Subscriber:
         ):
             if destination is not None:
                 body[key] = _destination_to_json(destination)
+        if self.order.kind is not DeliveryOrder.UNORDERED:
+            body["deliveryOrder"] = str(self.order.kind)
+        if self.order.kind is DeliveryOrder.BY_KEY:
+            body["orderKey"] = self.order.key
         if self.reason:
             body["reason"] = self.reason
         if self.gone_since:
             body["goneSince"] = self.gone_since
         return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+    @property
+    def most_leases(self) -> int:
+        """How many leases may be open at once: `max_scale`, but one where there is an order to keep."""
+        return 1 if self.order.one_lease else self.max_scale
 
     @property
     def names(self) -> names.Channel:
@@ -182,6 +194,10 @@ def from_json(text: str) -> Subscriber:
             rate_limit_bps=int(body["rateLimitBPS"]),
             lag_threshold=max(1, int(body["lagThreshold"])),
             max_scale=max(1, int(body["maxScale"])),
+            order=OrderSpec(
+                DeliveryOrder(body.get("deliveryOrder", DeliveryOrder.UNORDERED)),
+                str(body.get("orderKey", DEFAULT_KEY)),
+            ),
             state=SubscriberState(body["state"]),
             reason=str(body.get("reason", "")),
             gone_since=body.get("goneSince"),

@@ -18,6 +18,7 @@ from headrace.core.jetstream import Message, PullEnd
 from headrace.core.lease import Lease, Outcome, Tally
 from headrace.core.subscriber import Subscriber
 from headrace.core.window import Window
+from headrace.forward.line import Line
 from headrace.forward.one_event import deliver
 from headrace.forward.ports import Effects, Inbox
 
@@ -44,11 +45,14 @@ async def forward(lease: Lease, subscriber: Subscriber, largest: int, effects: E
         Unavailable: NATS is away, nothing was pulled.
     """
     run = _Run(lease, subscriber, Window(lease.max_in_flight, lease.max_bytes, largest), effects, stop)
+    if effects.survey is not None:
+        run.line = Line(subscriber, run.window, effects, run.tally, run.changed.set)
     run.inbox = await effects.open_inbox(run.on_message, run.on_end)
     try:
         await run.pull_until_over()
         await run.finish()
     finally:
+        run.leave()
         for task in run.tasks:
             task.cancel()
         await run.inbox.close()
@@ -74,6 +78,8 @@ class _Run:
     not_before: float = 0.0
     # Bytes of the last message, by which a rate limit judges the next.
     last_size: int = 0
+    # Of a by-key consumer.
+    line: Line | None = None
     inbox: Inbox = field(init=False)
     began: float = field(init=False)
     arrived: float = field(init=False)
@@ -98,14 +104,19 @@ class _Run:
 
     async def finish(self) -> None:
         """Give the open pull up, and wait for what is in subscribers' hands."""
+        self.leave()
         await self.inbox.stop()
         while self.tasks:
             self.changed.clear()
             await self.changed.wait()
 
+    def leave(self) -> None:
+        if self.line is not None:
+            self.line.leave()
+
     async def _top_up(self) -> None:
         now = self.effects.monotonic()
-        if self.inbox.pulling or len(self.tasks) >= self.window.slots:
+        if self.inbox.pulling or self._in_hand >= self.window.slots:
             self.free_since = None
             return
         if now < self.not_before or self._left() < SHORTEST_PULL:
@@ -113,14 +124,21 @@ class _Run:
         if self.free_since is None:
             self.free_since = now
         patient = now - self.free_since < PATIENCE
-        room = self.window.room(len(self.tasks), self.bytes_in_flight, patient=patient)
+        room = self.window.room(self._in_hand, self.bytes_in_flight, patient=patient)
         if room is None:
+            return
+        batch = self._paced(room.batch)
+        if self.line is not None and not (batch := self.line.batch(batch, now)):
             return
         self.free_since = None
         try:
-            await self.inbox.pull(self._paced(room.batch), self._expires(now), room.max_bytes)
+            await self.inbox.pull(batch, self._expires(now), room.max_bytes)
         except Unavailable:
             self.not_before = now + PAUSE
+
+    @property
+    def _in_hand(self) -> int:
+        return len(self.tasks) - (self.line.waiting if self.line is not None else 0)
 
     def _paced(self, batch: int) -> int:
         if not self.lease.bits_per_second:
@@ -138,8 +156,8 @@ class _Run:
         """Seconds until something changes by itself: the lease ends, a pause is over, patience is lost."""
         now = self.effects.monotonic()
         moments = [self._left(), self.lease.linger + SHORTEST_PULL]
-        if self.not_before > now:
-            moments.append(self.not_before - now)
+        pauses = (self.not_before, self.line.not_before if self.line is not None else 0.0)
+        moments += [until - now for until in pauses if until > now]
         if self.free_since is not None and now - self.free_since < PATIENCE:
             moments.append(PATIENCE)
         return max(0.001, min(moments))
@@ -156,7 +174,7 @@ class _Run:
     def on_end(self, end: PullEnd) -> None:
         if end is PullEnd.BROKEN:
             self.not_before = max(self.not_before, self.effects.monotonic() + PAUSE)
-        elif end is PullEnd.GONE:
+        elif end in (PullEnd.GONE, PullEnd.OUSTED):
             self.over = True
         self.changed.set()
 
@@ -178,7 +196,10 @@ class _Run:
     async def _deliver(self, message: Message) -> None:
         self.effects.hold(message)
         try:
-            await deliver(message, self.subscriber, self.effects, self.tally)
+            if self.line is not None:
+                await self.line.deliver(message)
+            else:
+                await deliver(message, self.subscriber, self.effects, self.tally)
         finally:
             self.effects.release(message)
 

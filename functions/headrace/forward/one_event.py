@@ -30,13 +30,32 @@ LEAST_STUCK_WAIT = timedelta(seconds=30)
 EARLY = timedelta(milliseconds=100)
 
 
-async def deliver(message: Message, subscriber: Subscriber, effects: Effects, tally: Tally) -> None:
+async def deliver(
+    message: Message, subscriber: Subscriber, effects: Effects, tally: Tally, key: str | None = None
+) -> None:
     """Take one pulled message as far as it gets now, and settle it.
+
+    Args:
+        key: that no other event of this key may overtake; None where there is no order to keep.
 
     Raises:
         Unavailable: NATS went away in the middle; the message stays unsettled and comes again.
     """
-    await _Delivery(message, subscriber, effects, tally).run()
+    await _Delivery(message, subscriber, effects, tally, key).run()
+
+
+async def postpone(
+    message: Message, subscriber: Subscriber, effects: Effects, tally: Tally, key: str | None, due: float
+) -> None:
+    """Give a message back untried, until an earlier one of its key may have gone.
+
+    Args:
+        due: seconds since the epoch.
+
+    Raises:
+        Unavailable: as `deliver`.
+    """
+    await _Delivery(message, subscriber, effects, tally, key).postpone(due)
 
 
 @dataclass(slots=True)
@@ -45,6 +64,7 @@ class _Delivery:
     subscriber: Subscriber
     effects: Effects
     tally: Tally
+    key: str | None = None
 
     async def run(self) -> None:
         # It is here, so it is not due any more, whatever this lease has promised before.
@@ -77,6 +97,15 @@ class _Delivery:
         else:
             decision = await self._attempt(event, passing, record)
         await self._carry_on(decision, event, passing)
+
+    async def postpone(self, due: float) -> None:
+        record = await self._record()
+        due = max(due, record.due or 0.0)
+        # The next lease reads from it that the event waits, and for which key; without it, it would wait for the event.
+        with suppress(Refused):
+            await self._remember(record, due)
+        await self._nak(timedelta(seconds=due) - timedelta(seconds=self.effects.now().timestamp()))
+        self.tally.count(Outcome.POSTPONED)
 
     async def _carry_on(self, decision: Decision, event: Event, passing: Headers) -> None:
         while True:
@@ -162,23 +191,30 @@ class _Delivery:
                 self.tally.count(Outcome.DELIVERED)
 
     async def _ack(self) -> None:
-        if self.message.delivered == 1:
+        if self.message.delivered == 1 and self.key is None:
             await self.effects.settle(self.message, jetstream.ACK)
             return
-        # Confirmed first: without its record an event that came again would begin with a full budget.
+        # Confirmed first: without its record an event that came again would begin with a full budget, and one whose
+        # ack was lost would come again behind the next of its key.
         await self.effects.ack(self.message)
+        if self.message.delivered == 1:
+            return
         with suppress(Refused, Unavailable):
             await self.effects.drop(self._stage_subject)
 
     async def _try_later(self, delay: timedelta, record: StageRecord) -> None:
         due = (self.effects.now() + delay).timestamp()
         try:
-            await self.effects.store(self._stage_subject, stage_record.to_json(replace(record, due=due)))
+            await self._remember(record, due)
         except Refused as error:
             # Too large with its reply, or no room: the event itself is safe, its budget begins again.
             self._report(Outcome.STUCK, f"its stage record could not be stored: {error}")
         await self._nak(delay)
         self._report(Outcome.RETRIED, record.last)
+
+    async def _remember(self, record: StageRecord, due: float) -> None:
+        stored = stage_record.to_json(replace(record, due=due, key=self.key))
+        await self.effects.store(self._stage_subject, stored)
 
     async def _nak(self, delay: timedelta) -> None:
         self.tally.due[self.message.sequence] = (self.effects.now() + delay).timestamp()
@@ -189,7 +225,12 @@ class _Delivery:
             await self.effects.park(parked.parked_message(self.message, record, reason, self.subscriber))
         except Refused as error:
             self._report(Outcome.STUCK, f"{reason}; it can't be parked: {error}")
-            await self._nak(max(LEAST_STUCK_WAIT, self.subscriber.policy.longest_wait))
+            wait = max(LEAST_STUCK_WAIT, self.subscriber.policy.longest_wait)
+            if self.key is not None:
+                # Its key is blocked for so long, which the next lease has to know.
+                with suppress(Refused):
+                    await self._remember(record, (self.effects.now() + wait).timestamp())
+            await self._nak(wait)
             return
         await self._ack()
         self._report(Outcome.PARKED, reason)

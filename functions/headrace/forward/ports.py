@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -11,6 +11,7 @@ from headrace.core.http import Headers, HttpAnswer
 from headrace.core.jetstream import Message, PullEnd
 from headrace.core.lease import Outcome
 from headrace.core.nats_codec import NatsMessage
+from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Destination
 
 
@@ -32,6 +33,21 @@ class Inbox(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Survey:
+    """What a lease asks before it takes over a by-key consumer. Both questions raise Unavailable or Refused.
+
+    Attributes:
+        unsettled: how many events are delivered and not settled, by the server's count.
+        records: the stage records of the consumer, by sequence.
+        overdue: say that so many of those events have not come back in time, and that order can't be promised.
+    """
+
+    unsettled: Callable[[], Awaitable[int]]
+    records: Callable[[], Awaitable[Sequence[tuple[int, StageRecord]]]]
+    overdue: Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Effects:
     """The effects of a lease. All but `post` raise Unavailable when NATS is away.
 
@@ -44,6 +60,7 @@ class Effects:
         hold, release: keep a message from being redelivered while it is in a subscriber's hands.
         monotonic: seconds, for deadlines. now: UTC, for due times and dates in answers.
         report: one line per outcome that is not success.
+        survey: for by-key consumers.
     """
 
     open_inbox: Callable[[Callable[[Message], None], Callable[[PullEnd], None]], Awaitable[Inbox]]
@@ -59,3 +76,4 @@ class Effects:
     monotonic: Callable[[], float]
     now: Callable[[], datetime]
     report: Callable[[Outcome, Message, str], None]
+    survey: Survey | None = None

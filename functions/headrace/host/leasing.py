@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.core import lease
+from headrace.core import lease, names, order_spec, stage_record
 from headrace.core import subscriber as subscribers
-from headrace.core.errors import InvalidSpec, Unavailable
+from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.http import Headers, HttpAnswer, Request, Response, json_response, problem
 from headrace.core.jetstream import Message
 from headrace.core.lease import Lease, Outcome
 from headrace.core.nats_codec import Encoded, NatsMessage, encoded
+from headrace.core.order_spec import DeliveryOrder
 from headrace.core.settings import ForwardSettings, TokenSettings
+from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Destination, Subscriber, SubscriberState
-from headrace.forward import Effects, forward
+from headrace.forward import Effects, Survey, forward
 from headrace.io import environment, log, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
+from headrace.io.http import HttpClient
 from headrace.io.jetstream import JetStream
 from headrace.io.keepalive import KeepAlive
-from headrace.io.http import HttpClient
+from headrace.io.scan import scan
 
 LONGEST_BODY = 64 * 1024
 # For one question to JetStream in the middle of a delivery; less than the ack wait.
@@ -42,6 +46,7 @@ class Leasing:
     def __init__(self, client: Client, api: JetStreamApi) -> None:
         self._settings = environment.read(ForwardSettings)
         self._token = web.Token(environment.read(TokenSettings))
+        self._client = client
         self._api = api
         self._jetstream = JetStream(client, api)
         self._keep_alive = KeepAlive(self._jetstream.settle)
@@ -88,7 +93,7 @@ class Leasing:
         try:
             largest = self._jetstream.max_payload
             # The limit is the subscriber's, whom as many leases may serve at once (ADR 012).
-            asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.max_scale)
+            asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.most_leases)
             tally = await forward(asked, subscriber, largest, self._effects(asked, subscriber), stop)
         finally:
             self._open.discard(stop)
@@ -126,6 +131,11 @@ class Leasing:
             return problem(409, "Not our consumer", f"consumer {asked.consumer!r} was not made by Headrace")
         if found.state is not SubscriberState.READY:
             return problem(409, "Not deliverable", f"{found.state}: {found.reason or 'the Subscription is gone'}")
+        if any(to is not None and to.audience for to in (found.subscriber, found.reply, found.dead_letter)):
+            return problem(409, "Not deliverable", "OIDCNotSupported: an address asks for a token that can't be sent yet")
+        if found.order.kind is DeliveryOrder.BY_KEY and not order_spec.enforced(info["config"]):
+            needs = "its order by key is not enforced by the server: it needs NATS 2.11 or later"
+            return problem(409, "Not deliverable", f"consumer {asked.consumer!r} is not pinned; {needs}")
         return found
 
     async def _info(self, asked: Lease) -> dict[str, Any] | None:
@@ -152,9 +162,10 @@ class Leasing:
         async def ack(message: Message) -> None:
             await self._jetstream.ack(message, ASK_SECONDS)
 
+        survey = self._survey(asked, aside) if subscriber.order.kind is DeliveryOrder.BY_KEY else None
         return Effects(
             open_inbox=lambda on_message, on_end: self._jetstream.pull_inbox(
-                asked.stream, asked.consumer, on_message, on_end
+                asked.stream, asked.consumer, on_message, on_end, pinned=survey is not None
             ),
             post=post,
             load=load,
@@ -168,7 +179,26 @@ class Leasing:
             monotonic=time.monotonic,
             now=lambda: datetime.now(UTC),
             report=_report,
+            survey=survey,
         )
+
+    def _survey(self, asked: Lease, aside: str) -> Survey:
+        async def unsettled() -> int:
+            info = await self._info(asked)
+            if info is None:
+                raise Refused(f"consumer {asked.consumer} is gone", status=404)
+            return int(info["num_ack_pending"])
+
+        async def records() -> list[tuple[int, StageRecord]]:
+            async with aclosing(scan(self._client, self._api, aside, names.stage_subjects(asked.consumer))) as found:
+                read = [(message.subject, stage_record.from_json(message.data)) async for message in found]
+            return [(int(subject.rpartition(".")[2]), record) for subject, record in read if record is not None]
+
+        def overdue(missing: int) -> None:
+            words = {"stream": asked.stream, "consumer": asked.consumer, "missing": missing}
+            _log.warning("events of an earlier lease did not come back, order is not sure", **words)
+
+        return Survey(unsettled, records, overdue)
 
 
 def _report(outcome: Outcome, message: Message, why: str) -> None:

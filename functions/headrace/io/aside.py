@@ -20,20 +20,18 @@ from headrace.core import subscriber as subscribers
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.jetstream import Message, PubAck
-from headrace.core.nats_codec import NatsMessage
+from headrace.core.nats_codec import NatsMessage, encoded
 from headrace.core.nats_wire import Headers as NatsHeaders
 from headrace.core.parked import Parked, Wanted
 from headrace.core.stream import captures
 from headrace.core.subscriber import Destination, Subscriber, SubscriberState
-from headrace.io.api import MESSAGE_NOT_FOUND, ApiError, JetStreamApi
+from headrace.io.api import ApiError, JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.io.scan import scan
 
 PAGE = 50
 PUBLISH_SECONDS = 5.0
-# What the server says of a sequence that a stream does not hold.
-NOTHING_THERE = {10043, MESSAGE_NOT_FOUND}
 
 Post = Callable[[Destination, Headers, bytes, timedelta], Awaitable[HttpAnswer]]
 """One POST, as `headrace.forward` does it; what the other side does is in the answer."""
@@ -77,7 +75,7 @@ class ParkedEvents:
         Raises:
             Refused: 404, nothing is parked there.
         """
-        stored = await self._api.find(f"STREAM.MSG.GET.{self._aside}", {"seq": position})
+        stored = await self._stored(position)
         found = None if stored is None else _parked(stored["message"])
         if found is None:
             raise Refused(f"nothing is parked at {position} in {self._aside}: list what is", status=404)
@@ -126,11 +124,15 @@ class ParkedEvents:
         """Delete it; False when it was gone already."""
         try:
             await self._api.call(f"STREAM.MSG.DELETE.{self._aside}", {"seq": position, "no_erase": True})
-        except ApiError as error:
-            if error.err_code in NOTHING_THERE:
+        except ApiError:
+            # Its number does not say why: 10057 is any deletion that failed.
+            if await self._stored(position) is None:
                 return False
             raise
         return True
+
+    async def _stored(self, position: int) -> dict[str, Any] | None:
+        return await self._api.find(f"STREAM.MSG.GET.{self._aside}", {"seq": position})
 
     async def _all(self, wanted: Wanted, after: int) -> AsyncGenerator[Parked]:
         start: dict[str, Any] = {}
@@ -146,7 +148,7 @@ class ParkedEvents:
                     yield event
 
     async def _move(self, event: Parked, message: NatsMessage) -> PubAck:
-        ack = await self._jetstream.publish(message, PUBLISH_SECONDS)
+        ack = await self._jetstream.publish(encoded(message), PUBLISH_SECONDS)
         await self.discard(event.position)
         await self._jetstream.hint(names.wake_subject(ack.stream))
         return ack

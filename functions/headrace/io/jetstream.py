@@ -18,6 +18,7 @@ from headrace.core.nats_codec import Encoded
 from headrace.core.nats_wire import Arrival
 from headrace.io.api import PREFIX, ApiError, JetStreamApi
 from headrace.io.client import Broken, Client
+from headrace.io.pin import Pin
 from headrace.io.pull import OnEnd, OnMessage, PullInbox
 
 # One try of a publish; shorter than the whole deadline, so that an ack lost with a dying server is asked for again.
@@ -71,9 +72,16 @@ class JetStream:
         """Like `publish`, for stage records and parked events: they may use the headroom that events leave."""
         return await self._publish(message, timeout, headroom=0)
 
-    async def pull_inbox(self, stream: str, consumer: str, on_message: OnMessage, on_end: OnEnd) -> PullInbox:
-        """An open inbox to pull into; the caller closes it."""
-        inbox = PullInbox(self._client, stream, consumer, on_message, on_end)
+    async def pull_inbox(
+        self, stream: str, consumer: str, on_message: OnMessage, on_end: OnEnd, *, pinned: bool = False
+    ) -> PullInbox:
+        """An open inbox to pull into; the caller closes it.
+
+        Args:
+            pinned: the consumer is a by-key one, and serves one inbox at a time.
+        """
+        pin = Pin(self._client, self._api, stream, consumer) if pinned else None
+        inbox = PullInbox(self._client, stream, consumer, on_message, on_end, pin)
         await inbox.open()
         return inbox
 

@@ -17,6 +17,7 @@ from headrace.core.jetstream import Message, PullEnd, ack_tokens, pull_end
 from headrace.core.nats_wire import Arrival
 from headrace.io import log
 from headrace.io.client import Client, Subscription
+from headrace.io.pin import Pin
 
 OnMessage = Callable[[Message], None]
 OnEnd = Callable[[PullEnd], None]
@@ -36,8 +37,20 @@ class PullInbox:
         on_end: called once per pull.
     """
 
-    def __init__(self, client: Client, stream: str, consumer: str, on_message: OnMessage, on_end: OnEnd) -> None:
+    def __init__(
+        self,
+        client: Client,
+        stream: str,
+        consumer: str,
+        on_message: OnMessage,
+        on_end: OnEnd,
+        pin: Pin | None = None,
+    ) -> None:
+        """Args:
+        pin: of a by-key consumer, which serves one inbox at a time.
+        """
         self._client = client
+        self._pin = pin
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._consumer = consumer
         self._on_message = on_message
@@ -71,7 +84,8 @@ class PullInbox:
         self._serial += 1
         self._remaining = batch
         self._overdue = asyncio.get_running_loop().call_later(seconds + OVERDUE_SECONDS, self._end, PullEnd.BROKEN)
-        request = b'{"batch":%d,"expires":%d,"max_bytes":%d}' % (batch, int(seconds * 1e9), max_bytes)
+        more = self._pin.pull_fields if self._pin is not None else b""
+        request = b'{"batch":%d,"expires":%d,"max_bytes":%d%b}' % (batch, int(seconds * 1e9), max_bytes, more)
         try:
             await self._client.publish(self._subject, request, reply=f"{self._prefix}.{self._serial}")
         except Unavailable:
@@ -91,6 +105,8 @@ class PullInbox:
     async def close(self) -> None:
         """Stop listening. Whatever a still open pull would bring is redelivered after the ack wait."""
         self._clear()
+        if self._pin is not None:
+            await self._pin.give_up()
         if self._on_disconnect in self._client.on_disconnect:
             self._client.on_disconnect.remove(self._on_disconnect)
         if self._subscription is not None:
@@ -102,6 +118,8 @@ class PullInbox:
             self._on_status(arrival)
             return
         self._remaining -= 1
+        if self._pin is not None:
+            self._pin.seen(arrival.headers, f"{self._prefix}.pin")
         self._on_message(
             Message(
                 arrival.subject,
@@ -119,9 +137,15 @@ class PullInbox:
             self._end(PullEnd.FILLED)
 
     def _on_status(self, arrival: Arrival) -> None:
+        end = pull_end(arrival.status, arrival.description)
+        if end is PullEnd.OUSTED and self._pin is not None:
+            # The answer to a pull or to a renewal: either way nothing more is to be had.
+            self._pin.lost()
+            self._clear()
+            self._on_end(end)
+            return
         if arrival.subject != f"{self._prefix}.{self._serial}":
             return
-        end = pull_end(arrival.status, arrival.description)
         if end is PullEnd.BROKEN:
             _log.debug("pull ended", consumer=self._consumer, status=arrival.status, description=arrival.description)
         if end is not None:

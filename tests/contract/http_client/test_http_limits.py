@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import tracemalloc
 from collections.abc import Iterator
@@ -50,11 +51,17 @@ async def test_a_body_within_the_limit_comes_whole(either, framing, size):
 
 @pytest.mark.parametrize("framing", ["length", "chunks", "end"])
 @pytest.mark.parametrize("limit", [0, 1, 1000])
-async def test_a_body_beyond_the_limit_is_cut_and_its_connection_closed(either, framing, limit):
+async def test_a_body_beyond_the_limit_is_cut(either, framing, limit):
     body = bytes(range(256)) * 16
-    async with serving(answering(framed(body)[framing])) as server:
+    async with serving(saying(framed(body)[framing])) as server:
         answer = await either.post(server.url, limit=limit)
-        assert (answer.status, answer.body, answer.truncated) == (200, body[:limit], True)
+    assert (answer.status, answer.body, answer.truncated) == (200, body[:limit], True)
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks", "end"])
+async def test_a_cut_body_costs_the_connection(client, framing):
+    async with serving(answering(framed(b"12345")[framing])) as server:
+        assert (await client.post(server.url, limit=4)).truncated
         await until("it is closed", lambda: server.open == 0)
 
 
@@ -69,8 +76,8 @@ async def test_a_body_beyond_the_limit_is_cut_and_its_connection_closed(either, 
 )
 async def test_a_body_without_end_is_cut(either, beginning, piece):
     async with serving(endless(beginning, piece)) as server:
-        answer = await either.post(server.url, limit=100_000)
-        assert (answer.status, len(answer.body), answer.truncated) == (200, 100_000, True)
+        answer = await either.post(server.url, limit=20_000)
+        assert (answer.status, len(answer.body), answer.truncated) == (200, 20_000, True)
         await until("it is closed", lambda: server.open == 0)
 
 
@@ -167,16 +174,32 @@ def dripped(size: int) -> Iterator[bytes]:
 async def test_a_body_in_tiny_chunks_takes_no_more_room_than_its_bytes(client):
     async def script(peer: Peer) -> None:
         await peer.request()
-        for piece in dripped(4 * MIB):
+        for piece in dripped(MIB):
             await peer.say(piece)
         await peer.gone()
 
     async with serving(script) as server:
         tracemalloc.start()
         try:
-            answer = await client.post(server.url, limit=2 * MIB)
+            answer = await client.post(server.url, limit=MIB // 2)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-    assert (len(answer.body), answer.truncated) == (2 * MIB, True)
-    assert peak < 12 * MIB
+    assert (len(answer.body), answer.truncated) == (MIB // 2, True)
+    # Kept piece by piece it would be 12 MiB.
+    assert peak < 5 * MIB
+
+
+async def test_idle_connections_do_not_hold_their_last_answers(client):
+    body = bytes(MIB)
+    async with serving(answering(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (MIB, body))) as server:
+        tracemalloc.start()
+        try:
+            await asyncio.gather(*(client.post(server.url) for _ in range(16)))
+            # The event loop lets go of what it has just called in its next round.
+            await asyncio.sleep(0.01)
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert server.open == 16
+    assert held < 4 * MIB

@@ -13,10 +13,13 @@ import pytest
 
 from headrace.core.errors import HeadraceError, Refused
 from headrace.core.settings import NatsSettings
-from headrace.io.client import Arrival
+from headrace.io.client import Arrival, Broken
 from headrace.io.engine import Engine
 from tests.support.nats_server import NatsServer, free_port
 from tests.support.waiting import until
+
+# What is said here does not depend on the loop; TLS and transports do, and are tried on both.
+one_loop = pytest.mark.asyncio(loop_factories=["uvloop"])
 
 
 @asynccontextmanager
@@ -82,6 +85,7 @@ async def test_a_dead_server_in_the_list_costs_nothing(nats_server):
         await engine.ready(1)
 
 
+@one_loop
 async def test_a_server_that_was_not_configured_but_discovered_takes_over(cluster):
     await found_each_other(cluster)
     async with opened(cluster[0].url) as engine, opened(cluster[1].url) as other:
@@ -97,6 +101,7 @@ async def test_a_server_that_was_not_configured_but_discovered_takes_over(cluste
         await until("the subscription has moved, too", lambda: [it.data for it in heard] == [b"over the other server"])
 
 
+@one_loop
 async def test_a_lame_duck_is_left_for_another_server_before_it_hangs_up(cluster):
     await found_each_other(cluster)
     async with opened(cluster[0].url) as engine, opened(cluster[1].url) as other:
@@ -113,6 +118,29 @@ async def test_a_lame_duck_is_left_for_another_server_before_it_hangs_up(cluster
         assert len(moved) == 1
 
 
+@one_loop
+async def test_a_lame_duck_that_dies_before_it_has_answered_fails_what_it_was_asked_at_once(cluster):
+    await found_each_other(cluster)
+    async with opened(cluster[0].url) as engine, opened(cluster[1].url) as other:
+        asked: list[Arrival] = []
+        await other.subscribe("silent", asked.append)
+        await other.ready(5)
+        await other.flush(5)
+        await engine.ready(5)
+        request = asyncio.create_task(engine.request("silent", timeout=20))
+        await until("it was asked", lambda: bool(asked))
+        moved = disconnects(engine)
+        os.kill(cluster[0].pid, signal.SIGUSR2)
+        await until("the engine has moved", lambda: bool(moved))
+        assert not request.done()
+        cluster[0].kill()
+        with pytest.raises(Broken):
+            await request
+        assert asyncio.get_running_loop().time() - moved[0] < 1.5
+        assert engine.connected
+
+
+@one_loop
 async def test_a_lame_duck_that_is_alone_is_used_until_it_hangs_up(nats_server, engine):
     await engine.ready(5)
     lost = disconnects(engine)
@@ -127,6 +155,7 @@ async def test_a_lame_duck_that_is_alone_is_used_until_it_hangs_up(nats_server, 
     await engine.ready(5)
 
 
+@one_loop
 async def test_what_the_server_forbids_fails_at_once_and_alone(nats_server):
     nats_server.restart(
         config='authorization { users: [ { user: "me", password: "x", permissions: '

@@ -17,6 +17,8 @@ from tests.support.nats_identities import Operator, user_key
 from tests.support.nats_server import NatsServer
 from tests.support.waiting import until
 
+# What is said here does not depend on the loop; TLS and transports do, and are tried on both.
+one_loop = pytest.mark.asyncio(loop_factories=["uvloop"])
 PASSWORDS = 'authorization { user: "me", password: "s3cret/@:" }'
 # Generous: on two busy cores a handshake may take its time.
 CONNECT_SECONDS = 10.0
@@ -60,18 +62,21 @@ async def all_shut_out(*ways: dict[str, str], **settings: str | bool) -> bool:
     return all(await asyncio.gather(*(shuts_out(**settings, **way) for way in ways)))
 
 
+@one_loop
 async def test_user_and_password(tmp_path):
     with served(tmp_path, PASSWORDS) as server:
         assert await lets_in(url=server.url, user="me", password="s3cret/@:")
         assert await all_shut_out({"user": "me", "password": "wrong"}, {}, url=server.url)
 
 
+@one_loop
 async def test_user_and_password_in_the_url(tmp_path):
     with served(tmp_path, PASSWORDS) as server:
         assert await lets_in(url=f"nats://me:s3cret%2F%40%3A@127.0.0.1:{server.port}")
         assert await lets_in(url=f"nats://me:s3cret%2F%40%3A@127.0.0.1:{server.port}", user="other", password="wrong")
 
 
+@one_loop
 async def test_a_token_from_a_setting_or_the_url(tmp_path):
     with served(tmp_path, 'authorization { token: "t0ken" }') as server:
         assert await lets_in(url=server.url, token="t0ken")
@@ -79,6 +84,7 @@ async def test_a_token_from_a_setting_or_the_url(tmp_path):
         assert await shuts_out(url=server.url, token="wrong")
 
 
+@one_loop
 async def test_an_nkey_whose_seed_is_in_a_file(tmp_path):
     key, stranger = user_key(), user_key()
     seed = tmp_path / "user.seed"
@@ -89,6 +95,7 @@ async def test_an_nkey_whose_seed_is_in_a_file(tmp_path):
         assert await shuts_out(url=server.url, nkey_seed_file=str(seed))
 
 
+@one_loop
 async def test_a_jwt_in_a_credentials_file(tmp_path):
     operator, stranger = Operator(), Operator()
     creds = tmp_path / "user.creds.txt"
@@ -99,6 +106,7 @@ async def test_a_jwt_in_a_credentials_file(tmp_path):
         assert await shuts_out(url=server.url, creds_file=str(creds))
 
 
+@one_loop
 async def test_a_jwt_that_expires_is_replaced_by_the_one_that_is_on_disk_by_then(tmp_path):
     operator = Operator()
     creds = tmp_path / "user.creds.txt"
@@ -115,6 +123,7 @@ async def test_a_jwt_that_expires_is_replaced_by_the_one_that_is_on_disk_by_then
         await engine.close()
 
 
+@one_loop
 async def test_credentials_that_come_late_are_found(tmp_path):
     operator = Operator()
     creds = tmp_path / "mounted.later"

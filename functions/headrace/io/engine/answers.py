@@ -64,11 +64,13 @@ class Answers:
         return list(self._awaited)
 
     async def linger(self, replies: list[str], timeout: float) -> None:
-        """Wait until all of these are answered; after `timeout` seconds they never will be."""
+        """Wait until all of these are answered; after `timeout` seconds, or when cancelled, they never will be."""
         futures = [self._awaited[reply][0] for reply in replies if reply in self._awaited]
-        if futures:
-            await asyncio.wait(futures, timeout=timeout)
-        self.broke(replies)
+        try:
+            if futures:
+                await asyncio.wait(futures, timeout=timeout)
+        finally:
+            self.broke(replies)
 
     def broke(self, replies: Iterable[str] | None = None) -> None:
         """The connection is gone, and no answer will come to these, or to any."""

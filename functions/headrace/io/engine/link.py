@@ -64,6 +64,7 @@ class Link(asyncio.Protocol):
         info: what the server has said of itself last.
         encrypted: TLS is on.
         paused: the socket takes no more for now; await `writable` before `send`.
+        gone: done once the socket is closed.
     """
 
     def __init__(self, routes: Mapping[int, OnArrival], watcher: Watcher) -> None:
@@ -86,7 +87,7 @@ class Link(asyncio.Protocol):
         self._heard = False
         self._missed = 0
         self._broken: HeadraceError | None = None
-        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
 
     @property
     def broken(self) -> bool:
@@ -149,9 +150,9 @@ class Link(asyncio.Protocol):
         self._write()
         if self._transport is not None:
             self._transport.close()
-            await asyncio.wait([self._closed], timeout=timeout)
+            await asyncio.wait([self.gone], timeout=timeout)
             self.break_off(Broken("closed by us"))
-            await asyncio.wait([self._closed], timeout=ABORT_SECONDS)
+            await asyncio.wait([self.gone], timeout=ABORT_SECONDS)
 
     def break_off(self, why: HeadraceError) -> None:
         """The end, whoever noticed it first; what waits is told, what is buffered is thrown away."""
@@ -180,8 +181,8 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.break_off(Broken(repr(exc) if exc else "the server closed the connection"))
-        if not self._closed.done():
-            self._closed.set_result(None)
+        if not self.gone.done():
+            self.gone.set_result(None)
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -219,10 +220,10 @@ class Link(asyncio.Protocol):
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
 
     def _write(self) -> None:
-        if self._burst and self._transport is not None:
-            burst = b"".join(self._burst)
-            self._burst.clear()
-            self._burst_bytes = 0
+        burst = b"".join(self._burst)
+        self._burst.clear()
+        self._burst_bytes = 0
+        if burst and self._transport is not None and self._broken is None:
             self._transport.write(burst)
 
     def _resume_writers(self) -> None:

@@ -207,7 +207,10 @@ class Upkeep:
 async def _hang_up(link: Link, needed: Coroutine[Any, Any, None] | None) -> None:
     """Once the link is not needed, let the server read what we sent and send what it has for us, then close."""
     if needed is not None:
-        await needed
+        need = asyncio.create_task(needed, name="nats-linger")
+        await asyncio.wait([need, link.gone], return_when=asyncio.FIRST_COMPLETED)
+        need.cancel()
+        await asyncio.wait([need])
     with contextlib.suppress(HeadraceError, TimeoutError):
         async with asyncio.timeout(RETIRE_SECONDS / 2):
             await link.round_trip()

@@ -16,6 +16,7 @@ from headrace.core.subscriber import checked_uri
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Path and query as they were given; urlsplit would lose an empty query. The fragment is never sent.
 _TARGET = re.compile(r"[^:]+://[^/?#]*([^#]*)")
+_NAME = re.compile(r"[0-9a-z._-]+")
 # The two IDNA standards make different names of these, so that the event could reach a stranger.
 _AMBIGUOUS = re.compile("[\u00df\u03c2\u200c\u200d]")
 
@@ -71,8 +72,16 @@ def _target(text: str) -> bytes:
 def _ascii(host: str, uri: str) -> str:
     if _AMBIGUOUS.search(host):
         raise InvalidSpec(f"uri {uri!r}: the host can be read in two ways: write it in its 'xn--' form", field="uri")
+    if ":" in host:
+        return host
     try:
         # Also for a host that is ASCII already: the resolver would raise where a label is empty or too long.
-        return host if ":" in host else host.encode("idna").decode()
+        name = host.encode("idna").decode()
     except UnicodeError as error:
         raise InvalidSpec(f"uri {uri!r}: the host is no domain name ({error})", field="uri") from error
+    # IDNA makes a blank of some accents, which would break the Host header.
+    if not _NAME.fullmatch(name):
+        raise InvalidSpec(
+            f"uri {uri!r}: the host is no domain name (only letters, digits, '-', '_' and '.')", field="uri"
+        )
+    return name

@@ -112,7 +112,7 @@ class AnswerReader:
         self._padding = -self._fed
         self._check(head)
         self._status = self._parser.get_status_code()
-        if self._status < 200 and 100 <= self._status != 101:
+        if 100 <= self._status < 200 and self._status != 101:
             self._heads += _size(head)
             self._interim += 1
             if self._interim > MOST_INTERIM:

@@ -105,8 +105,9 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once; an open exchange breaks."""
-        self._leave()
-        self._transport.abort()
+        if self.usable:
+            self._leave()
+            self._transport.abort()
         if self._waiting is not None:
             self._fail(Broken("the connection was closed on our side"))
 
@@ -160,6 +161,9 @@ class Connection(asyncio.Protocol):
     def _succeed(self, answer: HttpAnswer) -> None:
         waiting, self._waiting = self._waiting, None
         keep_alive = self._reader.keep_alive
+        if answer.body:
+            # Hundreds of idle connections must not hold their last answers.
+            self._reader.expect(0)
         if keep_alive > 0 and self.usable and not (self._bulky and self._sending()):
             self._keeper.free(self, keep_alive)
         else:
@@ -169,8 +173,7 @@ class Connection(asyncio.Protocol):
 
     def _fail(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, None
-        if self.usable:
-            self.abort()
+        self.abort()
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
 

@@ -57,6 +57,9 @@ class Origin:
         return await self._pool.connect(self, deadline)
 
     def free(self, connection: Connection, keep_alive: float) -> None:
+        if self._pool.closing:
+            connection.abort()
+            return
         self._idle.append(connection)
         self._pool.keep(self, connection, keep_alive)
 
@@ -73,18 +76,19 @@ class Pool:
 
     Attributes:
         open: all that may be in use. idle: those of them that wait for another request, longest first.
+        closing: no request is sent any more.
     """
 
     def __init__(self, most_idle: int) -> None:
         self._most_idle = most_idle
         self.open: set[Connection] = set()
         self.idle: dict[Connection, Origin] = {}
+        self.closing = False
         self._loop = asyncio.get_running_loop()
         self._resolver = Resolver()
         self._contexts = TlsContexts()
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_due = 0.0
-        self._closing = False
         self._empty = asyncio.Event()
 
     async def connect(self, origin: Origin, deadline: float) -> Connection:
@@ -105,20 +109,18 @@ class Pool:
                     lambda: Connection(origin), sock=socket, **_tls_options(context, address, deadline)
                 )
             except (OSError, EOFError) as error:
-                raise Broken(f"TLS with {address} failed: {_words(error)}") from error
+                doing = f"TLS with {address} failed" if address.tls else f"can't connect to {address}"
+                raise Broken(f"{doing}: {_words(error)}") from error
         # Not in `connection_made`: uvloop never tells a connection that was cancelled then of its end.
         if connection.usable:
             self.open.add(connection)
-        if self._closing:
+        if self.closing:
             connection.abort()
         self._refuse_when_closing()
         return connection
 
     def keep(self, origin: Origin, connection: Connection, keep_alive: float) -> None:
         """Count it among the idle, and close it if nobody takes it within so many seconds."""
-        if self._closing:
-            connection.abort()
-            return
         connection.expires = expires = monotonic() + keep_alive
         self.idle[connection] = origin
         if len(self.idle) > self._most_idle:
@@ -133,18 +135,18 @@ class Pool:
 
     async def close(self) -> None:
         """Close every connection and wait until the transports have let go; open exchanges break."""
-        self._closing = True
+        self.closing = True
         if self._sweep is not None:
             self._sweep.cancel()
-        await self._resolver.close()
         for connection in list(self.open):
             connection.abort()
+        await self._resolver.close()
         if self.open:
             self._empty.clear()
             await self._empty.wait()
 
     def _refuse_when_closing(self) -> None:
-        if self._closing:
+        if self.closing:
             raise Broken("this HTTP client is closed")
 
     def _plan_sweep(self, due: float) -> None:
@@ -179,4 +181,4 @@ def _words(error: Exception) -> str:
         return error.verify_message
     if isinstance(error, ssl.SSLError):
         return error.reason or str(error)
-    return str(error) or "the server closed the connection in the middle of the handshake"
+    return str(error) or "the server closed the connection"

@@ -1,0 +1,206 @@
+"""Which message of a by-key consumer may go to its subscriber now, and which has to wait.
+
+The rule: of all messages of one key that are not settled, the one with the lowest sequence goes, alone. Pure: times
+are seconds since the epoch that the caller reads. Knows nothing of NATS or HTTP. One `Order` lives as long as one
+lease; `headrace.forward.line` carries out what it says. ADR 015.
+
+                       ┌──────────── Wait ────────────┐
+    arrived ──▶ Go     │ held in memory, few of them  │──▶ Go | Postpone
+                └──────┴──▶ Postpone: given back until its turn may have come
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+# Whoever waits for less than this does so in memory: giving back and storing a record costs more.
+NEAR = 1.0
+# Behind the moment at which the one in front is due: it has to come back first.
+BEHIND = 0.05
+# Those who wait for one moment come back one after the other, in their order, not all at once.
+PACE = 0.005
+# How long a message waits away from here that finds no room while those in front of it are in a subscriber's hands.
+CROWDED = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """It is its turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """It is kept here until a later verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postpone:
+    """It is given back until `due`."""
+
+    due: float
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """It is here already, and came again since the server had lost sight of it."""
+
+
+Verdict = Go | Wait | Postpone
+Changes = tuple[tuple[int, Go | Postpone], ...]
+"""By sequence: what becomes of messages that were waiting."""
+
+
+class _At(Enum):
+    HAND = "in a subscriber's hands"
+    HERE = "waiting here"
+    AWAY = "given back"
+
+
+@dataclass(slots=True)
+class _Message:
+    key: str | None
+    at: _At
+    due: float = 0.0
+    size: int = 0
+
+
+@dataclass(slots=True)
+class _Line:
+    """The messages of one key, by sequence: all of them, and those that wait here."""
+
+    all: list[int] = field(default_factory=list)
+    here: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Order:
+    """What is known of the messages of one consumer that are not settled.
+
+    Attributes:
+        most_here, most_bytes: how many may wait in memory, and bytes of them: the others, of other keys, need room,
+            and the one that all wait for must be able to come back.
+        open: whether all that was not settled before this lease is known; until then nothing with a key may go.
+    """
+
+    most_here: int
+    most_bytes: int
+    open: bool = False
+    here: int = 0
+    bytes_here: int = 0
+    _messages: dict[int, _Message] = field(default_factory=dict)
+    _lines: dict[str, _Line] = field(default_factory=dict)
+
+    def arrived(self, sequence: int, key: str | None, size: int, now: float) -> Verdict | Twin:
+        """Take in a message that was pulled; without a key it may always go."""
+        known = self._messages.get(sequence)
+        if known is not None and known.at is not _At.AWAY:
+            return Twin()
+        message = self._put(sequence, _Message(key, _At.HAND, size=size))
+        if key is None:
+            return Go()
+        verdict = self._verdict(sequence, message, now)
+        if isinstance(verdict, Wait) and not self._room(size):
+            front = self._messages[self._lines[key].all[0]]
+            after = front.due if front.at is _At.AWAY else now
+            verdict = Postpone(self._behind(sequence, key, max(after, now + CROWDED)))
+        if isinstance(verdict, Wait):
+            message.at = _At.HERE
+            self.here += 1
+            self.bytes_here += size
+            insort(self._lines[key].here, sequence)
+        else:
+            self._leave(message, verdict)
+        return verdict
+
+    def settled(self, sequence: int, now: float) -> Changes:
+        """It was delivered, parked or dead-lettered: the next of its key may go."""
+        message = self._messages.pop(sequence)
+        if message.key is None:
+            return ()
+        line = self._lines[message.key]
+        del line.all[bisect_left(line.all, sequence)]
+        if not line.all:
+            del self._lines[message.key]
+        return self._look(message.key, now)
+
+    def away(self, sequence: int, due: float, now: float) -> Changes:
+        """It will come again, at `due` at the earliest; those behind it wait."""
+        message = self._messages[sequence]
+        message.at, message.due = _At.AWAY, due
+        return () if message.key is None else self._look(message.key, now)
+
+    def expect(self, sequence: int, key: str | None, due: float) -> None:
+        """A stage record says that it will come, at `due` at the earliest."""
+        if sequence not in self._messages:
+            self._put(sequence, _Message(key, _At.AWAY, due))
+
+    def known(self) -> frozenset[int]:
+        """The sequences of all that is known not to be settled."""
+        return frozenset(self._messages)
+
+    def missing(self, unsettled: int, asked: frozenset[int]) -> int:
+        """How many are unaccounted for of those that the server counted.
+
+        Args:
+            unsettled: its count.
+            asked: what was known when it was asked. What has come since may be counted or not, and what was settled
+                since, too: neither may hide one that is missing.
+        """
+        return max(0, unsettled - len(asked & self._messages.keys()))
+
+    def opened(self, now: float) -> Changes:
+        """All that was not settled before is known, or has been waited for long enough."""
+        self.open = True
+        return tuple(change for key in list(self._lines) for change in self._look(key, now))
+
+    def _put(self, sequence: int, message: _Message) -> _Message:
+        if sequence not in self._messages and message.key is not None:
+            insort(self._lines.setdefault(message.key, _Line()).all, sequence)
+        self._messages[sequence] = message
+        return message
+
+    def _verdict(self, sequence: int, message: _Message, now: float) -> Verdict:
+        if message.key is None:
+            return Go()
+        first = self._lines[message.key].all[0]
+        if not self.open:
+            return Wait()
+        if first == sequence:
+            return Go()
+        front = self._messages[first]
+        if front.at is _At.AWAY and front.due - now > NEAR:
+            return Postpone(self._behind(sequence, message.key, front.due))
+        return Wait()
+
+    def _look(self, key: str, now: float) -> Changes:
+        """What changes for those of a key that wait here."""
+        line = self._lines.get(key)
+        return () if line is None else tuple(self._changes(line, now))
+
+    def _changes(self, line: _Line, now: float) -> Iterator[tuple[int, Go | Postpone]]:
+        for sequence in tuple(line.here):
+            message = self._messages[sequence]
+            verdict = self._verdict(sequence, message, now)
+            if not isinstance(verdict, Wait):
+                line.here.remove(sequence)
+                self.here -= 1
+                self.bytes_here -= message.size
+                self._leave(message, verdict)
+                yield sequence, verdict
+
+    def _leave(self, message: _Message, verdict: Go | Postpone) -> None:
+        match verdict:
+            case Go():
+                message.at = _At.HAND
+            case Postpone(due):
+                message.at, message.due = _At.AWAY, due
+
+    def _behind(self, sequence: int, key: str, due: float) -> float:
+        rank = bisect_left(self._lines[key].all, sequence)
+        return due + BEHIND + rank * PACE
+
+    def _room(self, size: int) -> bool:
+        return self.here < self.most_here and self.bytes_here + size <= self.most_bytes

@@ -1,0 +1,211 @@
+"""The order of a by-key consumer in one lease: who waits, who goes, who is given back.
+
+Carries out what `headrace.core.order` says. A lease begins with a take-over: what an earlier one left unsettled must
+have come back, or be known to wait from its stage record, before anything with a key goes; so long it pulls with
+care, since fresh events would only fill the room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import assert_never
+
+from headrace.core import jetstream, nats_codec, parked
+from headrace.core.errors import InvalidEvent, Refused, Unavailable
+from headrace.core.jetstream import ACK_WAIT, Message
+from headrace.core.lease import Outcome, Tally
+from headrace.core.nats_codec import NatsMessage
+from headrace.core.order import Changes, Go, Order, Postpone, Twin, Verdict, Wait
+from headrace.core.subscriber import Subscriber
+from headrace.core.window import Window
+from headrace.forward.one_event import deliver, postpone
+from headrace.forward.ports import Effects, Survey
+
+# What a broken lease left comes back within the ack wait of 8 s; what then has not is not waited for.
+LONGEST_TAKE_OVER = ACK_WAIT.total_seconds() + 2.0
+FIRST_LOOK, LONGEST_LOOK = 0.02, 0.5
+# After a pull of a take-over that brought a fresh event, and after a look past those who wait that brought one more.
+CARE, LOOK_PAST = 0.25, 0.1
+# When those who wait don't move for so long, there may be others behind them that could.
+STUCK = 0.5
+# How many may wait, at least, in a lease that holds one event in hand.
+LEAST_ROOM = 4
+# A message that came again while it is in hand has not to come again at once.
+TWIN_PAUSE = ACK_WAIT / 4
+
+
+class GivenBack:
+    """What becomes of a message that waits when its lease ends."""
+
+
+class Line:
+    """The messages of one lease; `wake` is called when more may be pulled.
+
+    Attributes:
+        not_before: no pull until then, on the monotonic clock.
+    """
+
+    def __init__(
+        self, subscriber: Subscriber, window: Window, effects: Effects, tally: Tally, wake: Callable[[], None]
+    ) -> None:
+        assert effects.survey is not None, "a by-key consumer is served with a survey"
+        self._subscriber = subscriber
+        self._slots = window.slots
+        self._hands = asyncio.Semaphore(window.slots)
+        self._effects = effects
+        self._survey: Survey = effects.survey
+        self._tally = tally
+        self._wake = wake
+        # Half of the bytes is for the others, and the largest message must find room however many wait.
+        most_bytes = max(0, min(window.budget // 2, window.budget - window.largest))
+        self._order = Order(max(LEAST_ROOM, window.slots // 2), most_bytes)
+        self._waiting: dict[int, asyncio.Future[Go | Postpone | GivenBack]] = {}
+        self._taking_over: asyncio.Task[None] | None = None
+        self._careful = 1
+        self._moved_at = effects.monotonic()
+        self.not_before = 0.0
+
+    @property
+    def waiting(self) -> int:
+        """How many are here that are in nobody's hands."""
+        return self._order.here
+
+    def batch(self, wanted: int, now: float) -> int:
+        """How many messages to pull now, none for a moment."""
+        if now < self.not_before:
+            return 0
+        if not self._order.open:
+            return min(wanted, self._careful)
+        if not self._crowded:
+            return min(wanted, self._order.most_here - self._order.here)
+        if now < self._moved_at + STUCK:
+            self.not_before = self._moved_at + STUCK
+            return 0
+        return min(wanted, self._careful)
+
+    async def deliver(self, message: Message) -> None:
+        """See one message through: to its subscriber when it is its turn, else back."""
+        key = self._key(message)
+        verdict: Verdict | Twin | GivenBack = self._order.arrived(message.sequence, key, message.size, self._now())
+        self._take_care(message, verdict)
+        if isinstance(verdict, Wait):
+            verdict = await self._turn(message)
+        match verdict:
+            case Go():
+                await self._go(message, key)
+            case Postpone(due):
+                await postpone(message, self._subscriber, self._effects, self._tally, key, due)
+            case Twin():
+                await self._effects.settle(message, jetstream.nak(TWIN_PAUSE))
+            case GivenBack():
+                await self._effects.settle(message, jetstream.NAK)
+                self._tally.count(Outcome.RETURNED)
+            case _:
+                assert_never(verdict)
+
+    def leave(self) -> None:
+        """The lease ends: give back who waits."""
+        if self._taking_over is not None:
+            self._taking_over.cancel()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_result(GivenBack())
+        self._waiting.clear()
+
+    async def _turn(self, message: Message) -> Go | Postpone | GivenBack:
+        future: asyncio.Future[Go | Postpone | GivenBack] = asyncio.get_running_loop().create_future()
+        self._waiting[message.sequence] = future
+        return await future
+
+    async def _go(self, message: Message, key: str | None) -> None:
+        sequence = message.sequence
+        try:
+            async with self._hands:
+                await deliver(message, self._subscriber, self._effects, self._tally, key)
+        except BaseException:
+            # Unsettled, so it comes again after the ack wait; those behind it can't go before.
+            self._apply(self._order.away(sequence, self._now() + ACK_WAIT.total_seconds(), self._now()))
+            raise
+        due = self._tally.due.get(sequence)
+        if due is None:
+            self._apply(self._order.settled(sequence, self._now()))
+        else:
+            self._apply(self._order.away(sequence, due, self._now()))
+
+    def _apply(self, changes: Changes) -> None:
+        for sequence, verdict in changes:
+            future = self._waiting.pop(sequence, None)
+            if future is not None and not future.done():
+                future.set_result(verdict)
+        if changes:
+            self._moved_at, self.not_before = self._effects.monotonic(), 0.0
+            self._wake()
+
+    @property
+    def _crowded(self) -> bool:
+        """Is little room left for those who wait?"""
+        return self._order.most_here - self._order.here < max(1, self._order.most_here // 4)
+
+    def _take_care(self, message: Message, verdict: Verdict | Twin) -> None:
+        """Pull more after what is worth it, and less after what only fills the room."""
+        if self._taking_over is None:
+            self._taking_over = asyncio.create_task(self._take_over(), name="take-over")
+        if self._order.open and not self._crowded:
+            self._careful = 1
+        elif isinstance(verdict, Go) if self._order.open else message.delivered > 1:
+            self._careful = min(2 * self._careful, self._slots)
+        else:
+            self._careful = 1
+            self.not_before = self._effects.monotonic() + (LOOK_PAST if self._order.open else CARE)
+
+    async def _take_over(self) -> None:
+        """Wait until nothing that was delivered before this lease is unaccounted for."""
+        ends = self._effects.monotonic() + LONGEST_TAKE_OVER
+        pause, read = FIRST_LOOK, False
+        while (missing := await self._missing()) and self._effects.monotonic() < ends:
+            if not read:
+                read = await self._read_records()
+                continue
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_LOOK)
+        if missing:
+            self._survey.overdue(missing)
+        self._apply(self._order.opened(self._now()))
+        self.not_before = 0.0
+        self._wake()
+
+    async def _missing(self) -> int:
+        """How many are unaccounted for, at least one while nobody can tell."""
+        asked = self._order.known()
+        try:
+            unsettled = await self._survey.unsettled()
+        except (Unavailable, Refused):
+            return 1
+        return self._order.missing(unsettled, asked)
+
+    async def _read_records(self) -> bool:
+        now = self._now()
+        try:
+            records = await self._survey.records()
+        except (Unavailable, Refused):
+            await asyncio.sleep(FIRST_LOOK)
+            return False
+        for sequence, record in records:
+            # What is due already is on its way, or was settled just before its record could be deleted.
+            if record.due is not None and record.due > now:
+                self._order.expect(sequence, record.key, record.due)
+        return True
+
+    def _key(self, message: Message) -> str | None:
+        if parked.is_for_another(message):
+            return None
+        stored = NatsMessage(message.subject, message.headers, message.data)
+        with suppress(InvalidEvent):
+            event = nats_codec.from_nats(stored, stream=message.stream, sequence=message.sequence)
+            return event.attributes.get(self._subscriber.order.key)
+        return None
+
+    def _now(self) -> float:
+        return self._effects.now().timestamp()

@@ -1,0 +1,44 @@
+"""When to look for what a broken lease held: an ack wait after it broke, whatever came in between."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.core.lease import LeaseAnswer
+from headrace_operator import lag
+from headrace_operator.lag import Counters, Outlook
+
+BROKEN = 1_000.0
+HELD = LeaseAnswer({"delivered": 50}, pending=0, ack_pending=20, next_due_seconds=None)
+
+
+def opened_and_broken() -> Outlook:
+    return lag.failed(lag.opened(Outlook(threshold=100, max_scale=4), BROKEN - 3), BROKEN, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("ended", "probed"),
+    [
+        pytest.param(BROKEN + 2, BROKEN + 8.5, id="the successor's lease finds nothing and ends early"),
+        pytest.param(BROKEN + 7.9, BROKEN + 8.5, id="it ends just before the events are due"),
+        pytest.param(BROKEN + 9, BROKEN + 17, id="it was open when they were due, and these are others"),
+    ],
+)
+def test_what_a_broken_lease_held_is_probed_for_when_it_is_due(ended: float, probed: float) -> None:
+    outlook = lag.answered(lag.opened(opened_and_broken(), BROKEN + 0.2), HELD, ended)
+
+    assert outlook.probe_at == probed
+
+
+def test_a_lease_that_could_not_be_opened_held_nothing() -> None:
+    outlook = lag.failed(lag.opened(opened_and_broken(), BROKEN + 1), BROKEN + 1, 0.5)
+    outlook = lag.answered(lag.opened(outlook, BROKEN + 2), HELD, BROKEN + 4)
+
+    assert outlook.probe_at == BROKEN + 8.5
+
+
+def test_what_another_scaler_has_left_un_acked_is_due_an_ack_wait_after_it_was_seen() -> None:
+    outlook = lag.seen(Outlook(threshold=100, max_scale=4), Counters(5, 20), None, BROKEN, BROKEN)
+    outlook = lag.answered(lag.opened(outlook, BROKEN), HELD, BROKEN + 7.9)
+
+    assert outlook.probe_at == BROKEN + 8.5

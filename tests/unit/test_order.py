@@ -1,0 +1,177 @@
+"""Which message of a by-key consumer may go, and what becomes of those that may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.core.order import Go, Order, Postpone, Twin, Wait
+
+
+def order(most_here: int = 10, most_bytes: int = 1000, *, opened: bool = True) -> Order:
+    return Order(most_here, most_bytes, open=opened)
+
+
+# ── one lease that knows everything ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_first_of_a_key_goes_and_the_next_waits_until_it_is_settled() -> None:
+    line = order()
+    assert line.arrived(1, "a", 1, 0.0) == Go()
+    assert line.arrived(2, "a", 1, 0.0) == Wait()
+    assert line.arrived(3, "a", 1, 0.0) == Wait()
+    assert line.settled(1, 0.0) == ((2, Go()),)
+    assert line.settled(2, 0.0) == ((3, Go()),)
+    assert line.settled(3, 0.0) == ()
+    assert line.known() == frozenset()
+
+
+def test_keys_don_t_wait_for_one_another() -> None:
+    line = order()
+    assert [line.arrived(sequence, key, 1, 0.0) for sequence, key in ((1, "a"), (2, "b"), (3, "c"))] == [Go()] * 3
+
+
+def test_what_has_no_key_waits_for_nobody_and_holds_nobody_up() -> None:
+    line = order()
+    assert [line.arrived(sequence, None, 1, 0.0) for sequence in (1, 2, 3)] == [Go()] * 3
+    assert line.away(2, 3600.0, 0.0) == ()
+    assert line.arrived(4, None, 1, 0.0) == Go()
+    assert line.settled(4, 0.0) == ()
+
+
+def test_a_retry_soon_keeps_those_behind_it_here() -> None:
+    line = order()
+    line.arrived(1, "a", 1, 0.0)
+    line.arrived(2, "a", 1, 0.0)
+    assert line.away(1, 0.2, 0.0) == ()
+    assert line.arrived(1, "a", 1, 0.2) == Go()
+    assert line.settled(1, 0.2) == ((2, Go()),)
+
+
+def test_a_retry_much_later_sends_those_behind_it_away_until_just_after() -> None:
+    line = order()
+    for sequence in (1, 2, 3):
+        line.arrived(sequence, "a", 1, 0.0)
+    changes = line.away(1, 60.0, 0.0)
+    assert [(sequence, round(verdict.due, 3)) for sequence, verdict in changes if isinstance(verdict, Postpone)] == [
+        (2, 60.055),
+        (3, 60.06),
+    ]
+
+
+def test_a_fresh_event_of_a_blocked_key_goes_away_as_well() -> None:
+    line = order()
+    line.arrived(1, "a", 1, 0.0)
+    line.away(1, 60.0, 0.0)
+    assert line.arrived(2, "a", 1, 1.0) == Postpone(60.055)
+    assert line.arrived(3, "b", 1, 1.0) == Go()
+
+
+def test_those_that_come_back_in_another_order_go_in_theirs() -> None:
+    line = order()
+    for sequence in (1, 2, 3):
+        line.arrived(sequence, "a", 1, 0.0)
+    line.away(1, 60.0, 0.0)
+    assert line.arrived(3, "a", 1, 60.0) == Wait()
+    assert line.arrived(2, "a", 1, 60.0) == Wait()
+    assert line.arrived(1, "a", 1, 60.0) == Go()
+    assert line.settled(1, 60.0) == ((2, Go()),)
+    assert line.settled(2, 60.0) == ((3, Go()),)
+
+
+def test_parking_frees_the_key_though_the_next_is_still_away() -> None:
+    line = order()
+    line.arrived(1, "a", 1, 0.0)
+    line.arrived(2, "a", 1, 0.0)
+    line.away(1, 60.0, 0.0)
+    line.arrived(1, "a", 1, 60.0)
+    assert line.settled(1, 60.0) == ()
+    assert line.arrived(3, "a", 1, 60.0) == Wait()
+    assert line.arrived(2, "a", 1, 60.06) == Go()
+
+
+def test_what_comes_again_while_it_is_here_is_a_twin() -> None:
+    line = order()
+    line.arrived(1, "a", 1, 0.0)
+    line.arrived(2, "a", 1, 0.0)
+    assert line.arrived(1, "a", 1, 9.0) == Twin()
+    assert line.arrived(2, "a", 1, 9.0) == Twin()
+    assert line.settled(1, 9.0) == ((2, Go()),)
+
+
+def test_only_so_many_wait_here() -> None:
+    line = order(most_here=1)
+    line.arrived(1, "a", 1, 0.0)
+    assert line.arrived(2, "a", 1, 0.0) == Wait()
+    assert line.arrived(3, "a", 1, 0.0) == Postpone(1.06)
+    assert line.here == 1
+    assert line.settled(1, 0.5) == ((2, Go()),)
+    assert line.here == 0
+
+
+def test_only_so_many_bytes_wait_here() -> None:
+    line = order(most_bytes=100)
+    line.arrived(1, "a", 90, 0.0)
+    assert line.arrived(2, "a", 90, 0.0) == Wait()
+    assert line.arrived(3, "a", 11, 0.0) == Postpone(1.06)
+    assert line.arrived(4, "a", 10, 0.0) == Wait()
+    line.settled(1, 0.0)
+    assert line.bytes_here == 10
+
+
+# ── a lease that takes over ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_before_everything_is_known_nothing_with_a_key_goes() -> None:
+    line = order(opened=False)
+    assert line.arrived(5, "a", 1, 0.0) == Wait()
+    assert line.arrived(7, "b", 1, 0.0) == Wait()
+    assert line.arrived(8, None, 1, 0.0) == Go()
+    assert line.arrived(4, "a", 1, 0.0) == Wait()
+    assert line.opened(0.0) == ((4, Go()), (7, Go()))
+    assert line.settled(4, 0.0) == ((5, Go()),)
+
+
+def test_a_record_of_an_earlier_lease_blocks_its_key() -> None:
+    line = order(opened=False)
+    line.expect(4, "a", 60.0)
+    line.arrived(5, "a", 1, 0.0)
+    line.arrived(6, "b", 1, 0.0)
+    assert line.opened(0.0) == ((5, Postpone(60.055)), (6, Go()))
+
+
+def test_a_record_of_what_is_here_already_changes_nothing() -> None:
+    line = order(opened=False)
+    line.arrived(4, "a", 1, 0.0)
+    line.expect(4, "a", 60.0)
+    assert line.opened(0.0) == ((4, Go()),)
+
+
+@pytest.mark.parametrize(
+    ("unsettled", "missing"),
+    [
+        pytest.param(2, 0, id="all are here or expected"),
+        pytest.param(5, 3, id="three are missing"),
+        pytest.param(1, 0, id="one was settled when the server counted"),
+    ],
+)
+def test_everything_is_known_when_the_server_counts_no_more(unsettled: int, missing: int) -> None:
+    line = order(opened=False)
+    line.arrived(5, "a", 1, 0.0)
+    line.expect(4, "b", 60.0)
+    assert line.missing(unsettled, line.known()) == missing
+
+
+def test_what_came_after_the_question_does_not_hide_one_that_is_missing() -> None:
+    line = order(opened=False)
+    line.arrived(5, "a", 1, 0.0)
+    asked = line.known()
+    line.arrived(6, "a", 1, 0.0)
+    assert line.missing(2, asked) == 1
+
+
+def test_what_was_settled_after_the_question_does_not_hide_one_that_is_missing() -> None:
+    line = order(opened=False)
+    line.arrived(5, None, 1, 0.0)
+    asked = line.known()
+    line.settled(5, 0.0)
+    assert line.missing(1, asked) == 1
