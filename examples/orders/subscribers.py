@@ -58,7 +58,10 @@ class Book:
 
 def invoice(order: bytes, number: str) -> tuple[dict[str, str], bytes]:
     """The reply event of the pricing subscriber, in binary mode."""
-    items = json.loads(order).get("items", 0)
+    try:
+        items = int(json.loads(order)["items"])
+    except (ValueError, KeyError, TypeError):
+        items = 0
     headers = {
         "ce-specversion": "1.0",
         "ce-id": f"invoice-{number}",
@@ -114,8 +117,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=9090)
     arguments = parser.parse_args()
+    try:
+        listening = server(arguments.port, Book(), talk=True)
+    except OSError as error:
+        parser.exit(2, f"can't listen on port {arguments.port}: {error}\n")
     print(f"subscribers on http://127.0.0.1:{arguments.port}", flush=True)
     try:
-        server(arguments.port, Book(), talk=True).serve_forever()
+        listening.serve_forever()
     except KeyboardInterrupt:
         print("stopped")

@@ -97,7 +97,7 @@ def route(request: Request) -> str | Response:
             "http://<name>-kn-jsm-channel.<namespace>.svc… or to the path /<namespace>/<name>"
         )
         return problem(404, "No such channel", detail, headers=ALLOW)
-    detail = f"the path {request.path!r} is not /<namespace>/<name>"
+    detail = f"the path {request.path!r} is not /<namespace>/<name>, both in lower case as Kubernetes names are"
     return problem(400, "Bad path", detail, headers=ALLOW)
 
 

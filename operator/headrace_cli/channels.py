@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core.errors import Refused, Unavailable
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY, ROLE_KEY, Role
 from headrace.io import log
+from headrace.io.api import JetStreamApi
 from headrace_cli.manifests import Key, Manifests
 from headrace_operator.hook_client import HookAnswer
 
@@ -196,7 +198,9 @@ class Channels:
         channel.synced_at = time.monotonic()
         names = {entry.get("uid"): entry.get("name") for entry in channel.parent["spec"].get("subscribers") or ()}
         for line in changes(before, answer.status):
-            write = _log.info if line["status"] == "True" else _log.warning
+            # Of what is well one line a channel is enough.
+            well = _log.info if line.get("condition") == "Ready" else _log.debug
+            write = well if line["status"] == "True" else _log.warning
             if "subscriber" in line:
                 line["subscriber"] = names.get(line["subscriber"]) or line["subscriber"]
             write("status changed", channel=channel.name, **line)
@@ -208,6 +212,18 @@ class Channels:
         if channel.error != str(error):
             _log.warning("reconcile failed, trying again", channel=channel.name, error=str(error))
         channel.error = str(error)
+
+
+async def tell_of_strays(api: JetStreamApi, served: Iterable[str]) -> None:
+    """Warn of channels that an earlier run left on the server and that no file holds: they go on taking events."""
+    known = set(served)
+    with suppress(HeadraceError):
+        async for stream in api.streams():
+            metadata = stream["config"].get("metadata") or {}
+            if metadata.get(ROLE_KEY) == Role.CHANNEL and stream["config"]["name"] not in known:
+                channel = f"{metadata.get(NAMESPACE_KEY)}/{metadata.get(CHANNEL_KEY)}"
+                words = "channel is in no file, but the server has it: it takes events, and nobody is delivered to"
+                _log.warning(words, channel=channel, stream=stream["config"]["name"])
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, str]]:

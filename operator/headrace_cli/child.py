@@ -86,6 +86,7 @@ class Children:
 
     def __init__(self) -> None:
         self._running: set[Child] = set()
+        self.killed = False
 
     async def start(
         self, name: str, argv: Sequence[str], environment: Mapping[str, str], url: str, ready: Probe, *, why: str
@@ -95,6 +96,8 @@ class Children:
         Raises:
             Unavailable: it ended, or was not ready in time; it is gone then.
         """
+        if self.killed:
+            raise Unavailable(f"{name} is not started any more")
         process = await _spawn(name, argv, environment)
         child = Child(name, process, url)
         self._running = {other for other in self._running if other.alive} | {child}
@@ -110,7 +113,8 @@ class Children:
         return child
 
     def kill(self) -> None:
-        """The hard end of all of them."""
+        """The hard end of all of them, and of starting any."""
+        self.killed = True
         for child in self._running:
             child.kill()
 

@@ -6,6 +6,7 @@ Knows fields and types, and says which is wrong. Resolves nothing. Called by `he
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -17,6 +18,8 @@ from headrace_cli.documents import Document
 
 CHANNEL = "NatsJetStreamChannel"
 CHANNEL_KINDS = (CHANNEL, "Channel")
+# Members that a channel may have and that mean nothing on a laptop, or nothing to any server any more.
+NOT_OBEYED = ("deploymentSpecTemplate", "template", "idleHeartbeat")
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
@@ -134,6 +137,36 @@ def channel_spec(document: Document) -> dict[str, Any]:
         problem = f"spec.channelTemplate.kind is {parsed.kind!r}: only {CHANNEL} is served"
         raise document.fault(problem, field="spec.channelTemplate.kind")
     return {**parsed.spec, **spec}
+
+
+def refuse_typos(document: Document, spec: Mapping[str, Any]) -> None:
+    """What an API server would prune in silence, or refuse: members that a channel's spec does not have.
+
+    Raises:
+        InvalidSpec: naming the first one.
+    """
+    for path, name, known in _unknown(manifest.Spec, spec, "spec"):
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else "take it out"
+        raise document.fault(f"{path}.{name} is no field that is known here: {hint}", field=f"{path}.{name}")
+
+
+def _unknown(model: type[BaseModel], raw: object, path: str) -> Iterator[tuple[str, str, list[str]]]:
+    if not isinstance(raw, Mapping):
+        return
+    fields = {str(field.alias or name): field for name, field in model.model_fields.items()}
+    for name, value in raw.items():
+        if name in NOT_OBEYED:
+            continue
+        if name not in fields:
+            yield path, str(name), list(fields)
+            continue
+        kind = fields[name].annotation
+        inner = next((part for part in (kind, *getattr(kind, "__args__", ())) if _is_model(part)), None)
+        if inner is not None:
+            items = enumerate(value) if isinstance(value, list) else [(None, value)]
+            for index, item in items:
+                yield from _unknown(inner, item, f"{path}.{name}" + ("" if index is None else f"[{index}]"))
 
 
 def _sentence(field: str, error: ErrorDetails, model: type[BaseModel]) -> str:

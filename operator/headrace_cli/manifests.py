@@ -7,6 +7,7 @@ and no server. Called by `headrace_cli.up` at the start and on SIGHUP.
 from __future__ import annotations
 
 import copy
+import difflib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,8 +60,7 @@ def read(paths: Sequence[str], base: str) -> Manifests:
     for document in documents.read(paths):
         kind = _kind(document)
         if kind is None:
-            found = f"{document.body.get('apiVersion')} {document.body.get('kind')}"
-            ignored.append(f"{document.where}: {found} is not served on a laptop and was ignored")
+            ignored.append(f"{document.where}: {_unserved(document)} and was ignored")
             continue
         key = _key(document)
         earlier = ours.setdefault((kind, key), document)
@@ -69,7 +69,8 @@ def read(paths: Sequence[str], base: str) -> Manifests:
             raise document.fault(f"{what} is also in {earlier.where}: keep one", field="metadata.name")
     channels = {key: document for (kind, key), document in ours.items() if kind == CHANNEL}
     if not channels:
-        raise InvalidSpec(f"there is no {CHANNEL} in {', '.join(paths)}: add one", field="-f")
+        found = "".join(f"\n  {sentence}" for sentence in ignored)
+        raise InvalidSpec(f"there is no {CHANNEL} in {', '.join(paths)}: add one{found}", field="-f")
     reader = _Reader(base.rstrip("/"), channels)
     parents = {key: reader.channel(document, key) for key, document in channels.items()}
     for key, document in channels.items():
@@ -107,6 +108,7 @@ class _Reader:
         """The channel as an object of the API server, without Subscriptions yet."""
         body = document.body
         spec = kinds.channel_spec(document)
+        kinds.refuse_typos(document, spec)
         delivery = spec.get("delivery")
         if delivery:
             parsed = kinds.parse(document, kinds.Delivery, delivery, "spec.delivery")
@@ -186,6 +188,13 @@ class _Reader:
             raise document.fault(problem, field=f"{field}.uri")
         address = f"{self._base}{names.path(*target)}"
         return urljoin(f"{address}/", uri.lstrip("/")) if uri else address
+
+
+def _unserved(document: Document) -> str:
+    kind = str(document.body.get("kind"))
+    close = difflib.get_close_matches(kind, SERVED, n=1, cutoff=0.8)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    return f"{document.body.get('apiVersion')} {kind} is not served on a laptop{hint}"
 
 
 def _kind(document: Document) -> str | None:

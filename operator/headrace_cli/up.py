@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from headrace.core import names
-from headrace.core.errors import InvalidSpec
+from headrace.core.errors import InvalidSpec, Unavailable
 from headrace.core.lease import Lease, LeaseAnswer
-from headrace.core.settings import ForwardSettings, NatsSettings
+from headrace.core.settings import ForwardSettings, NatsSettings, ReceiveSettings, ReconcileSettings
 from headrace.io import environment, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from headrace_cli import manifests
-from headrace_cli.channels import Channel, Channels, Parent
+from headrace_cli.channels import Channel, Channels, Parent, tell_of_strays
 from headrace_cli.child import Child, Children, answers_200, demand_free, free_port
 from headrace_cli.local_process import AlwaysOn, OnDemand
 from headrace_cli.nats_server import NatsServer
@@ -60,8 +60,11 @@ def run(options: UpOptions) -> int:
     log.configure(options.log_level, plain=sys.stderr.isatty())
     if options.listen.port == 0:
         options = replace(options, listen=Listen(options.listen.host, free_port(options.listen.host)))
-    demand_free(options.listen.host, options.listen.port)
     found = manifests.numbered(manifests.read(options.files, options.listen.url), None, _now_ms())
+    demand_free(options.listen.host, options.listen.port)
+    for settings in (ReceiveSettings, ForwardSettings, ReconcileSettings):
+        environment.read(settings)
+    _log.info("headrace up", pid=os.getpid(), channels=len(found.channels))
     return asyncio.run(_supervised(options, found))
 
 
@@ -145,6 +148,7 @@ class Laptop:
                 tasks.create_task(self._status.run(), name="status-file")
                 tasks.create_task(self._channels.run(), name="channels")
                 await self._channels.settled(READY_SECONDS)
+                await tell_of_strays(JetStreamApi(client), self._channels.streams)
                 self._say_ready()
 
     def reload(self) -> None:
@@ -181,8 +185,10 @@ class Laptop:
             ours["NATS_URL"] = self._options.nats
             await self._reach({**inherited, **ours})
             return {**inherited, **ours}
-        # Credentials are for some other server: ours has none.
-        inherited = {name: value for name, value in inherited.items() if not name.startswith("NATS_")}
+        # Credentials are for some other server: ours has none. Which client to use is another matter.
+        inherited = {
+            name: value for name, value in inherited.items() if not name.startswith("NATS_") or name == "NATS_CLIENT"
+        }
         server = NatsServer(self._children, self._data(stack), inherited)
         stack.callback(server.close)
         self._nats_url = server.url
@@ -196,6 +202,10 @@ class Laptop:
         client = connect(environment.read(NatsSettings, variables), name="headrace-up")
         try:
             await client.ready(REACH_SECONDS)
+        except Unavailable as error:
+            raise Unavailable(
+                f"--nats {self._options.nats}: {error}; if there is a warning above, it says why"
+            ) from None
         finally:
             await client.close()
 

@@ -57,7 +57,8 @@ class Outlook:
         dues: of the stage records, earliest first.
         due_again: how many un-acked events are thought to be due beyond what `due_at` and `dues` say.
         probe_at, probes: when to try for un-acked events without a known due time; tries so far.
-        broken_at: when the first of the latest failures in a row was seen, or un-acked events whose lease nobody knows.
+        broken_at: when the first of the latest failures in a row was seen, or the consumer itself: what is un-acked
+            then is another scaler's, whose leases may have died with it.
         empties, failures: leases in a row that found nothing though something was pending, or that broke.
         not_before: no lease is opened earlier.
     """
@@ -225,10 +226,7 @@ def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, aske
     after = replace(outlook, dues=outlook.dues if dues is None else tuple(sorted((*owed, *dues))))
     if outlook.known_at < asked_at:
         hint = outlook.hinted_at if outlook.hinted_at is not None and outlook.hinted_at >= asked_at else None
-        # At the first sight un-acked events are another scaler's, whose leases may have died with it.
-        first = outlook.known_at == -math.inf and known.ack_pending
-        broken_at = now if first else outlook.broken_at
-        after = replace(after, counters=known, known_at=asked_at, hinted_at=hint, broken_at=broken_at)
+        after = replace(after, counters=known, known_at=asked_at, hinted_at=hint)
     return _probing(after, now)
 
 

@@ -184,7 +184,7 @@ class Scaler:
             self._note_opened(served, lag.reason(served.outlook, now))
         self._note_change()
         if not self._busy():
-            _log.info("forward is idle", **_words(served))
+            _log.debug("forward is idle", **_words(served))
 
     async def _hold_lease(self, served: Served) -> None:
         wanted = Lease(served.stream, served.consumer, self._lease_seconds, max_in_flight=self._max_in_flight)
@@ -231,7 +231,7 @@ class Scaler:
 
     def _note_opened(self, served: Served, why: str) -> None:
         if not self._busy():
-            _log.info("forward is woken", **_words(served), why=why)
+            _log.debug("forward is woken", **_words(served), why=why)
         served.outlook = lag.opened(served.outlook, self._clock.monotonic())
         served.opened += 1
         self._note_change()

@@ -154,7 +154,8 @@ class ServedStreams:
             return None
         served = stream.consumers.get(consumer)
         if served is None:
-            return Served(name, consumer, ours, Outlook(ours.lag_threshold, ours.most_leases))
+            outlook = Outlook(ours.lag_threshold, ours.most_leases, broken_at=self._clock.monotonic())
+            return Served(name, consumer, ours, outlook)
         if not _delivers_alike(served.subscriber, ours):
             self._turned(served)
         served.subscriber = ours

@@ -131,7 +131,7 @@ async def test_events_behind_one_that_hangs_leave_room_for_other_keys(
     place = subscriber.place().decides(lambda request: Hold() if request.event["id"] == "a0" else Say())
     lane = await serve_by_key(nats, forward, subscriber=place.uri)
     await store_keyed(lane, *(f"a{number}" for number in range(10)), "b0", "b1")
-    async with lane.leased(max_in_flight=4, linger=0.5) as lease:
+    async with lane.leased(max_in_flight=4, linger=2) as lease:
         await until("b is through", lambda: numbers(place.received)["b"] == [0, 1], seconds=5)
         assert numbers(place.received)["a"] == [0]
         place.release()

@@ -105,6 +105,18 @@ async def test_a_restart_with_the_same_data_loses_nothing(run: Run, subscriber: 
     assert sorted(request.event["id"] for request in delivered) == ["1", "2", "3"]
 
 
+def test_a_channel_that_only_an_earlier_run_knew_is_told_of(run: Run) -> None:
+    first = run(channel(), channel("bills"))
+    first.wait_until_ready()
+    assert first.stop() == 0
+
+    second = run(channel())
+    second.wait_until_ready()
+
+    assert '"channel": "default/bills"' in second.log
+    assert "it takes events, and nobody is delivered to" in second.log
+
+
 async def test_an_edited_subscription_takes_effect_on_sighup(run: Run, subscriber: Subscriber) -> None:
     before, after = subscriber.place(), subscriber.place()
     laptop = run(channel(), subscription("billing", before.uri))

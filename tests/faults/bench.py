@@ -136,9 +136,9 @@ class Bench:
         channel = self.nats.name_channel()
         replicas = 3 if isinstance(self.server, Cluster) else 1
         config = {"num_replicas": replicas, **(stream or {})}
-        await self.nats.make_stream(channel.stream, channel.subject, **config)
+        await self._make_stream(channel.stream, channel.subject, config)
         aside = {"max_msgs_per_subject": 1, "allow_direct": True, "discard": "new", "num_replicas": replicas}
-        await self.nats.make_stream(channel.aside, f"{channel.namespace}.{channel.name}._knative_aside.>", **aside)
+        await self._make_stream(channel.aside, f"{channel.namespace}.{channel.name}._knative_aside.>", aside)
         paths = f"/{number}/subscriber", f"/{number}/reply", f"/{number}/dead"
         said = metadata(
             channel,
@@ -153,6 +153,14 @@ class Bench:
         lane = Lane(channel, durable, subscriber, reply, sink, replies, process=process)
         self.lanes.append(lane)
         return lane
+
+    async def _make_stream(self, name: str, subject: str, config: dict[str, Any]) -> None:
+        """A cluster that has just been started may still be electing."""
+        for _ in range(4):
+            with suppress(*AWAY):
+                return await self.nats.make_stream(name, subject, **config)
+            await asyncio.sleep(1)
+        return await self.nats.make_stream(name, subject, **config)
 
     def producer(self, lane: Lane, **settings: float) -> Producer:
         return Producer(self.receive.url + lane.channel.path, lane.sent, **settings)

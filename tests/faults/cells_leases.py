@@ -89,6 +89,25 @@ async def after_sigterm(bench: Bench) -> None:
     await bench.start_scaler()
 
 
+@cell("back-after-sigterm-slow", "the same with a subscriber that takes 4 s, leases by the scaler alone", "draining")
+async def after_sigterm_slow(bench: Bench) -> None:
+    """The scaler waits for the answer of the lease that ends, which waits for the subscriber: see the findings."""
+    lane = await bench.lane()
+    await bench.send(lane, 60)
+    lane.subscriber.decide = lambda _: Say(delay=4.0)
+    await bench.second_forward()
+    await bench.start_scaler()
+    await bench.until(lambda: len(lane.arrivals) >= bench.max_in_flight, 20, "the window was full")
+    held = {arrival.id for arrival in lane.arrivals}
+    since = time.monotonic()
+    busy = bench.forwards.pop(bench.forwards.index(bench.last))
+    busy.terminate()
+    await bench.quiet()
+    seconds = first_by_the_successor(bench, lane, held, since)
+    bench.measure("successor's first delivery after SIGTERM", seconds, 5.0)
+    bench.others.append(busy)
+
+
 @cell(
     "back-after-sigkill",
     "SIGKILL with a full window and a backlog; a scaler and a second forward",

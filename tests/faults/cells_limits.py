@@ -105,7 +105,7 @@ async def window_full(bench: Bench) -> None:
     bad.subscriber.decide = lambda _: Say(http(503), takes=False)
     await bench.start_scaler()
     before = await healthy(bench, good, "alone")
-    await bench.producer(bad).send(bench.ids(15))
+    await bench.producer(bad).send(f"bad{number}" for number in range(15))
     await bench.until(lambda: len(bad.arrivals) >= 5, 10, "five were tried")
     answer = await bench.client_of_leases().open(bench.forward.url, bench.lease(bad, seconds=1.0))
     expect(bench, "a lease's answer (pending, ack_pending)", (answer.pending, answer.ack_pending), (10, 5))

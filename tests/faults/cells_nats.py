@@ -12,7 +12,7 @@ from tests.faults.bench import Bench, Lane
 from tests.faults.cell import cell
 from tests.faults.cells_receive import RATE
 from tests.faults.processes import Cluster
-from tests.faults.sink import Say
+from tests.faults.sink import Arrival, Say, http
 from tests.support.nats_server import NatsServer
 
 LOST_ACKS = "what was in the subscriber's hands: its ack may have been lost with the connection"
@@ -140,3 +140,42 @@ async def hints_lost(bench: Bench) -> None:
         await bench.producer(lane).send(bench.ids(30, f"p{part}-"), rate=RATE)
         # Longer than a lease lingers: each part starts from zero.
         await asyncio.sleep(3)
+
+
+@cell(
+    "everything",
+    "receive, forward, nats-server and the scaler die in turn; the subscriber refuses a tenth",
+    "both",
+    LOST_ACKS,
+    short=False,
+)
+async def everything(bench: Bench) -> None:
+    lane = await bench.lane(dead=True, policy={"retry": 20, "backoffPolicy": "linear"})
+    refused: set[str] = set()
+
+    def decide(arrival: Arrival) -> Say:
+        if bench.rng.random() < 0.1 and arrival.id not in refused:
+            refused.add(arrival.id)
+            return Say(http(503), takes=False)
+        return Say(delay=bench.rng.uniform(0.0, 0.1))
+
+    lane.subscriber.decide = decide
+    await bench.start_scaler()
+
+    async def nats_dies() -> None:
+        alone(bench).kill()
+        await asyncio.to_thread(alone(bench).start)
+
+    async def scaler_dies() -> None:
+        await bench.stop_scaler()
+        await bench.start_scaler()
+
+    async def strike() -> None:
+        hit = bench.strike()
+        revived = [lambda host=host: asyncio.to_thread(host.revive) for host in (bench.receive, bench.forward)]
+        await bench.rng.choice([*revived, nats_dies, scaler_dies])()
+        hit.until = asyncio.get_running_loop().time()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.producer(lane, try_seconds=6.0).send(bench.ids(600), rate=60))
+        tasks.create_task(bench.at_random(bench.scaled(6), 8.0 * bench.size, strike))

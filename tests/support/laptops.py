@@ -11,7 +11,7 @@ from tests.support.laptop import Laptop, Run
 from tests.support.subscriber import Subscriber
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def subscriber() -> Iterator[Subscriber]:
     with Subscriber() as server:
         yield server

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 LARGEST_HEAD = 1024 * 1024
+ROUNDS_TO_BEGIN = 10
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
@@ -147,6 +148,9 @@ async def serving(
         yield server
     finally:
         listener.close()
+        # What was accepted a moment ago has not begun to play: a few rounds of the event loop, and it can be ended.
+        for _ in range(ROUNDS_TO_BEGIN):
+            await asyncio.sleep(0)
         for task in list(playing):
             task.cancel()
         await asyncio.gather(*playing, return_exceptions=True)

@@ -59,6 +59,38 @@ def test_an_answer_without_a_length_is_complete_at_the_end_of_the_connection(pla
     assert reader.keep_alive == 0
 
 
+@pytest.mark.parametrize("framing", [b"", b"transfer-encoding: gzip\r\n"])
+def test_a_head_that_does_not_tell_the_length_leaves_it_to_the_end_of_the_connection(framing):
+    reader = AnswerReader()
+    reader.expect(LIMIT)
+    assert reader.feed(b"HTTP/1.1 200 OK\r\n%b\r\nhello" % framing) is None
+    answer = reader.finish()
+    assert answer is not None
+    assert (answer.status, answer.body) == (200, b"hello")
+
+
+def test_a_large_head_is_no_padding_of_the_body():
+    reader = AnswerReader()
+    reader.expect(LIMIT)
+    line = b"x-a: %b\r\n" % (b"v" * 16_000)
+    # With the status line, more bytes than may pass between two pieces of a body.
+    said = b"HTTP/1.1 200 " + b"O" * 2000 + b"\r\n" + line * 4 + b"content-length: 1\r\n\r\n"
+    assert reader.feed(said) is None
+    answer = reader.feed(b"x")
+    assert answer is not None
+    assert answer.body == b"x"
+
+
+def test_interim_answers_count_as_part_of_the_head():
+    reader = AnswerReader()
+    reader.expect(LIMIT)
+    interim = b"HTTP/1.1 103 Early Hints\r\nlink: %b\r\n\r\n" % (b"v" * 30_000)
+    assert reader.feed(interim) is None
+    assert reader.feed(interim) is None
+    with pytest.raises(Malformed, match="larger than 65536 bytes"):
+        reader.feed(b"HTTP/1.1 200 OK\r\nx-a: %b\r\ncontent-length: 0\r\n\r\n" % (b"v" * 10_000))
+
+
 @given(places=st.lists(st.integers(0, 500)), limit=st.integers(0, 4))
 def test_an_answer_beyond_the_limit_is_cut_there(places, limit):
     reader = AnswerReader()

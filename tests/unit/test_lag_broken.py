@@ -37,8 +37,9 @@ def test_a_lease_that_could_not_be_opened_held_nothing() -> None:
     assert outlook.probe_at == BROKEN + 8.5
 
 
-def test_what_another_scaler_has_left_un_acked_is_due_an_ack_wait_after_it_was_seen() -> None:
-    outlook = lag.seen(Outlook(threshold=100, max_scale=4), Counters(5, 20), None, BROKEN, BROKEN)
-    outlook = lag.answered(lag.opened(outlook, BROKEN), HELD, BROKEN + 7.9)
+def test_what_another_scaler_has_left_un_acked_is_due_an_ack_wait_after_it_was_first_seen() -> None:
+    first_seen = Outlook(threshold=100, max_scale=4, broken_at=BROKEN)
+    outlook = lag.opened(lag.seen(first_seen, Counters(5, 20), None, BROKEN, BROKEN), BROKEN)
+    swept = lag.seen(outlook, Counters(0, 20), None, BROKEN + 5, BROKEN + 5)
 
-    assert outlook.probe_at == BROKEN + 8.5
+    assert lag.answered(swept, HELD, BROKEN + 7.9).probe_at == BROKEN + 8.5

@@ -26,6 +26,21 @@ def read(tmp_path: Path) -> Read:
         pytest.param((CHANNEL, "just text\n"), "document 2: 'just text' is no Kubernetes object", id="no object"),
         pytest.param((SUBSCRIPTION,), "there is no NatsJetStreamChannel in ", id="no channel"),
         pytest.param(
+            (CHANNEL.replace("kind: NatsJetStreamChannel", "kind: NatsJetstreamChannel"),),
+            "NatsJetstreamChannel is not served on a laptop (did you mean NatsJetStreamChannel?) and was ignored",
+            id="a kind with a typo",
+        ),
+        pytest.param(
+            (CHANNEL + "spec: {stream: {config: {maxByte: 5}}}\n",),
+            "document 1: spec.stream.config.maxByte is no field that is known here: did you mean maxBytes?",
+            id="a typo deep in a channel",
+        ),
+        pytest.param(
+            (CHANNEL + "spec: {streem: {}}\n",),
+            "document 1: spec.streem is no field that is known here: did you mean stream?",
+            id="a typo in a channel",
+        ),
+        pytest.param(
             (CHANNEL, CHANNEL),
             "document 2: NatsJetStreamChannel default/orders is also in {file}, document 1: keep one",
             id="an object twice",

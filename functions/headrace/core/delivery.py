@@ -215,8 +215,8 @@ def _failures(record: StageRecord) -> int:
 
 
 def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: int) -> StageRecord:
-    said = f"status {answer.status}" if answer.status is not None else answer.error or "no answer"
-    body = answer.body if answer.status is not None else f"dispatch error: {said}".encode()
+    said = f"gave status {answer.status}" if answer.status is not None else f"failed ({answer.error or 'no answer'})"
+    body = answer.body if answer.status is not None else f"dispatch error: {answer.error or 'no answer'}".encode()
     code = NO_ANSWER_CODE if answer.status is None else answer.status
     data = base64.b64encode(body[:ERROR_DATA_BYTES]).decode()
     match record.stage:
@@ -226,7 +226,7 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
             attempts, address = record.attempts._replace(reply=count), subscriber.reply
         case Stage.DEAD_LETTER:
             # The sink goes on being told what failed before it, not its own failure.
-            last = f"gave {said} on attempt {count}"
+            last = f"{said} on attempt {count}"
             return replace(record, attempts=record.attempts._replace(dead_letter=count), last=last)
     failure = Failure(address.uri if address else "", code, data)
-    return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} gave {said} on attempt {count}")
+    return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} {said} on attempt {count}")

@@ -9,9 +9,28 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+
+from headrace.core import duration
+from headrace.core.errors import InvalidSpec
 
 MIB = 1024 * 1024
+
+
+def _span(value: object) -> object:
+    """A time span as people write it: `PT5S`, `5s`, or plain seconds."""
+    if not isinstance(value, str):
+        return value
+    if value.replace(".", "", 1).isdecimal():
+        return timedelta(seconds=float(value))
+    read = duration.from_iso if value.startswith("P") else duration.from_go
+    try:
+        return read(value, field="it")
+    except InvalidSpec:
+        raise ValueError("give a time span, as PT5S or 5s") from None
+
+
+Span = Annotated[timedelta, BeforeValidator(_span)]
 
 
 class _Settings(BaseModel):
@@ -60,13 +79,13 @@ class NatsSettings(_Settings):
 class ReceiveSettings(_Settings):
     """Limits of `receive`."""
 
-    publish_timeout: timedelta = Field(
+    publish_timeout: Span = Field(
         timedelta(seconds=5),
         alias="RECEIVE_PUBLISH_TIMEOUT",
         description="how long to try to store an event, over NATS restarts, before answering 503",
         gt=timedelta(),
     )
-    wake_interval: timedelta = Field(
+    wake_interval: Span = Field(
         timedelta(milliseconds=50),
         alias="RECEIVE_WAKE_INTERVAL",
         description="least time between two wake hints of one stream",
@@ -108,7 +127,7 @@ class ReconcileSettings(_Settings):
         "default", alias="HEADRACE_CLUSTER", description="id of the cluster, part of a stream's ownership"
     )
     domain: str = Field("cluster.local", alias="HEADRACE_CLUSTER_DOMAIN", description="DNS domain of Services")
-    gone_grace: timedelta = Field(
+    gone_grace: Span = Field(
         timedelta(seconds=60),
         alias="RECONCILE_GONE_GRACE",
         description="how long a consumer outlives its Subscription entry",

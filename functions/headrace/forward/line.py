@@ -88,10 +88,9 @@ class Line:
     async def deliver(self, message: Message) -> None:
         """See one message through: to its subscriber when it is its turn, else back."""
         key = self._key(message)
-        verdict: Verdict | Twin | GivenBack = self._order.arrived(message.sequence, key, message.size, self._now())
-        self._take_care(message, verdict)
-        if isinstance(verdict, Wait):
-            verdict = await self._turn(message)
+        first = self._order.arrived(message.sequence, key, message.size, self._now())
+        self._take_care(message, first)
+        verdict = await self._turn(message) if isinstance(first, Wait) else first
         match verdict:
             case Go():
                 await self._go(message, key)

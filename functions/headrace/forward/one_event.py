@@ -186,9 +186,9 @@ class _Delivery:
                 self._report(Outcome.DEAD_LETTERED, record.last)
             case Stage.REPLY if record.reply is not None:
                 self.tally.count(Outcome.REPLIED)
-                self.tally.count(Outcome.DELIVERED)
+                self._report(Outcome.DELIVERED, "with a reply")
             case _:
-                self.tally.count(Outcome.DELIVERED)
+                self._report(Outcome.DELIVERED, "")
 
     async def _ack(self) -> None:
         if self.message.delivered == 1 and self.key is None:

@@ -59,7 +59,7 @@ class Effects:
         settle: send an ack payload. ack: the same for a plain ack, confirmed by the server.
         hold, release: keep a message from being redelivered while it is in a subscriber's hands.
         monotonic: seconds, for deadlines. now: UTC, for due times and dates in answers.
-        report: one line per outcome that is not success.
+        report: one line per outcome; of success at debug level only.
         survey: for by-key consumers.
     """
 

@@ -135,15 +135,15 @@ def application(target: str | None = None) -> App:
         case "receive":
             from headrace.host.receiving import Receiving
 
-            return App(name, Receiving)
+            return App(name, Receiving.configured())
         case "forward":
             from headrace.host.leasing import Leasing
 
-            return App(name, Leasing)
+            return App(name, Leasing.configured())
         case "reconcile":
             from headrace.host.reconciling import Reconciling
 
-            return App(name, Reconciling)
+            return App(name, Reconciling.configured())
         case _:
             raise Misconfigured(
                 f"FUNCTION_TARGET is {name!r}: set it to receive, forward or reconcile", field="FUNCTION_TARGET"

@@ -13,7 +13,7 @@ from functools import cache
 from headrace.core.errors import Misconfigured
 from headrace.host.app import App, application
 from headrace.host.serving import Address, serve
-from headrace.io import environment
+from headrace.io import environment, log
 
 # func-python's own default; kn func sets the variable in every image.
 DEFAULT_LISTEN_ADDRESS = "[::]:8080"
@@ -22,6 +22,7 @@ DEFAULT_LISTEN_ADDRESS = "[::]:8080"
 @cache
 def shared(target: str) -> App:
     """The one application of this target in this process: functions-framework asks for it at every request."""
+    log.configure(environment.variable("LOG_LEVEL", "info"), plain=environment.variable("LOG_FORMAT") == "plain")
     return application(target)
 
 

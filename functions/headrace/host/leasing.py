@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from headrace.core import lease, names, order_spec, stage_record
@@ -17,7 +19,7 @@ from headrace.core.jetstream import Message
 from headrace.core.lease import Lease, Outcome
 from headrace.core.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.order_spec import DeliveryOrder
-from headrace.core.settings import ForwardSettings, TokenSettings
+from headrace.core.settings import ForwardSettings
 from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Destination, Subscriber, SubscriberState
 from headrace.forward import Effects, Survey, forward
@@ -43,9 +45,14 @@ _log = log.get("forward")
 class Leasing:
     """The handler of `forward`."""
 
-    def __init__(self, client: Client, api: JetStreamApi) -> None:
-        self._settings = environment.read(ForwardSettings)
-        self._token = web.Token(environment.read(TokenSettings))
+    @classmethod
+    def configured(cls) -> Callable[[Client, JetStreamApi], Leasing]:
+        """Read the settings now, so that a wrong one ends the process before it serves."""
+        return partial(cls, environment.read(ForwardSettings), web.Token.configured())
+
+    def __init__(self, settings: ForwardSettings, token: web.Token, client: Client, api: JetStreamApi) -> None:
+        self._settings = settings
+        self._token = token
         self._client = client
         self._api = api
         self._jetstream = JetStream(client, api)
@@ -132,7 +139,9 @@ class Leasing:
         if found.state is not SubscriberState.READY:
             return problem(409, "Not deliverable", f"{found.state}: {found.reason or 'the Subscription is gone'}")
         if any(to is not None and to.audience for to in (found.subscriber, found.reply, found.dead_letter)):
-            return problem(409, "Not deliverable", "OIDCNotSupported: an address asks for a token that can't be sent yet")
+            return problem(
+                409, "Not deliverable", "OIDCNotSupported: an address asks for a token that can't be sent yet"
+            )
         if found.order.kind is DeliveryOrder.BY_KEY and not order_spec.enforced(info["config"]):
             needs = "its order by key is not enforced by the server: it needs NATS 2.11 or later"
             return problem(409, "Not deliverable", f"consumer {asked.consumer!r} is not pinned; {needs}")
@@ -178,7 +187,7 @@ class Leasing:
             release=self._keep_alive.release,
             monotonic=time.monotonic,
             now=lambda: datetime.now(UTC),
-            report=_report,
+            report=_reporter(subscriber),
             survey=survey,
         )
 
@@ -201,14 +210,22 @@ class Leasing:
         return Survey(unsettled, records, overdue)
 
 
-def _report(outcome: Outcome, message: Message, why: str) -> None:
-    """One line per outcome that is not success; an event whose budget goes on is worth less of an alarm."""
-    write = _log.info if outcome is Outcome.RETRIED else _log.warning
-    write(
-        str(outcome),
-        stream=message.stream,
-        consumer=message.consumer,
-        stream_seq=message.sequence,
-        delivered=message.delivered,
-        why=why,
-    )
+def _reporter(subscriber: Subscriber) -> Callable[[Outcome, Message, str], None]:
+    """One line per outcome, with the names that people know; never a byte of data, nor an attribute but the id."""
+    subscription = f"{subscriber.subscription_namespace or subscriber.namespace}/{subscriber.name}"
+    channel = f"{subscriber.namespace}/{subscriber.channel}"
+    # An event whose budget goes on is worth less of an alarm, success none.
+    writers = {Outcome.DELIVERED: _log.debug, Outcome.RETRIED: _log.info}
+
+    def report(outcome: Outcome, message: Message, why: str) -> None:
+        writers.get(outcome, _log.warning)(
+            str(outcome),
+            channel=channel,
+            subscription=subscription,
+            event_id=message.headers.get("ce-id", ""),
+            stream_seq=message.sequence,
+            delivered=message.delivered,
+            why=why,
+        )
+
+    return report

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from headrace.core.errors import Unavailable
 from headrace.core.http import Request, Response
 from headrace.core.jetstream import PubAck
@@ -18,8 +21,13 @@ from headrace.receive import ALLOW, Effects, receive
 class Receiving:
     """The handler of `receive`."""
 
-    def __init__(self, client: Client, api: JetStreamApi) -> None:
-        self._settings = environment.read(ReceiveSettings)
+    @classmethod
+    def configured(cls) -> Callable[[Client, JetStreamApi], Receiving]:
+        """Read the settings now, so that a wrong one ends the process before it serves."""
+        return partial(cls, environment.read(ReceiveSettings))
+
+    def __init__(self, settings: ReceiveSettings, client: Client, api: JetStreamApi) -> None:
+        self._settings = settings
         self._jetstream = JetStream(client, api)
         self._waiting = 0
         self._effects = Effects(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from headrace.core.http import Request, Response, json_response, problem
-from headrace.core.settings import ReconcileSettings, TokenSettings
+from headrace.core.settings import ReconcileSettings
 from headrace.io import environment, web
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
@@ -19,9 +21,14 @@ LONGEST_BODY = 32 * 1024 * 1024
 class Reconciling:
     """The handler of `reconcile`."""
 
-    def __init__(self, _client: Client, api: JetStreamApi) -> None:
-        self._settings = environment.read(ReconcileSettings)
-        self._token = web.Token(environment.read(TokenSettings))
+    @classmethod
+    def configured(cls) -> Callable[[Client, JetStreamApi], Reconciling]:
+        """Read the settings now, so that a wrong one ends the process before it serves."""
+        return partial(cls, environment.read(ReconcileSettings), web.Token.configured())
+
+    def __init__(self, settings: ReconcileSettings, token: web.Token, _client: Client, api: JetStreamApi) -> None:
+        self._settings = settings
+        self._token = token
         self._admin = Admin(api)
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:

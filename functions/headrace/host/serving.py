@@ -77,7 +77,9 @@ def serve(target: str | None = None, addresses: Sequence[Address] | None = None)
     """
     log.configure(environment.variable("LOG_LEVEL", "info"), plain=environment.variable("LOG_FORMAT") == "plain")
     app = application(target)
-    sockets = [_bind(*address) for address in addresses or [_default_address()]]
+    served = addresses or [_default_address()]
+    sockets = [_bind(*address) for address in served]
+    log.get("host").info("serving", target=app.target, addresses=[f"{host}:{port}" for host, port in served])
     _Server(config(app), app).run(sockets=sockets)
 
 

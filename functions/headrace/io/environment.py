@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from headrace.core.errors import Misconfigured
 
@@ -33,7 +34,13 @@ def read(model: type[Settings], environment: Mapping[str, str] | None = None) ->
         variable = str(first["loc"][0]) if first["loc"] else ", ".join(given)
         secret = any(word in variable for word in ("PASSWORD", "TOKEN"))
         value = "" if secret or not first["loc"] else f" is {given.get(variable)!r}"
-        raise Misconfigured(f"{variable}{value}: {first['msg']}", field=variable) from None
+        raise Misconfigured(f"{variable}{value}: {_sentence(first)}", field=variable) from None
+
+
+def _sentence(error: ErrorDetails) -> str:
+    """What to do about it, in words that a deployer knows."""
+    words = {"int_parsing": "give a whole number", "bool_parsing": "give true or false"}
+    return words.get(error["type"], error["msg"].removeprefix("Value error, ").removeprefix("Input should be "))
 
 
 def variable(name: str, default: str = "") -> str:

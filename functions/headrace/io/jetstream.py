@@ -164,7 +164,7 @@ class JetStream:
         if size > limit:
             raise Refused(f"{size} bytes exceed the limit of {limit} (the server's max_payload less room)", status=413)
         if self._missing and self._missing.get(message.subject, 0.0) > now:
-            raise Refused(f"no stream captures {message.subject}", status=404)
+            raise _no_channel(message.subject)
 
     async def _refuse_if_missing(self, subject: str, timeout: float) -> None:
         """No responders: either no stream has the subject, or JetStream is not there; only the API can tell."""
@@ -176,7 +176,15 @@ class JetStream:
             now = asyncio.get_running_loop().time()
             self._missing = {name: until for name, until in self._missing.items() if until > now}
             self._missing[subject] = now + MISSING_SECONDS
-            raise Refused(f"no stream captures {subject}", status=404)
+            raise _no_channel(subject)
+
+
+def _no_channel(subject: str) -> Refused:
+    namespace, _, name = subject.removesuffix("._knative").partition(".")
+    words = (
+        f"there is no channel {name!r} in namespace {namespace!r}: no stream captures {subject}; is it made and Ready?"
+    )
+    return Refused(words, status=404)
 
 
 def _pub_ack(answer: Arrival, subject: str) -> PubAck:

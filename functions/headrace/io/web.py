@@ -15,7 +15,7 @@ from typing import Any
 from headrace.core.errors import HeadraceError, InvalidEvent, InvalidSpec, Misconfigured, Refused, Unavailable
 from headrace.core.http import Headers, Request, Response, problem, request
 from headrace.core.settings import TokenSettings
-from headrace.io import log
+from headrace.io import environment, log
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -132,6 +132,17 @@ class Token:
 
     def __init__(self, settings: TokenSettings) -> None:
         self._settings = settings
+
+    @classmethod
+    def configured(cls) -> Token:
+        """The token of this process's environment.
+
+        Raises:
+            Misconfigured: there is none.
+        """
+        token = cls(environment.read(TokenSettings))
+        token.read()
+        return token
 
     async def refusal(self, request: Request) -> Response | None:
         """None when the caller shows the token, else the 401.

@@ -1,0 +1,97 @@
+"""Settings from the environment: what is wrong is said once, by the variable, before anything is served."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from pydantic import BaseModel
+
+from headrace.core.errors import Misconfigured
+from headrace.core.settings import ForwardSettings, NatsSettings, ReceiveSettings, ReconcileSettings
+from headrace.host import application
+from headrace.io import environment
+
+
+@pytest.mark.parametrize("text", ["PT1.5S", "1.5s", "1500ms", "1.5"])
+def test_a_time_span_is_read_in_every_form_that_people_write(text: str) -> None:
+    settings = environment.read(ReceiveSettings, {"RECEIVE_PUBLISH_TIMEOUT": text})
+    assert settings.publish_timeout == timedelta(seconds=1.5)
+
+
+def test_an_empty_variable_is_an_unset_one() -> None:
+    assert environment.read(NatsSettings, {"NATS_USER": "", "NATS_CLIENT": ""}) == NatsSettings()
+
+
+@pytest.mark.parametrize(
+    ("model", "variables", "sentence"),
+    [
+        pytest.param(
+            ReceiveSettings,
+            {"RECEIVE_PUBLISH_TIMEOUT": "soon"},
+            "RECEIVE_PUBLISH_TIMEOUT is 'soon': give a time span, as PT5S or 5s",
+            id="a span",
+        ),
+        pytest.param(
+            ForwardSettings,
+            {"FORWARD_MAX_IN_FLIGHT": "lots"},
+            "FORWARD_MAX_IN_FLIGHT is 'lots': give a whole number",
+            id="a number",
+        ),
+        pytest.param(
+            ForwardSettings,
+            {"FORWARD_MAX_IN_FLIGHT": "0"},
+            "FORWARD_MAX_IN_FLIGHT is '0': greater than or equal to 1",
+            id="a number that is too small",
+        ),
+        pytest.param(
+            ReconcileSettings,
+            {"RECONCILE_GONE_GRACE": "-5"},
+            "RECONCILE_GONE_GRACE is '-5': give a time span, as PT5S or 5s",
+            id="a negative span",
+        ),
+        pytest.param(
+            NatsSettings, {"NATS_CLIENT": "go"}, "NATS_CLIENT is 'go': 'engine' or 'nats-py'", id="none of the words"
+        ),
+        pytest.param(
+            NatsSettings,
+            {"NATS_USER": "u", "NATS_TOKEN": "secret"},
+            "NATS_USER, NATS_TOKEN: NATS_USER and NATS_TOKEN are set: give one way to authenticate",
+            id="two identities",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_quoted_and_mended(
+    model: type[BaseModel], variables: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(Misconfigured) as refused:
+        environment.read(model, variables)
+    assert str(refused.value) == sentence
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "variable"),
+    [
+        ("receive", "RECEIVE_WAKE_INTERVAL"),
+        ("forward", "FORWARD_MAX_ANSWER_BYTES"),
+        ("reconcile", "RECONCILE_GONE_GRACE"),
+    ],
+)
+def test_a_wrong_setting_stops_a_function_before_it_serves(
+    monkeypatch: pytest.MonkeyPatch, target: str, variable: str
+) -> None:
+    monkeypatch.setenv("HEADRACE_TOKEN", "t")
+    monkeypatch.setenv(variable, "nonsense")
+    with pytest.raises(Misconfigured) as refused:
+        application(target)
+    assert refused.value.field == variable
+
+
+@pytest.mark.parametrize("target", ["forward", "reconcile"])
+def test_without_a_shared_token_nobody_is_served(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    monkeypatch.delenv("HEADRACE_TOKEN", raising=False)
+    monkeypatch.delenv("HEADRACE_TOKEN_FILE", raising=False)
+    with pytest.raises(Misconfigured) as refused:
+        application(target)
+    assert refused.value.field == "HEADRACE_TOKEN_FILE"
