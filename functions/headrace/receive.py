@@ -28,6 +28,9 @@ STRUCTURED_SLACK = 64 * 1024
 REMEMBERED = 4096
 LONGEST_ADDRESS = 640
 
+# Headers after which the body may not be what it seems.
+CODED = frozenset((b"content-encoding", b"transfer-encoding", b"upgrade"))
+
 ACCEPTED = Response(202, ALLOW)
 
 Body = Callable[[int], Awaitable[bytes]]
@@ -66,11 +69,9 @@ async def receive(request: Request, body: Body, effects: Effects) -> Response:
     subject = route(request)
     if isinstance(subject, Response):
         return subject
-    coding = request.header(b"content-encoding")
-    if coding is not None and coding.strip().lower() not in (b"", b"identity"):
-        # Stored as it is, the data would reach subscribers compressed and unlabelled.
-        detail = f"content-encoding {coding.decode('latin-1')!r} is not supported: send the event uncompressed"
-        return problem(415, "Unsupported content coding", detail, headers=ALLOW)
+    refusal = _coded(request)
+    if refusal is not None:
+        return refusal
     message = await _message(request, body, subject, effects.max_event_bytes())
     ack = await effects.publish(message)
     effects.wake(ack.stream)
@@ -113,6 +114,24 @@ def _subject_of_host(host: str) -> str | None:
 
 def _subject_of_path(path: str) -> str | None:
     return _remembered(names.channel_of_path, path) if len(path) <= LONGEST_ADDRESS else None
+
+
+def _coded(request: Request) -> Response | None:
+    """A refusal of what is not the event's own bytes: stored, it would reach subscribers coded and unlabelled."""
+    if request.fields.keys().isdisjoint(CODED):
+        return None
+    for name, value in request.headers:
+        coding = value.strip().lower()
+        if name == b"content-encoding" and coding not in (b"", b"identity"):
+            detail = f"content-encoding {value.decode('latin-1')!r} is not supported: send the event uncompressed"
+            return problem(415, "Unsupported content coding", detail, headers=ALLOW)
+        if name == b"transfer-encoding" and coding != b"chunked":
+            detail = f"transfer-encoding {value.decode('latin-1')!r} is not supported: send chunked, or a length"
+            return problem(501, "Unsupported transfer coding", detail, headers=ALLOW)
+        if name == b"upgrade":
+            # Our own server ignores the offer; others hand the request on without its body.
+            return problem(501, "Unsupported upgrade", "send the event without an Upgrade header", headers=ALLOW)
+    return None
 
 
 async def _message(request: Request, body: Body, subject: str, limit: int) -> Encoded:

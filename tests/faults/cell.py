@@ -70,7 +70,7 @@ async def play(wanted: Cell, client: str, seed: int, size: float = 1.0, keep: Pa
         began = time.monotonic()
         async with Bench(directory, client, row, wanted.server(directory), size) as bench:
             await wanted.run(bench)
-            await bench.quiet(wanted.bound)
+            await bench.quiet(wanted.bound * max(1.0, size))
             await bench.account()
             row.seconds = round(time.monotonic() - began, 1)
     return row

@@ -34,7 +34,7 @@ ledger compares what producers were told with what the others hold in the end.
 * **again** is how often something came twice to whoever had taken it already, or found two fates (delivered and parked,
   say); in brackets the most that the cell's faults make unavoidable: not more than so many, and none but events that
   were in somebody's hands when it struck. Retries after a refusal are no duplicates.
-* **late** is what was not settled {bound:.0f} s after the last fault.
+* **late** is what was not settled {bound:.0f} s after the last fault ({late:.0f} s in a long run).
 * Producers send an event without an answer again, under its own id. SIGKILL is not a power failure: what nats-server
   had written is still in the page cache. For power failures see its `sync_interval`.
 
@@ -77,6 +77,7 @@ def _head(rows: list[Row], failed: list[Row], *, long: bool) -> str:
         date=datetime.now(UTC).date(),
         kept=kept,
         bound=max(cell.bound for cell in CELLS.values()),
+        late=3 * max(cell.bound for cell in CELLS.values()),
         python=platform.python_version(),
         nats=nats.rsplit("v", 1)[-1].strip(),
         nats_py=version("nats-py"),

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 # Whoever waits for less than this does so in memory: giving back and storing a record costs more.
-NEAR = 1.0
+NEAR = 2.0
 # Behind the moment at which the one in front is due: it has to come back first.
 BEHIND = 0.05
 # Those who wait for one moment come back one after the other, in their order, not all at once.
 PACE = 0.005
-# How long a message waits away from here that finds no room while those in front of it are in a subscriber's hands.
+# How long a message is away that finds no room while those in front of it are in a subscriber's hands. Less than what
+# is near: or all that come later would have to go away, too, when the others have left.
 CROWDED = 1.0
 
 

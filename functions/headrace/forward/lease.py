@@ -8,9 +8,11 @@ are asked for as can be handed on at once, and nothing is asked for outside a le
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from headrace.core import jetstream
 from headrace.core.errors import Unavailable
@@ -185,7 +187,7 @@ class _Run:
             pause = message.size * 8 / self.lease.bits_per_second
             self.not_before = max(self.arrived, self.not_before) + pause
         self.bytes_in_flight += message.size
-        task = asyncio.create_task(self._give_back(message) if self._leaving else self._deliver(message))
+        task = asyncio.create_task(self._work(message))
         self.tasks.add(task)
         task.add_done_callback(lambda done: self._done(done, message))
 
@@ -193,13 +195,17 @@ class _Run:
     def _leaving(self) -> bool:
         return self.over or self.stop.is_set()
 
-    async def _deliver(self, message: Message) -> None:
+    def _work(self, message: Message) -> Coroutine[None, None, None]:
+        if self._leaving:
+            return self._give_back(message)
+        if self.line is not None:
+            return self._held(message, self.line.take(message))
+        return self._held(message, partial(deliver, message, self.subscriber, self.effects, self.tally))
+
+    async def _held(self, message: Message, see_through: Callable[[], Awaitable[None]]) -> None:
         self.effects.hold(message)
         try:
-            if self.line is not None:
-                await self.line.deliver(message)
-            else:
-                await deliver(message, self.subscriber, self.effects, self.tally)
+            await see_through()
         finally:
             self.effects.release(message)
 

@@ -8,8 +8,9 @@ care, since fresh events would only fill the room.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import assert_never
 
 from headrace.core import jetstream, nats_codec, parked
@@ -61,7 +62,7 @@ class Line:
         # Half of the bytes is for the others, and the largest message must find room however many wait.
         most_bytes = max(0, min(window.budget // 2, window.budget - window.largest))
         self._order = Order(max(LEAST_ROOM, window.slots // 2), most_bytes)
-        self._waiting: dict[int, asyncio.Future[Go | Postpone | GivenBack]] = {}
+        self._waiting: dict[int, asyncio.Future[Go | Postpone | GivenBack | Twin]] = {}
         self._taking_over: asyncio.Task[None] | None = None
         self._careful = 1
         self._moved_at = effects.monotonic()
@@ -85,12 +86,26 @@ class Line:
             return 0
         return min(wanted, self._careful)
 
-    async def deliver(self, message: Message) -> None:
-        """See one message through: to its subscriber when it is its turn, else back."""
+    def take(self, message: Message) -> Callable[[], Awaitable[None]]:
+        """Take in a message as soon as it has come, so that the next pull knows of it.
+
+        Returns:
+            what sees it through: to its subscriber when it is its turn, else back.
+        """
         key = self._key(message)
         first = self._order.arrived(message.sequence, key, message.size, self._now())
         self._take_care(message, first)
-        verdict = await self._turn(message) if isinstance(first, Wait) else first
+        turn: asyncio.Future[Go | Postpone | GivenBack | Twin] = asyncio.get_running_loop().create_future()
+        if isinstance(first, Wait):
+            self._waiting[message.sequence] = turn
+        else:
+            turn.set_result(first)
+        return partial(self._see_through, message, key, turn)
+
+    async def _see_through(
+        self, message: Message, key: str | None, turn: asyncio.Future[Go | Postpone | GivenBack | Twin]
+    ) -> None:
+        verdict = await turn
         match verdict:
             case Go():
                 await self._go(message, key)
@@ -112,11 +127,6 @@ class Line:
             if not future.done():
                 future.set_result(GivenBack())
         self._waiting.clear()
-
-    async def _turn(self, message: Message) -> Go | Postpone | GivenBack:
-        future: asyncio.Future[Go | Postpone | GivenBack] = asyncio.get_running_loop().create_future()
-        self._waiting[message.sequence] = future
-        return await future
 
     async def _go(self, message: Message, key: str | None) -> None:
         sequence = message.sequence

@@ -46,17 +46,23 @@ class Receiving:
         """Nothing of its own."""
 
     async def _receive(self, request: Request, receive_: web.Receive) -> Response:
-        async def body(limit: int) -> bytes:
-            return await web.read_body(receive_, request, limit)
+        held = 0
 
-        return await receive(request, body, self._effects)
+        def charge(size: int) -> None:
+            """Bytes count from the moment they are here, so that neither slow clients nor a slow NATS pile them up."""
+            nonlocal held
+            if self._waiting and self._waiting + size > self._settings.max_waiting_bytes:
+                raise Unavailable("too many events are on their way already: try again later")
+            held += size
+            self._waiting += size
+
+        async def body(limit: int) -> bytes:
+            return await web.read_body(receive_, request, limit, charge)
+
+        try:
+            return await receive(request, body, self._effects)
+        finally:
+            self._waiting -= held
 
     async def _publish(self, message: Encoded) -> PubAck:
-        size = message.size
-        if self._waiting and self._waiting + size > self._settings.max_waiting_bytes:
-            raise Unavailable("too many events wait for NATS already: try again later")
-        self._waiting += size
-        try:
-            return await self._jetstream.publish(message, self._settings.publish_timeout.total_seconds())
-        finally:
-            self._waiting -= size
+        return await self._jetstream.publish(message, self._settings.publish_timeout.total_seconds())

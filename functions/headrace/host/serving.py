@@ -17,11 +17,11 @@ import uvicorn
 
 from headrace.core.errors import Misconfigured
 from headrace.host.app import App, application
+from headrace.host.protocol import BoundedProtocol
 from headrace.io import environment, log
 
 KEEP_ALIVE_SECONDS = 95
 BACKLOG = 2048
-# A reply's or event's attributes travel in headers; h11's and httptools' own limits are 64 KiB or none.
 Address = tuple[str, int]
 
 
@@ -52,7 +52,7 @@ def config(app: object) -> uvicorn.Config:
     return uvicorn.Config(
         app,  # type: ignore[arg-type]  # uvicorn's own ASGI types are narrower than the specification
         loop="auto",
-        http="httptools",
+        http=BoundedProtocol,
         ws="none",
         lifespan="on" if isinstance(app, App) else "off",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

@@ -32,7 +32,8 @@ class ClientGone(HeadraceError):
 
 
 def request_of(scope: Scope) -> Request:
-    return request(scope["method"], scope["path"], scope["headers"])
+    # A tuple: uvicorn goes on writing trailers to the list.
+    return request(scope["method"], scope["path"], tuple(scope["headers"]))
 
 
 def kubelet_probe(request: Request) -> bool:
@@ -44,8 +45,13 @@ def kubelet_probe(request: Request) -> bool:
     )
 
 
-async def read_body(receive: Receive, request: Request, limit: int) -> bytes:
+async def read_body(
+    receive: Receive, request: Request, limit: int, charge: Callable[[int], None] = lambda _: None
+) -> bytes:
     """The whole body.
+
+    Args:
+        charge: called with the bytes of every piece as it comes; what it raises ends the reading.
 
     Raises:
         Refused: 413, as soon as it is known to exceed `limit` bytes.
@@ -59,14 +65,17 @@ async def read_body(receive: Receive, request: Request, limit: int) -> bytes:
     if message["type"] == "http.request" and not message.get("more_body", False):
         if len(body) > limit:
             raise _too_large(limit)
+        charge(len(body))
         return body
     pieces, size = [body], len(body)
+    charge(size)
     while message.get("more_body", False):
         if size > limit:
             raise _too_large(limit)
         message = await receive()
         pieces.append(message.get("body", b""))
         size += len(pieces[-1])
+        charge(len(pieces[-1]))
     if message["type"] == "http.disconnect":
         raise ClientGone
     if size > limit:

@@ -13,6 +13,7 @@ from tests.support.http_clients import opened
 from tests.support.raw_server import ACCEPTED, Peer, answering, serving
 from tests.support.waiting import until
 
+WAITING = b"HTTP/1.1 202 Accepted\r\nkeep-alive: timeout=%d\r\ncontent-length: 0\r\n\r\n"
 CLOSING = b"HTTP/1.1 202 Accepted\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -154,9 +155,7 @@ async def test_an_idle_connection_that_the_server_closes_is_never_used_again(cli
 
 
 async def test_the_connection_that_was_used_last_is_used_first(client):
-    async with serving(
-        answering(b"HTTP/1.1 202 Accepted\r\nkeep-alive: timeout=1\r\ncontent-length: 0\r\n\r\n")
-    ) as server:
+    async with serving(answering(WAITING % 1)) as server:
         await asyncio.gather(*(client.post(server.url) for _ in range(3)))
         assert (server.connections, server.open) == (3, 3)
         for _ in range(12):
@@ -164,6 +163,27 @@ async def test_the_connection_that_was_used_last_is_used_first(client):
             await asyncio.sleep(0.06)
         # The server said 1 s, and 0.5 s of that are ours: the two others had nothing to do for longer.
         assert (server.connections, server.open) == (3, 1)
+
+
+async def test_each_idle_connection_has_its_own_time(client):
+    async with serving(answering(WAITING % 2)) as longer, serving(answering(WAITING % 1)) as shorter:
+        await client.post(longer.url)
+        await client.post(shorter.url)
+        answered = time.monotonic()
+        await until("the one of half a second is closed", lambda: shorter.open == 0)
+        assert 0.49 <= time.monotonic() - answered < 0.9
+        assert longer.open == 1
+        await until("the one of a second is closed", lambda: longer.open == 0)
+        assert 0.98 <= time.monotonic() - answered < 1.5
+
+
+async def test_an_idle_connection_is_not_used_after_its_time_although_the_event_loop_came_late(client):
+    async with serving(answering(WAITING % 1)) as server:
+        await client.post(server.url)
+        # Nobody could close it meanwhile, and the server may do so in this moment.
+        time.sleep(0.6)  # noqa: ASYNC251
+        await client.post(server.url)
+        assert server.connections == 2
 
 
 async def test_an_idle_connection_is_closed_after_4_seconds_before_common_servers_do(client):

@@ -1,0 +1,141 @@
+"""uvicorn's HTTP protocol, with the bounds that a server on a hostile network needs.
+
+uvicorn's own takes a head without end, starts a request with an empty body when the client offers an upgrade (h2c),
+mixes trailers into the headers, and waits for ever for a request that was begun. Here:
+
+- a head is at most 64 KiB with 256 headers, its URL at most 8 KiB (431 and 414),
+- a request is complete within 20 s of its first byte (408),
+- an offered upgrade is ignored, as RFC 9110 section 7.8 allows, and the body is read,
+- trailers are dropped,
+- at shutdown a request whose body is not complete yet gets 2 s more: nothing of it has been accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+LONGEST_HEAD = 64 * 1024
+MOST_HEADERS = 256
+LONGEST_URL = 8 * 1024
+# Knative's own event receiver allows 10 s; a slow producer of a large event may take a little longer.
+REQUEST_SECONDS = 20.0
+LAST_SECONDS = 2.0
+
+# What an upgrade is asked with; "connection: close" is kept apart.
+_UPGRADE_HEADERS = (b"upgrade", b"http2-settings", b"connection")
+
+
+class _Refused(Exception):
+    """Raised inside the parser's callbacks, which know no other way to stop it."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    _deadline: asyncio.TimerHandle | None = None
+    _in_head = False
+    _complete = True
+    _head_bytes = 0
+    _refused = 0
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except (httptools.HttpParserError, _Refused):
+            self._refuse(self._refused or 400)
+            return
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > LONGEST_HEAD:
+                self._refuse(431)
+                return
+        if not self._complete and self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_SECONDS, self._expire, 408)
+        elif self._complete and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        if not self._complete:
+            self.loop.call_later(LAST_SECONDS, self._expire, 503)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._complete, self._head_bytes = True, False, 0
+
+    def on_url(self, url: bytes) -> None:
+        if len(self.url) + len(url) > LONGEST_URL:
+            self._stop(414)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            return  # a trailer: whoever checks headers in front of us has not seen it
+        if len(self.headers) >= MOST_HEADERS or len(name) + len(value) > LONGEST_HEAD:
+            self._stop(431)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        if not self.parser.should_upgrade():
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            self._complete = True
+            super().on_message_complete()
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self.parser.get_method() == b"CONNECT":
+                self._stop(405)
+            rest = data[upgrade.args[0] :]
+            head = self._head_without_upgrade()
+            self.parser = httptools.HttpRequestParser(self)
+            self._feed(head + rest)
+
+    def _head_without_upgrade(self) -> bytes:
+        """The request as it would be from a client that offers no upgrade."""
+        closing = any(name == b"connection" and b"close" in value.lower() for name, value in self.headers)
+        kept = [(name, value) for name, value in self.headers if name not in _UPGRADE_HEADERS]
+        if closing:
+            kept.append((b"connection", b"close"))
+        version = self.parser.get_http_version().encode()
+        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
+        lines += [name + b": " + value for name, value in kept]
+        return b"\r\n".join(lines) + b"\r\n\r\n"
+
+    def _stop(self, status: int) -> None:
+        self._refused = status
+        raise _Refused(status)
+
+    def _expire(self, status: int) -> None:
+        self._deadline = None
+        if not self._complete and not self.transport.is_closing():
+            self._refuse(status)
+
+    def _refuse(self, status: int) -> None:
+        """Answer unless an answer has begun, and close: what comes next on this connection can't be told apart."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        begun = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        if not begun and not self.transport.is_closing():
+            self.transport.write(STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+        self.transport.close()

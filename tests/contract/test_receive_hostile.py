@@ -1,0 +1,145 @@
+"""What a hostile network sends `receive`: each costs its sender something, and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from headrace.host.protocol import LONGEST_HEAD, MOST_HEADERS
+from tests.support.functions import Function
+from tests.support.nats_server import NatsServer
+from tests.support.sending import BINARY
+from tests.support.streams import Channel, Nats
+
+pytest_plugins = ["tests.support.served"]
+
+EVENT = "".join(f"{name}: {value}\r\n" for name, value in BINARY.items())
+
+
+def post(path: str, more: str = "", body: bytes = b"data", *, length: bool = True) -> bytes:
+    announced = f"content-length: {len(body)}\r\n" if length else ""
+    return f"POST {path} HTTP/1.1\r\nhost: x\r\n{EVENT}{announced}{more}\r\n".encode() + body
+
+
+async def exchange(function: Function, sent: bytes, *, patience: float = 5.0) -> bytes:
+    """What comes back until the server closes or has said nothing for a moment."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", function.port)
+    writer.write(sent)
+    said = b""
+    try:
+        said = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), patience)
+    except (asyncio.IncompleteReadError, ConnectionResetError) as error:
+        said = getattr(error, "partial", b"")
+    finally:
+        writer.close()
+    return said
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        pytest.param("connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMA\r\n", id="h2c"),
+        pytest.param("connection: upgrade\r\nupgrade: websocket\r\n", id="WebSocket"),
+    ],
+)
+@pytest.mark.parametrize("pieces", [1, 2, 50], ids=["at once", "head and body", "byte by byte"])
+async def test_an_offered_upgrade_costs_no_byte_of_the_event(
+    receive: Function, nats: Nats, orders: Channel, offer: str, pieces: int
+) -> None:
+    request = post(orders.path, offer, b'{"items": 3}')
+    reader, writer = await asyncio.open_connection("127.0.0.1", receive.port)
+    step = -(-len(request) // pieces)
+    for at in range(0, len(request), step):
+        writer.write(request[at : at + step])
+        await writer.drain()
+        await asyncio.sleep(0.001)
+    answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+    # The connection goes on as HTTP/1.1.
+    writer.write(post(orders.path, body=b"next").replace(b"ce-id: ", b"ce-id: next-"))
+    following = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+    writer.close()
+    assert (status(answer), status(following)) == (202, 202)
+    assert [stored.data for stored in await nats.stored(orders.stream)] == [b'{"items": 3}', b"next"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "answered"),
+    [
+        pytest.param(b"POST / HTTP/1.1\r\n" + b"a: b\r\n" * (MOST_HEADERS + 1) + b"\r\n", 431, id="too many headers"),
+        pytest.param(b"POST / HTTP/1.1\r\na: " + b"b" * (2 * LONGEST_HEAD), 431, id="a header without end"),
+        pytest.param(b"POST /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n", 414, id="an endless path"),
+        pytest.param(b"POST /" + b"a" * 2_000_000, 414, id="a path without end"),
+        pytest.param(b"CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n", 405, id="CONNECT"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00", 400, id="TLS on a plain port"),
+        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, id="HTTP/2 with prior knowledge"),
+    ],
+)
+async def test_a_head_beyond_any_sense_is_refused(receive: Function, request_: bytes, answered: int) -> None:
+    assert status(await exchange(receive, request_)) == answered
+
+
+async def test_trailers_are_no_headers(receive: Function, nats: Nats, orders: Channel) -> None:
+    chunked = post(orders.path, "transfer-encoding: chunked\r\n", b"", length=False)
+    smuggled = b"4\r\ndata\r\n0\r\nce-smuggled: yes\r\nknative-smuggled: yes\r\n\r\n"
+    assert status(await exchange(receive, chunked + smuggled)) == 202
+    [stored] = await nats.stored(orders.stream)
+    assert not any("smuggled" in name for name in stored.headers)
+
+
+@pytest.mark.parametrize(
+    ("more", "answered"),
+    [
+        pytest.param("content-encoding: identity\r\ncontent-encoding: gzip\r\n", 415, id="gzip after identity"),
+        pytest.param("content-encoding: gzip\r\ncontent-encoding: identity\r\n", 415, id="identity after gzip"),
+    ],
+)
+async def test_coded_data_is_refused_wherever_it_says_so(
+    receive: Function, orders: Channel, more: str, answered: int
+) -> None:
+    assert status(await exchange(receive, post(orders.path, more))) == answered
+
+
+async def test_a_transfer_coding_but_chunked_is_refused(receive: Function, orders: Channel) -> None:
+    request = post(orders.path, "transfer-encoding: gzip, chunked\r\n", b"4\r\ndata\r\n0\r\n\r\n", length=False)
+    assert status(await exchange(receive, request)) == 501
+
+
+async def test_a_request_that_is_never_finished_holds_no_shutdown_up(
+    shared_server: NatsServer, orders: Channel, tmp_path: Path
+) -> None:
+    with Function("receive", shared_server.url, tmp_path) as mortal:
+        _, writer = await asyncio.open_connection("127.0.0.1", mortal.port)
+        writer.write(post(orders.path, "content-length: 100\r\n", b"abc", length=False))
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+        mortal.terminate()
+        assert await asyncio.to_thread(mortal.wait) == 0
+        assert time.monotonic() - began < 6
+        writer.close()
+
+
+async def test_bytes_on_their_way_in_count_against_the_limit(
+    shared_server: NatsServer, orders: Channel, tmp_path: Path
+) -> None:
+    limit = 1024 * 1024
+    with Function("receive", shared_server.url, tmp_path, RECEIVE_MAX_WAITING_BYTES=str(limit)) as small:
+        slow = []
+        for _ in range(3):
+            _, writer = await asyncio.open_connection("127.0.0.1", small.port)
+            writer.write(post(orders.path, "content-length: 600000\r\n", bytes(500_000), length=False))
+            slow.append(writer)
+        await asyncio.sleep(0.5)
+        refused = await exchange(small, post(orders.path, body=bytes(200_000)))
+        assert status(refused) == 503
+        assert b"retry-after: 1" in refused.lower()
+        for writer in slow:
+            writer.close()
+        await asyncio.sleep(0.5)
+        assert status(await exchange(small, post(orders.path, body=bytes(200_000)))) == 202
