@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from headrace.host import protocol
 from headrace.host.protocol import LONGEST_HEAD, MOST_HEADERS
 from tests.support.functions import Function
+from tests.support.in_process import InProcess
 from tests.support.nats_server import NatsServer
 from tests.support.sending import BINARY
 from tests.support.streams import Channel, Nats
@@ -143,3 +145,26 @@ async def test_bytes_on_their_way_in_count_against_the_limit(
             writer.close()
         await asyncio.sleep(0.5)
         assert status(await exchange(small, post(orders.path, body=bytes(200_000)))) == 202
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        pytest.param(b"POST / HTTP/1.1\r\nhost: x\r\n", id="in the head"),
+        pytest.param(post("/shop/orders", "content-length: 9\r\n", b"abc", length=False), id="in the body"),
+    ],
+)
+async def test_a_request_has_to_be_complete_in_time(
+    shared_server: NatsServer, monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setenv("NATS_URL", shared_server.url)
+    with InProcess("receive") as served:
+        port = int(served.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(begun)
+        began = time.monotonic()
+        answer = await asyncio.wait_for(reader.read(), 5)
+        assert status(answer) == 408
+        assert 0.4 < time.monotonic() - began < 2
+        writer.close()

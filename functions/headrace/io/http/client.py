@@ -73,6 +73,10 @@ class HttpClient:
                     if fresh or not error.silent:
                         raise
                     connection = None
+                finally:
+                    # A failed one holds its traceback, and so this frame with the event in it: a cycle that only the
+                    # rarest of the collector's passes would find.
+                    del answer
         except TimeoutError:
             return HttpAnswer(None, error=f"no answer within {seconds:g} s")
         except (Broken, InvalidSpec, InvalidEvent) as error:
