@@ -9,7 +9,6 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
-from pathlib import Path
 
 from headrace.core.errors import InvalidSpec, Misconfigured, Refused, Unavailable
 from headrace_cli import options
@@ -101,7 +100,6 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--data",
-        type=Path,
         metavar="DIR",
         help="keep events here (default: a temporary directory, gone at the end)",
     )
@@ -115,7 +113,6 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--status-file",
-        type=Path,
         metavar="PATH",
         help="write the state of everything there as JSON, anew at each change",
     )
@@ -131,11 +128,11 @@ def _up(given: argparse.Namespace) -> int:
     asked = options.UpOptions(
         files=tuple(given.files),
         listen=options.listen(given.listen),
-        data=given.data,
+        data=options.path(given.data, "--data"),
         nats=given.nats,
         idle_seconds=given.idle_seconds,
         log_level=given.log_level,
-        status_file=given.status_file,
+        status_file=options.path(given.status_file, "--status-file"),
     )
     try:
         from headrace_cli import up

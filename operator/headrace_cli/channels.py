@@ -13,15 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY, ROLE_KEY, Role
 from headrace.io import log
 from headrace.io.api import JetStreamApi
+from headrace_cli.child import TELL_SECONDS
 from headrace_cli.manifests import Key, Manifests
 from headrace_operator.hook_client import HookAnswer
 
 FIRST_RETRY, LONGEST_RETRY = 0.2, 5.0
-# What reconcile refuses to answer at all is a fault of ours; there is no hurry.
+# What can't be asked, or is refused an answer, is a fault of ours; there is no hurry.
 REFUSED_RETRY = 30.0
 SHORTEST_RESYNC = 1.0
 # The scaler's sweep tells of a missing stream every few seconds, also while it is being made.
@@ -31,6 +32,7 @@ _log = log.get("up")
 
 Parent = Mapping[str, Any]
 Call = Callable[[Parent], Awaitable[HookAnswer]]
+Work = Callable[["Channel"], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True)
@@ -90,7 +92,6 @@ class Channels:
         self._channels: dict[Key, Channel] = {}
         self._going: dict[Key, Channel] = {}
         self._progress = asyncio.Event()
-        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.on_synced: list[Callable[[Channel], None]] = []
 
     def __iter__(self) -> Iterator[Channel]:
@@ -100,13 +101,18 @@ class Channels:
     def streams(self) -> list[str]:
         return [channel.stream for channel in self._channels.values() if channel.stream]
 
+    @property
+    def late(self) -> list[str]:
+        """Channels that are not ready, each with the reason."""
+        return [f"{channel.name} ({channel.complaint})" for channel in self if not channel.ready]
+
     def apply(self, manifests: Manifests) -> None:
         """Make these the channels: new and changed ones are synced, vanished ones finalized."""
         for key in self._channels.keys() - manifests.channels.keys():
             channel = self._channels.pop(key)
             _log.info("channel is in no file any more, taking it down", channel=channel.name)
             self._going[key] = channel
-            self._start(channel, self._take_down(channel))
+            self._start(channel, self._take_down)
         for key, parent in manifests.channels.items():
             known = self._channels.get(key)
             if known is not None:
@@ -117,7 +123,7 @@ class Channels:
             back = self._going.pop(key) if key in self._going else Channel(key, parent)
             channel = self._channels[key] = back
             channel.parent = parent
-            self._start(channel, self._keep(channel))
+            self._start(channel, self._keep)
 
     def repair(self, stream: str) -> None:
         """Something that reconcile had made is missing on the server."""
@@ -128,17 +134,15 @@ class Channels:
                 channel.changed.set()
 
     async def settled(self, seconds: float) -> bool:
-        """Wait until every channel is ready; False when the time is up before."""
+        """Wait until every channel is ready, and tell of it if that takes long; False when the time is up before."""
+        telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_of_waiting, seconds - TELL_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not all(channel.ready for channel in self._channels.values()):
+                while self.late:
                     self._progress.clear()
                     await self._progress.wait()
-        return all(channel.ready for channel in self._channels.values())
-
-    async def run(self) -> None:
-        """Until cancelled; raises what went wrong in a way that nobody has foreseen."""
-        await self._failed
+        telling.cancel()
+        return not self.late
 
     async def close(self) -> None:
         """Stop calling; nothing is taken down."""
@@ -147,16 +151,25 @@ class Channels:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _start(self, channel: Channel, work: Coroutine[Any, Any, None]) -> None:
+    def _tell_of_waiting(self, left: float) -> None:
+        _log.warning("ready waits for channels", at_most_s=round(left), channels=self.late)
+
+    def _start(self, channel: Channel, work: Work, *, pause: float = 0.0) -> None:
         if channel.task is not None:
             channel.task.cancel()
-        channel.task = asyncio.create_task(work, name=f"channel-{channel.name}")
-        channel.task.add_done_callback(self._on_end)
+        channel.task = asyncio.create_task(_later(channel, work, pause), name=f"channel-{channel.name}")
+        channel.task.add_done_callback(lambda task: self._on_end(channel, work, task))
 
-    def _on_end(self, task: asyncio.Task[None]) -> None:
+    def _on_end(self, channel: Channel, work: Work, task: asyncio.Task[None]) -> None:
+        """What nobody has foreseen is the failure of this channel alone: told of, and tried again."""
         error = None if task.cancelled() else task.exception()
-        if error is not None and not self._failed.done():
-            self._failed.set_exception(error)
+        if error is None:
+            return
+        channel.error = f"{type(error).__name__}: {error}"
+        words = "reconciling failed in a way that is not foreseen, trying again"
+        _log.error(words, channel=channel.name, exc_info=error)
+        if channel.task is task:
+            self._start(channel, work, pause=REFUSED_RETRY)
 
     async def _keep(self, channel: Channel) -> None:
         pause = FIRST_RETRY
@@ -164,25 +177,23 @@ class Channels:
             channel.changed.clear()
             try:
                 answer = await self._sync(channel.current)
-            except (Unavailable, Refused) as error:
+            except HeadraceError as error:
                 self._note_error(channel, error)
-                wait: float | None = REFUSED_RETRY if isinstance(error, Refused) else pause
+                wait: float | None = pause if isinstance(error, Unavailable) else REFUSED_RETRY
                 pause = min(LONGEST_RETRY, pause * 2)
             else:
                 self._note(channel, answer)
                 wait = None if answer.resync_after is None else max(SHORTEST_RESYNC, answer.resync_after)
                 pause = FIRST_RETRY
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await channel.changed.wait()
+            await _changed_or(channel, wait)
 
     async def _take_down(self, channel: Channel) -> None:
         while True:
             try:
                 answer = await self._finalize(channel.current)
-            except (Unavailable, Refused) as error:
+            except HeadraceError as error:
                 self._note_error(channel, error)
-                await asyncio.sleep(REFUSED_RETRY if isinstance(error, Refused) else LONGEST_RETRY)
+                await asyncio.sleep(LONGEST_RETRY if isinstance(error, Unavailable) else REFUSED_RETRY)
                 continue
             if answer.finalized:
                 break
@@ -212,6 +223,19 @@ class Channels:
         if channel.error != str(error):
             _log.warning("reconcile failed, trying again", channel=channel.name, error=str(error))
         channel.error = str(error)
+
+
+async def _later(channel: Channel, work: Work, pause: float) -> None:
+    if pause:
+        await _changed_or(channel, pause)
+    await work(channel)
+
+
+async def _changed_or(channel: Channel, seconds: float | None) -> None:
+    """Until the channel has changed, or so many seconds have passed; None: for as long as it takes."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await channel.changed.wait()
 
 
 async def tell_of_strays(api: JetStreamApi, served: Iterable[str]) -> None:

@@ -25,6 +25,8 @@ START_SECONDS = 30.0
 POLL_SECONDS = 0.005
 # The default delivery timeout is 60 s: an event in a subscriber's hands is finished, not dropped.
 STOP_SECONDS = 70.0
+# Who waits at a terminal wants to know for what.
+TELL_SECONDS = 5.0
 
 PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -34,21 +36,28 @@ _log = log.get("up")
 Probe = Callable[[], Awaitable[bool]]
 
 
+class Ended(Unavailable):
+    """All children were killed, and none is started any more."""
+
+
 class Child:
     """One running process.
 
     Attributes:
         url: where it answers.
+        finishes: what it may still have to do when it is asked to stop, for people; empty: nothing known.
         start_ms: from the start to the first good answer of its probe.
+        killed: it did not end by itself.
     """
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, url: str) -> None:
         self.name = name
         self.url = url
+        self.finishes = ""
         self.start_ms = 0
+        self.killed = False
         self._process = process
         self._began = time.monotonic()
-        self._asked_to_stop = False
 
     @property
     def pid(self) -> int:
@@ -62,6 +71,7 @@ class Child:
         return await self._process.wait()
 
     def kill(self) -> None:
+        self.killed = True
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
@@ -71,6 +81,7 @@ class Child:
             return
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
+        telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_of_waiting, grace - TELL_SECONDS)
         try:
             async with asyncio.timeout(grace):
                 await self.wait()
@@ -78,7 +89,13 @@ class Child:
             _log.warning(f"{self.name} does not stop, killing it", pid=self.pid)
             self.kill()
             await self.wait()
+        finally:
+            telling.cancel()
         _log.info(f"{self.name} stopped", pid=self.pid, why=why, ran_s=round(time.monotonic() - self._began, 1))
+
+    def _tell_of_waiting(self, left: float) -> None:
+        what = f"finishes {self.finishes}" if self.finishes else "has not ended yet"
+        _log.warning(f"waiting for {self.name}, which {what}", pid=self.pid, killed_in_s=round(left))
 
 
 class Children:
@@ -94,19 +111,23 @@ class Children:
         """Start a process and wait until its probe is good.
 
         Raises:
-            Unavailable: it ended, or was not ready in time; it is gone then.
+            Unavailable: it ended, or was not ready in time; it is gone then. Ended: after `kill`.
         """
         if self.killed:
-            raise Unavailable(f"{name} is not started any more")
+            raise Ended(f"{name} is not started any more")
         process = await _spawn(name, argv, environment)
         child = Child(name, process, url)
         self._running = {other for other in self._running if other.alive} | {child}
+        if self.killed:
+            child.kill()
         began = time.monotonic()
         try:
             await _until_ready(child, ready)
-        except BaseException:
+        except BaseException as error:
             child.kill()
             await child.wait()
+            if self.killed and isinstance(error, Unavailable):
+                raise Ended(f"{name} was killed while it was starting") from error
             raise
         child.start_ms = round((time.monotonic() - began) * 1000)
         _log.info(f"{name} started", pid=child.pid, why=why, took_ms=child.start_ms, url=url)

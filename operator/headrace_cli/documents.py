@@ -5,6 +5,7 @@ Reads files; knows YAML and its traps, but no kind of object. Called by `headrac
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,11 @@ from typing import Any
 import yaml
 
 from headrace.core.errors import InvalidSpec
+from headrace_cli import json_values
 
 SUFFIXES = (".yaml", ".yml", ".json")
+# What PyYAML lets out when a tag does not fit its value, as in `!!bool maybe`, or a key is a list.
+_LEAKS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +59,53 @@ def read(paths: Sequence[str]) -> list[Document]:
     """All documents of files and directories, in order; a directory's files by name, without its subdirectories.
 
     Raises:
-        InvalidSpec: a file can't be read or is no YAML; names file and document.
+        InvalidSpec: a file can't be read, is no YAML, or holds what JSON can't; names file and document.
     """
     return [document for path in paths for file in _files(Path(path)) for document in _documents(file)]
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            return [path]
+        # Also because what is written is read again on SIGHUP; a pipe or a device might never end.
+        if not stat.S_ISDIR(mode):
+            raise InvalidSpec(f"{path} is neither a file nor a directory: write the manifests to a file", field="-f")
+        files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    except OSError as error:
+        raise _unreadable(path, error) from error
     if not files:
         raise InvalidSpec(f"{path} holds no {', '.join(SUFFIXES)} file: name the files", field="-f")
     return files
 
 
 def _documents(file: Path) -> Iterator[Document]:
+    for where, body in _bodies(file):
+        try:
+            json_values.check(body)
+        except InvalidSpec as error:
+            raise InvalidSpec(f"{where}: {error}", field=error.field) from None
+        yield from _objects(where, body)
+
+
+def _bodies(file: Path) -> Iterator[tuple[str, object]]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSpec(f"{file} can't be read: {error}", field="-f") from error
-    loader = _Loader(text)
+        raise _unreadable(file, error) from error
     number = 0
     try:
+        loader = _Loader(text)
         while loader.check_data():  # type: ignore[no-untyped-call]  # PyYAML's stubs leave it untyped
             number += 1
-            yield from _objects(f"{file}, document {number}", loader.get_data())
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+            yield f"{file}, document {number}", loader.get_data()
+    except (yaml.YAMLError, *_LEAKS) as error:
         raise InvalidSpec(f"{file}, document {max(number, 1)}: this is not YAML: {error}", field="-f") from error
-    finally:
-        loader.dispose()
+
+
+def _unreadable(path: Path, error: Exception) -> InvalidSpec:
+    return InvalidSpec(f"{path} can't be read: {error}", field="-f")
 
 
 def _objects(where: str, body: object) -> Iterator[Document]:
@@ -94,5 +116,8 @@ def _objects(where: str, body: object) -> Iterator[Document]:
     if body.get("kind") != "List":
         yield Document(where, body)
         return
-    for index, item in enumerate(body.get("items") or []):
+    items = body.get("items") or []
+    if not isinstance(items, list):
+        raise InvalidSpec(f"{where}: items is {str(items)[:80]!r}: it should be a list", field="items")
+    for index, item in enumerate(items):
         yield from _objects(f"{where}, items[{index}]", item)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from headrace.core.errors import Unavailable
 from headrace.io import log
-from headrace_cli.child import Child
+from headrace_cli.child import Child, Ended
 
 RESTART_SECONDS = (0.1, 5.0)
 
@@ -22,7 +22,7 @@ Start = Callable[[str], Awaitable[Child]]
 
 
 class AlwaysOn:
-    """A process that is started again whenever it ends by itself."""
+    """A process that is started again whenever it ends by itself, but not when we have killed it."""
 
     def __init__(self, start: Start, on_change: Callable[[], None] = lambda: None) -> None:
         self._start = start
@@ -54,6 +54,8 @@ class AlwaysOn:
             self.starts += 1
             self._on_change()
             status = await child.wait()
+            if child.killed:
+                return
             _log.warning(f"{child.name} ended by itself, starting it again", pid=child.pid, status=status)
             self._on_change()
             while True:
@@ -61,6 +63,8 @@ class AlwaysOn:
                 try:
                     child = await self._start("it had ended")
                     break
+                except Ended:
+                    return
                 except Unavailable as error:
                     pause = min(RESTART_SECONDS[1], pause * 2)
                     _log.warning("start failed, trying again", error=str(error))

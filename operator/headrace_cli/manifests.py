@@ -127,7 +127,9 @@ class _Reader:
             raise document.fault(problem, field="spec.channel.kind")
         if target not in parents:
             given = spec.channel.name
-            problem = f"spec.channel.name is {given!r}, but no file holds that channel in {key[0]!r}"
+            here = [name for namespace, name in parents if namespace == key[0]]
+            hint = "".join(f": did you mean {name!r}?" for name in difflib.get_close_matches(given, here, n=1))
+            problem = f"spec.channel.name is {given!r}, but no file holds that channel in {key[0]!r}{hint}"
             raise document.fault(problem, field="spec.channel.name")
         entry = self._entry(document, key, spec, raw, parents[target])
         target_spec = parents[target]["spec"]

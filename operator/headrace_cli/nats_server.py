@@ -6,14 +6,12 @@ Knows the server's command line and greeting. Called by `headrace_cli.up` when n
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
 
 from headrace.core.errors import Misconfigured
 from headrace_cli.child import Child, Children, free_port
@@ -25,7 +23,7 @@ class NatsServer:
     """How to start the server of one store; the port stays the same over restarts, so that clients come back.
 
     Args:
-        data: directory of the store; created if need be, and locked against a second `headrace up`.
+        data: directory of the store.
     """
 
     def __init__(self, children: Children, data: Path, environment: Mapping[str, str]) -> None:
@@ -33,7 +31,6 @@ class NatsServer:
         self._environment = environment
         self._binary = find()
         self._data = data
-        self._lock = _lock(data)
         self._port = free_port()
 
     @property
@@ -47,10 +44,6 @@ class NatsServer:
         return await self._children.start(
             "nats-server", argv, self._environment, self.url, lambda: greets(HOST, self._port), why=why
         )
-
-    def close(self) -> None:
-        """Let another `headrace up` have the store."""
-        self._lock.close()
 
 
 def find() -> str:
@@ -83,19 +76,3 @@ async def greets(host: str, port: int) -> bool:
         return greeting.startswith(b"INFO ") and bool(json.loads(greeting[5:]).get("jetstream"))
     except (OSError, TimeoutError, ValueError):
         return False
-
-
-def _lock(data: Path) -> IO[str]:
-    try:
-        data.mkdir(parents=True, exist_ok=True)
-        lock = (data / "headrace.lock").open("w")
-    except OSError as error:
-        raise Misconfigured(f"--data {data} can't be used: {error}", field="--data") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise Misconfigured(
-            f"--data {data} is in use by another headrace up: stop it, or give another directory", field="--data"
-        ) from None
-    return lock

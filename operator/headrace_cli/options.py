@@ -45,6 +45,9 @@ class UpOptions:
     status_file: Path | None = None
 
     def __post_init__(self) -> None:
+        for option, given in (("-f", self.files), ("--nats", (self.nats,))):
+            if "" in given:
+                raise Misconfigured(f"{option} is '': give a name, or leave the option out", field=option)
         if self.nats is not None and self.data is not None:
             raise Misconfigured(
                 "--data is the store of our own server, which --nats replaces: give one of them", field="--data"
@@ -54,6 +57,17 @@ class UpOptions:
                 f"--idle-seconds is {self.idle_seconds:g}: give seconds, more than 0 and at most a day",
                 field="--idle-seconds",
             )
+
+
+def path(text: str | None, option: str) -> Path | None:
+    """Read an option that names a file or directory; None: it was not given.
+
+    Raises:
+        Misconfigured: it is empty, which as a path would mean the current directory.
+    """
+    if text == "":
+        raise Misconfigured(f"{option} is '': give a path, or leave the option out", field=option)
+    return None if text is None else Path(text)
 
 
 def listen(text: str) -> Listen:

@@ -13,11 +13,9 @@ import re
 import secrets
 import signal
 import sys
-import tempfile
 import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from headrace.core import names
@@ -28,7 +26,7 @@ from headrace.io import environment, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
-from headrace_cli import manifests
+from headrace_cli import manifests, store
 from headrace_cli.channels import Channel, Channels, Parent, tell_of_strays
 from headrace_cli.child import Child, Children, answers_200, demand_free, free_port
 from headrace_cli.local_process import AlwaysOn, OnDemand
@@ -39,6 +37,12 @@ from headrace_operator.hook_client import HookAnswer, HookClient
 from headrace_operator.lease_client import LeaseClient
 from headrace_operator.scaler import Scaler
 
+# What a function may still have to do when it is asked to stop.
+FINISHES = {
+    "receive": "requests that are not answered yet",
+    "reconcile": "calls that are not answered yet",
+    "forward": "deliveries that subscribers have not answered yet",
+}
 # Longer than any start; what is not ready by then waits for something that does not come by itself.
 READY_SECONDS = 20.0
 REACH_SECONDS = 10.0
@@ -146,7 +150,6 @@ class Laptop:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(scaler.run(), name="scaler")
                 tasks.create_task(self._status.run(), name="status-file")
-                tasks.create_task(self._channels.run(), name="channels")
                 await self._channels.settled(READY_SECONDS)
                 await tell_of_strays(JetStreamApi(client), self._channels.streams)
                 self._say_ready()
@@ -189,8 +192,8 @@ class Laptop:
         inherited = {
             name: value for name, value in inherited.items() if not name.startswith("NATS_") or name == "NATS_CLIENT"
         }
-        server = NatsServer(self._children, self._data(stack), inherited)
-        stack.callback(server.close)
+        data = stack.enter_context(store.opened(self._options.data))
+        server = NatsServer(self._children, data, inherited)
         self._nats_url = server.url
         keeper = AlwaysOn(server.start, self._status.touch)
         stack.push_async_callback(keeper.close, "headrace up ends")
@@ -209,13 +212,6 @@ class Laptop:
         finally:
             await client.close()
 
-    def _data(self, stack: AsyncExitStack) -> Path:
-        if self._options.data is not None:
-            return self._options.data
-        path = stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-"))
-        _log.info("events are kept in a temporary directory until the end: name one to stay with --data", data=path)
-        return Path(path)
-
     def _make_scaler(self, client: Client) -> Scaler:
         settings = environment.read(ForwardSettings, self._environment)
         scaler = Scaler(client, JetStreamApi(client), self._lease, max_in_flight=settings.max_in_flight)
@@ -230,7 +226,7 @@ class Laptop:
     async def _start(self, target: str, why: str, at: Listen | None = None) -> Child:
         at = at or Listen(LOOPBACK, free_port())
         variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port)}
-        return await self._children.start(
+        child = await self._children.start(
             target,
             [sys.executable, "-m", "headrace.host"],
             {**self._environment, **variables},
@@ -238,6 +234,8 @@ class Laptop:
             lambda: answers_200(at.local, at.port, "/health/readiness"),
             why=why,
         )
+        child.finishes = FINISHES[target]
+        return child
 
     async def _lease(self, lease: Lease) -> LeaseAnswer:
         async with self._forward.use(f"lease on {lease.stream}/{lease.consumer}") as url:
@@ -264,7 +262,7 @@ class Laptop:
     def _say_ready(self) -> None:
         base = self._options.listen.url
         urls = [base + names.path(*channel.key) for channel in self._channels]
-        late = [f"{channel.name} ({channel.complaint})" for channel in self._channels if not channel.ready]
+        late = self._channels.late
         for channel in self._channels:
             if not channel.ready:
                 _log.warning("channel is not ready", channel=channel.name, why=channel.complaint)

@@ -12,12 +12,13 @@ from typing import Any, Self
 
 import aiohttp
 
-from headrace.core.errors import Unavailable
+from headrace.core.errors import InvalidSpec, Unavailable
 from headrace_operator.lease_client import refusal
 
 # Many consumers are ensured one after the other, each with a few calls to NATS.
 HOOK_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
+JSON = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class HookClient:
         Raises:
             Unavailable: reconcile can't be reached, or has no NATS.
             Refused: it will not answer: 400 malformed parent, 401 token.
+            InvalidSpec: the parent can't be written as JSON.
         """
         return await self._call(f"{url}/sync", parent, finalizing=False)
 
@@ -73,15 +75,28 @@ class HookClient:
         return await self._call(f"{url}/finalize", parent, finalizing=True)
 
     async def _call(self, url: str, parent: Mapping[str, Any], *, finalizing: bool) -> HookAnswer:
-        body = {"controller": {}, "parent": parent, "children": {}, "related": {}, "finalizing": finalizing}
+        body = written(parent, finalizing=finalizing)
         try:
-            async with self._session.post(url, json=body, allow_redirects=False) as answer:
+            async with self._session.post(url, data=body, headers=JSON, allow_redirects=False) as answer:
                 text = await answer.text(errors="replace")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"reconcile at {url}: {error or type(error).__name__}") from error
         if answer.status == 200:
             return parsed(text, url)
         raise refusal("reconcile", url, answer.status, text, answer.headers)
+
+
+def written(parent: Mapping[str, Any], *, finalizing: bool) -> bytes:
+    """The request's JSON.
+
+    Raises:
+        InvalidSpec: the parent holds what JSON can't, or itself.
+    """
+    body = {"controller": {}, "parent": parent, "children": {}, "related": {}, "finalizing": finalizing}
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidSpec(f"the object can't be written as JSON: {error}", field="parent") from error
 
 
 def parsed(text: str, url: str) -> HookAnswer:
@@ -99,5 +114,5 @@ def parsed(text: str, url: str) -> HookAnswer:
             resync_after=seconds if seconds > 0 else None,
             finalized=bool(body.get("finalized", False)),
         )
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise Unavailable(f"{url} answered 200, but not as reconcile does: {text[:100]!r}") from error

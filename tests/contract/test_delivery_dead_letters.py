@@ -151,7 +151,7 @@ async def test_a_parked_event_that_fails_without_an_answer_says_so(nats: Nats, f
     assert (await lane.take_one())["parked"] == 1
     [parked] = await lane.aside()
     assert parked.headers["Headrace-Status"] == "500"
-    assert parked.headers["Headrace-Reason"].startswith("no dead letter sink, and subscriber gave can't connect to ")
+    assert parked.headers["Headrace-Reason"].startswith("no dead letter sink, and subscriber failed (can't connect to ")
 
 
 async def test_one_event_is_parked_for_each_subscriber_that_refuses_it(

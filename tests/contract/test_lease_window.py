@@ -104,7 +104,8 @@ async def test_a_rate_limit_slows_the_lease(nats: Nats, forward: Function, subsc
     lane = await nats.serve(forward, subscriber=place.uri, rateLimitBPS=80_000, maxScale=1)
     await lane.store(*numbered(12), data=bytes(880))
     assert (await lane.lease())["delivered"] == 12
-    assert 0.9 <= place.received[-1].at - place.received[0].at <= 1.1 + LATE
+    # A limit says how fast at most; how much slower a busy machine is says nothing about it.
+    assert 0.9 <= place.received[-1].at - place.received[0].at <= 5
 
 
 async def test_a_rate_limit_is_shared_by_the_leases_that_there_may_be(
@@ -115,7 +116,7 @@ async def test_a_rate_limit_is_shared_by_the_leases_that_there_may_be(
     await lane.store(*numbered(24), data=bytes(880))
     await asyncio.gather(lane.lease(), lane.lease())
     assert len(place.received) == 24
-    assert 0.9 <= place.received[-1].at - place.received[0].at <= 1.4 + LATE
+    assert 0.9 <= place.received[-1].at - place.received[0].at <= 5
 
 
 async def test_a_rate_limit_holds_over_leases_one_after_the_other(

@@ -104,7 +104,7 @@ def test_a_named_server_that_is_not_there_ends_it(run: Run) -> None:
     laptop = run(channel(), options=("--nats", "nats://127.0.0.1:1"))
 
     assert laptop.wait() == 1
-    assert "headrace: NATS is not reachable within 10.0 s" in laptop.log
+    assert "headrace: --nats nats://127.0.0.1:1: NATS is not reachable within 10.0 s" in laptop.log
     assert laptop.survivors() == []
 
 

@@ -87,8 +87,7 @@ class Bench:
 
     def host(self, target: str, **settings: str) -> Host:
         """A function that is not started yet."""
-        settings["NATS_CLIENT"] = self.client
-        return Host(target, self.server.url, self.directory, ready=True, **settings)
+        return Host(target, self.server.url, self.directory, NATS_CLIENT=self.client, **settings)
 
     @property
     def forward(self) -> Host:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from tests.faults.bench import Bench
 from tests.faults.ledger import Row
-from tests.faults.processes import Cluster
+from tests.faults.processes import Cluster, own_port
 from tests.support.nats_server import NatsServer
 
 MakeServer = Callable[[Path], NatsServer | Cluster]
 
 
 def plain(directory: Path) -> NatsServer:
-    return NatsServer(directory / "nats")
+    return NatsServer(directory / "nats", port=own_port())
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.faults.bench import Bench, Lane
 from tests.faults.cell import cell
 from tests.faults.cells_receive import RATE
-from tests.faults.processes import Cluster
+from tests.faults.processes import Cluster, own_port
 from tests.faults.sink import Arrival, Say, http
 from tests.support.nats_server import NatsServer
 
@@ -127,6 +127,7 @@ def without_hints(directory: Path) -> NatsServer:
     """A server that lets nobody publish a wake hint."""
     return NatsServer(
         directory / "nats",
+        port=own_port(),
         config='no_auth_user: "all"\nauthorization { users: [ { user: "all", password: "all", '
         'permissions: { publish: { allow: ">", deny: "headrace.wake.>" } } } ] }',
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.faults.bench import Bench, Lane
 from tests.faults.cell import cell
+from tests.faults.processes import own_port
 from tests.support.nats_server import NatsServer
 
 RATE = 60.0
@@ -115,7 +116,7 @@ def small_disk(directory: Path) -> Iterator[bool]:
 
 
 def little_store(directory: Path) -> NatsServer:
-    server = NatsServer(directory / "nats")
+    server = NatsServer(directory / "nats", port=own_port())
     # Before `jetstream {}` of the server's own configuration: a second block would be refused.
     server.data = directory / "little"
     return server

@@ -88,7 +88,8 @@ async def hangs(bench: Bench) -> None:
 async def slow(bench: Bench) -> None:
     lane = await bench.lane(policy={"timeout": "PT30S"})
     lane.subscriber.decide = lambda _: Say(delay=11.0)
-    await drain(bench, lane, 30)
+    await bench.producer(lane).send(f"slow{number}" for number in range(30))
+    await bench.start_scaler()
 
 
 @cell("subscriber-hangs-up", "the subscriber ends the connection before or in mid-answer, then takes", "draining")

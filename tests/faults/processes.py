@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,10 +17,24 @@ import psutil
 from bench.processes import peak_rss
 from tests.faults.sink import Arrival
 from tests.support.functions import Function
-from tests.support.nats_server import NatsServer, free_port
+from tests.support.nats_server import NatsServer
 from tests.support.process import Running
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+_ports = itertools.count(20_000 + os.getpid() % 400 * 25)
+_ports_lock = threading.Lock()
+
+
+def own_port() -> int:
+    """A port that stays ours: below those that the kernel hands out, so that nobody gets it while its owner is dead."""
+    with _ports_lock:
+        for port in _ports:
+            with socket.socket() as probe, suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return port
+    raise AssertionError("no port is free")
 
 
 class Host(Function):
@@ -28,6 +45,11 @@ class Host(Function):
     """
 
     peak = 0
+
+    def __init__(self, target: str, nats_url: str, directory: Path, **settings: str) -> None:
+        port = own_port()
+        super().__init__(target, nats_url, directory, ready=True, PORT=str(port), **settings)
+        self.port = port
 
     @property
     def pid(self) -> int:
@@ -76,13 +98,14 @@ class Cluster:
     """Three nats-servers on loopback that form one cluster; channels have three replicas."""
 
     def __init__(self, directory: Path) -> None:
-        routes = [free_port() for _ in range(3)]
+        routes = [own_port() for _ in range(3)]
         peers = ", ".join(f'"nats-route://127.0.0.1:{port}"' for port in routes)
         self.nodes = [
             NatsServer(
                 directory / f"n{number}",
                 config=f'server_name: "n{number}"\n'
                 f'cluster {{ name: bench, listen: "127.0.0.1:{port}", routes: [{peers}] }}',
+                port=own_port(),
             )
             for number, port in enumerate(routes)
         ]
@@ -107,7 +130,7 @@ class SinkProcess:
     """A subscriber as a process of its own; what it took is read from its file."""
 
     def __init__(self, directory: Path, delay: float = 0.0) -> None:
-        self.port = free_port()
+        self.port = own_port()
         self._file = directory / "taken.txt"
         self._file.touch()
         self._directory = directory

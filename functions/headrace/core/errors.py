@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# More than a person mends at once; each costs memory and time on its way back to the sender.
+MOST_FAULTS = 32
+
 
 class HeadraceError(Exception):
     """Never raised itself: raise the kind that says who can cure it."""
@@ -31,9 +34,12 @@ class Fault:
 
 
 class InvalidEvent(HeadraceError):
-    """What came is not a valid CloudEvent. Carries every fault, not just the first."""
+    """What came is not a valid CloudEvent. Carries every fault, not just the first; of very many the first ones."""
 
     def __init__(self, *faults: Fault) -> None:
+        more = len(faults) - MOST_FAULTS
+        if more > 0:
+            faults = (*faults[:MOST_FAULTS], Fault("event", f"has {more} more faults: mend these first"))
         super().__init__("; ".join(str(fault) for fault in faults))
         self.faults = faults
 

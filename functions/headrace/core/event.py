@@ -33,6 +33,8 @@ _OPTIONAL = {
     "0.3": ("subject", "time", "datacontenttype", "schemaurl"),
 }
 _KNOWN = frozenset((*_REQUIRED, *_OPTIONAL["1.0"], *_OPTIONAL["0.3"]))
+# CloudEvents sets no limit; every one of them costs time in each hop, and no producer has near as many.
+MOST_ATTRIBUTES = 256
 # Long enough to recognise a value, short enough for a log line.
 _QUOTED_LENGTH = 60
 
@@ -43,7 +45,7 @@ class Event:
 
     Attributes:
         attributes: all context attributes with their extensions, `specversion` and `datacontenttype`
-            included; names in lower case, values as CloudEvents' canonical strings.
+            included, at most MOST_ATTRIBUTES; names in lower case, values as CloudEvents' canonical strings.
         data: the bytes of the data; empty when the event has none.
     """
 
@@ -84,6 +86,8 @@ def make_event(attributes: Mapping[str, str], data: bytes = b"") -> Event:
 
 def faults_of(attributes: Mapping[str, str]) -> tuple[Fault, ...]:
     """Everything that keeps these attributes from being a CloudEvent; empty for a valid one."""
+    if len(attributes) > MOST_ATTRIBUTES:
+        return (too_many(),)
     faults: list[Fault] = []
     for name, value in attributes.items():
         if name not in _KNOWN and not is_name(name):
@@ -124,6 +128,11 @@ def quoted(value: str) -> str:
 def fault_in(name: str, problem: str) -> Fault:
     """The fault in an attribute whose name may be a stranger's, and is then shown escaped and cut."""
     return Fault(name if name.isprintable() and len(name) <= _QUOTED_LENGTH else quoted(name), problem)
+
+
+def too_many() -> Fault:
+    """The fault of what has more attributes than we read."""
+    return Fault("event", f"has more than {MOST_ATTRIBUTES} attributes: move them into the data")
 
 
 def is_name(name: str) -> bool:

@@ -15,7 +15,16 @@ from urllib.parse import quote, unquote
 
 from headrace.core import json_format
 from headrace.core.errors import Fault, InvalidEvent
-from headrace.core.event import Event, essence, fault_in, make_event, quoted
+from headrace.core.event import (
+    MOST_ATTRIBUTES,
+    Event,
+    essence,
+    fault_in,
+    faults_of,
+    make_event,
+    quoted,
+    too_many,
+)
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -124,12 +133,10 @@ def binary_event(attributes: dict[str, str], faults: list[Fault], data: bytes) -
         attributes.pop("datacontentencoding", None)
     if not faults:
         return make_event(attributes, data)
-    try:
-        make_event(attributes, data)
-    except InvalidEvent as invalid:
-        known = {fault.attribute for fault in faults}
-        faults = [*faults, *(fault for fault in invalid.faults if fault.attribute not in known)]
-    raise InvalidEvent(*faults)
+    if are_full(attributes, faults):
+        raise InvalidEvent(too_many())
+    known = {fault.attribute for fault in faults}
+    raise InvalidEvent(*faults, *(fault for fault in faults_of(attributes) if fault.attribute not in known))
 
 
 def structured_event(content_type: str, body: bytes) -> Event:
@@ -170,6 +177,11 @@ def decode_value(text: str) -> str:
     return unquote(text, errors="strict") if "%" in text else text
 
 
+def are_full(attributes: dict[str, str], faults: list[Fault]) -> bool:
+    """Whether the headers read so far are more than an event may have, so that the others need no look."""
+    return len(attributes) + len(faults) > MOST_ATTRIBUTES
+
+
 def put_attribute(attributes: dict[str, str], faults: list[Fault], name: str, value: str) -> None:
     """Add what a `ce-*` header says to the attributes, or to the faults."""
     if name == "datacontenttype":
@@ -190,6 +202,8 @@ def _scan(headers: Headers) -> tuple[dict[str, str], list[Fault], list[str]]:
     content_types: list[str] = []
     for name, value in headers:
         if name.startswith(b"ce-"):
+            if are_full(attributes, faults):
+                continue
             try:
                 text = value.strip(b" \t").decode()
             except UnicodeDecodeError:
@@ -215,7 +229,7 @@ def _structured_of(content_types: list[str], body: bytes) -> Event:
 
 
 def _twice(content_types: list[str]) -> Fault:
-    return Fault("content-type", f"comes twice, as {' and '.join(map(quoted, content_types))}: send it once")
+    return Fault("content-type", f"comes twice, as {' and '.join(map(quoted, content_types[:2]))}: send it once")
 
 
 def _text(value: bytes) -> str:

@@ -12,16 +12,28 @@ import binascii
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple, NoReturn
 
 from headrace.core.errors import Fault, InvalidEvent
-from headrace.core.event import Event, essence, fault_in, faults_of, make_event, quoted
+from headrace.core.event import (
+    MOST_ATTRIBUTES,
+    Event,
+    essence,
+    fault_in,
+    faults_of,
+    make_event,
+    quoted,
+    too_many,
+)
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _INTEGER = re.compile(r"-?[0-9]+")
 # CloudEvents' Integer has 32 bits: at most ten digits and a sign.
 _INTEGERS = range(-(2**31), 2**31)
 _INTEGER_LENGTH = 11
+# Beside attributes there is one of `data` and `data_base64`, the former perhaps with `datacontentencoding`.
+_MOST_MEMBERS = MOST_ATTRIBUTES + 2
 _MUST_BE_STRINGS = frozenset(
     ("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "schemaurl")
 )
@@ -171,11 +183,13 @@ def _not_canonical(member: _Member) -> Fault:
 
 def _read_members(body: bytes) -> tuple[list[_Member], list[Fault]]:
     try:
-        members = list(_members(body.decode()))
+        members = list(islice(_members(body.decode()), _MOST_MEMBERS + 1))
     except RecursionError as deep:
         raise InvalidEvent(Fault("body", "is nested too deeply: send such data as data_base64")) from deep
     except ValueError as wrong:
         raise InvalidEvent(Fault("body", f"is not a JSON object ({wrong}): send one event as JSON")) from wrong
+    if len(members) > _MOST_MEMBERS:
+        raise InvalidEvent(too_many())
     names: set[str] = set()
     faults: list[Fault] = []
     for name in (member.name for member in members):

@@ -59,8 +59,8 @@ def from_nats(message: NatsMessage, *, stream: str, sequence: int) -> Event:
     InvalidEvent only for a message that claims to be an event, by `ce-specversion` or by content type, and is
     faulty; `foreign` is then the way to hand on its bytes.
     """
-    attributes, faults, content_type = _scan(message.headers)
-    if "specversion" in attributes or any(fault.attribute == "specversion" for fault in faults):
+    attributes, faults, content_type, claims = _scan(message.headers)
+    if claims:
         return http_codec.binary_event(attributes, faults, message.data)
     if http_codec.is_structured(content_type):
         return http_codec.structured_event(content_type, message.data)
@@ -82,20 +82,20 @@ def foreign(message: NatsMessage, stream: str, sequence: int) -> Event:
         "source": f"nats:{origin}",
         "type": FOREIGN_TYPE,
         "subject": message.subject,
-        "datacontenttype": _scan(message.headers)[2],
+        "datacontenttype": _scan(message.headers).content_type,
     }
     illegal = {fault.attribute for fault in faults_of(attributes)}
     return make_event({name: value for name, value in attributes.items() if name not in illegal}, message.data)
 
 
 def from_binary(message: NatsMessage) -> Event:
-    attributes, faults, _ = _scan(message.headers)
+    attributes, faults, _, _ = _scan(message.headers)
     return http_codec.binary_event(attributes, faults, message.data)
 
 
 def from_structured(message: NatsMessage) -> Event:
     """The event in a JSON payload, with a content type that says so or, as the Go channel writes it, none."""
-    content_type = _scan(message.headers)[2]
+    content_type = _scan(message.headers).content_type
     if content_type:
         return http_codec.structured_event(content_type, message.data)
     return json_format.read(message.data)
@@ -129,15 +129,31 @@ def msg_id(source: str, id: str) -> str:
     return blake2b(f"{len(source)}:{source}{id}".encode(), digest_size=16).hexdigest()
 
 
-def _scan(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Fault], str]:
-    """Attributes, faults and content type (empty without one) of a message's headers, whatever their case."""
+class _Scanned(NamedTuple):
+    """What headers say.
+
+    Attributes:
+        content_type: empty without one.
+        claims: do they claim an event, by `ce-specversion`?
+    """
+
+    attributes: dict[str, str]
+    faults: list[Fault]
+    content_type: str
+    claims: bool
+
+
+def _scan(headers: Mapping[str, str]) -> _Scanned:
+    """What a message's headers say, whatever their case."""
     attributes: dict[str, str] = {}
     faults: list[Fault] = []
-    content_type = ""
+    content_type, claims = "", False
     for given, value in headers.items():
         name = given.lower()
         if name.startswith("ce-"):
-            http_codec.put_attribute(attributes, faults, name[3:], value.strip(" \t"))
+            claims = claims or name == "ce-specversion"
+            if not http_codec.are_full(attributes, faults):
+                http_codec.put_attribute(attributes, faults, name[3:], value.strip(" \t"))
         elif name == "content-type":
             if content_type:
                 both = f"{quoted(content_type)} and {quoted(value)}"
@@ -145,7 +161,7 @@ def _scan(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Fault], str]
             content_type = value.strip(" \t")
     if content_type:
         attributes["datacontenttype"] = content_type
-    return attributes, faults, content_type
+    return _Scanned(attributes, faults, content_type, claims)
 
 
 def _texts(extra: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:

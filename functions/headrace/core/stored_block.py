@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from headrace.core.event import is_media_type, is_name, is_time
+from headrace.core.event import MOST_ATTRIBUTES, is_media_type, is_name, is_time
 from headrace.core.http_codec import is_structured, travels
 from headrace.core.nats_codec import MSG_ID, msg_id
 
@@ -18,8 +18,9 @@ from headrace.core.nats_codec import MSG_ID, msg_id
 _PLAIN = bytes(set(range(0x21, 0x7F)) - set(b'"%'))
 _PRINTABLE = bytes(range(0x20, 0x7F))
 _VERSIONS = (b"1.0", b"0.3")
-# Names and types that are asked for come from strangers: remembered, but not without end.
+# Names and types that are asked for come from strangers: remembered, but neither without end nor of any length.
 _REMEMBERED = 1024
+_LONGEST = 128
 
 
 def stored_block(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
@@ -27,17 +28,21 @@ def stored_block(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
     seen: dict[bytes, bytes] = {}
     for name, value in headers:
         if name[:3] == b"ce-":
-            if not value or name in seen or value.translate(None, _PLAIN) or not _is_plain_name(name):
+            if not value or name in seen or value.translate(None, _PLAIN):
+                return None
+            if len(name) > _LONGEST or not _is_plain_name(name):
                 return None
         elif name == b"content-type":
-            if name in seen or not _is_plain_type(value):
+            if name in seen or len(value) > _LONGEST or not _is_plain_type(value):
                 return None
-        elif not _travels(name):
+        elif not (_travels(name) if len(name) <= _LONGEST else travels(name)):
             continue
         elif name in seen or value.translate(None, _PRINTABLE) or value != value.strip():
             return None
         seen[name] = value
     identity, source = seen.get(b"ce-id"), seen.get(b"ce-source")
+    if len(seen) > MOST_ATTRIBUTES:
+        return None
     if identity is None or source is None or b"ce-type" not in seen or seen.get(b"ce-specversion") not in _VERSIONS:
         return None
     time = seen.get(b"ce-time")

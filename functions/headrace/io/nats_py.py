@@ -98,6 +98,8 @@ class NatsPy:
             raise Unavailable(f"no answer from {subject} within {timeout:.1f} s") from None
         finally:
             self._answers.pop(reply, None)
+            # A failed one holds its traceback, and so this frame with the data in it: a cycle, rarely collected.
+            del future
 
     async def subscribe(self, subject: str, on_arrival: OnArrival) -> _Subscribed:
         subscribed = _Subscribed(self, on_arrival)

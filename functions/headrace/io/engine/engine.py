@@ -83,6 +83,9 @@ class Engine:
         except BaseException:
             self._answers.forget(reply)
             raise
+        finally:
+            # A failed one holds its traceback, and so this frame with the data in it: a cycle, rarely collected.
+            del future
 
     async def subscribe(self, subject: str, on_arrival: OnArrival) -> Subscribed:
         if self._upkeep.link is None:

@@ -1,0 +1,37 @@
+"""What has failed is forgotten at once: a subscriber that hangs makes every event fail, and events are large."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import pytest
+
+from tests.support.http_clients import Client
+from tests.support.raw_server import Peer, serving
+
+
+async def hang(peer: Peer) -> None:
+    await peer.request()
+    await peer.gone()
+
+
+async def hang_up(peer: Peer) -> None:
+    await peer.request()
+    await peer.say(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n")
+
+
+@pytest.mark.parametrize("script", [hang, hang_up])
+async def test_a_failed_post_keeps_nothing_of_its_event(client: Client, script) -> None:
+    body = bytes(100_000)
+    async with serving(script) as server:
+        gc.disable()
+        try:
+            before = sys.getrefcount(body)
+            answer = await client.post(server.url, body=body, seconds=0.2)
+            after = sys.getrefcount(body)
+        finally:
+            gc.enable()
+
+    assert answer.status is None
+    assert after == before
