@@ -136,13 +136,16 @@ class Channels:
     async def settled(self, seconds: float) -> bool:
         """Wait until every channel is ready, and tell of it if that takes long; False when the time is up before."""
         telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_of_waiting, seconds - TELL_SECONDS)
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(seconds):
                 while self.late:
                     self._progress.clear()
                     await self._progress.wait()
-        telling.cancel()
-        return not self.late
+        except TimeoutError:
+            return False
+        finally:
+            telling.cancel()
+        return True
 
     async def close(self) -> None:
         """Stop calling; nothing is taken down."""

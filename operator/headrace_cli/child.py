@@ -75,12 +75,15 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
+    def terminate(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+
     async def stop(self, why: str, grace: float = STOP_SECONDS) -> None:
         """SIGTERM, and SIGKILL when that has no effect within `grace` seconds."""
         if not self.alive:
             return
-        with contextlib.suppress(ProcessLookupError):
-            self._process.terminate()
+        self.terminate()
         telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_of_waiting, grace - TELL_SECONDS)
         try:
             async with asyncio.timeout(grace):

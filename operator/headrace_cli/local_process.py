@@ -29,6 +29,7 @@ class AlwaysOn:
         self._on_change = on_change
         self._child: Child | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._wanted_anew = ""
         self.starts = 0
 
     @property
@@ -47,6 +48,12 @@ class AlwaysOn:
         if self._child is not None:
             await self._child.stop(why)
 
+    def restart(self, why: str) -> None:
+        """End it, so that it is started again; what it does, it finishes."""
+        if self._child is not None:
+            self._wanted_anew = why
+            self._child.terminate()
+
     async def _keep(self, child: Child) -> None:
         pause = RESTART_SECONDS[0]
         while True:
@@ -56,12 +63,14 @@ class AlwaysOn:
             status = await child.wait()
             if child.killed:
                 return
-            _log.warning(f"{child.name} ended by itself, starting it again", pid=child.pid, status=status)
+            why, self._wanted_anew = self._wanted_anew, ""
+            if not why:
+                _log.warning(f"{child.name} ended by itself, starting it again", pid=child.pid, status=status)
             self._on_change()
             while True:
                 await asyncio.sleep(pause)
                 try:
-                    child = await self._start("it had ended")
+                    child = await self._start(why or "it had ended")
                     break
                 except Ended:
                     return

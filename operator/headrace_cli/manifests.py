@@ -91,9 +91,11 @@ def numbered(new: Manifests, old: Manifests | None, now_ms: int) -> Manifests:
     channels = copy.deepcopy(dict(new.channels))
     for parent in channels.values():
         for entry in parent["spec"].get("subscribers") or ():
-            entry.setdefault("generation", _generation(before.get(entry["uid"]), entry, now_ms))
+            given = entry.pop("generation", None)
+            entry["generation"] = given or _generation(before.get(entry["uid"]), entry, now_ms)
         metadata = parent["metadata"]
-        metadata.setdefault("generation", _generation(before.get(metadata["uid"]), parent["spec"], now_ms))
+        given = metadata.pop("generation", None)
+        metadata["generation"] = given or _generation(before.get(metadata["uid"]), parent["spec"], now_ms)
     return Manifests(channels, new.ignored)
 
 

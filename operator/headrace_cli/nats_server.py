@@ -37,10 +37,15 @@ class NatsServer:
     def url(self) -> str:
         return f"nats://{HOST}:{self._port}"
 
+    @property
+    def log(self) -> Path:
+        """What the server itself says."""
+        return self._data / "nats-server.log"
+
     async def start(self, why: str) -> Child:
         """Raises Unavailable when it does not come up."""
         argv = [self._binary, "-a", HOST, "-p", str(self._port), "-js", "-sd", str(self._data)]
-        argv += ["-l", str(self._data / "nats-server.log")]
+        argv += ["-l", str(self.log)]
         return await self._children.start(
             "nats-server", argv, self._environment, self.url, lambda: greets(HOST, self._port), why=why
         )

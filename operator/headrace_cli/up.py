@@ -26,7 +26,7 @@ from headrace.io import environment, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
-from headrace_cli import manifests, store
+from headrace_cli import full_disk, manifests, store
 from headrace_cli.channels import Channel, Channels, Parent, tell_of_strays
 from headrace_cli.child import Child, Children, answers_200, demand_free, free_port
 from headrace_cli.local_process import AlwaysOn, OnDemand
@@ -198,6 +198,7 @@ class Laptop:
         keeper = AlwaysOn(server.start, self._status.touch)
         stack.push_async_callback(keeper.close, "headrace up ends")
         await keeper.open()
+        await stack.enter_async_context(full_disk.watched(server.log, keeper.restart))
         return {**inherited, **ours, "NATS_URL": server.url}
 
     async def _reach(self, variables: dict[str, str]) -> None:

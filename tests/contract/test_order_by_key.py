@@ -6,12 +6,14 @@ import asyncio
 import json
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.functions import Function
-from tests.support.ordering import numbers, out_of_order, serve_by_key, store_keyed
+from tests.support.nats_server import NatsServer
+from tests.support.ordering import leased_for_ever, numbers, out_of_order, serve_by_key, store_keyed
 from tests.support.streams import METADATA_KEY, Lane, Nats, binary_event, metadata
 from tests.support.subscriber import Answer, Hold, Received, Say, Subscriber
 from tests.support.waiting import until
@@ -19,7 +21,7 @@ from tests.support.waiting import until
 pytest_plugins = ["tests.support.served"]
 
 SOON = {"retry": 5, "backoffPolicy": "linear", "backoffDelay": "PT0.3S"}
-LATER = {"retry": 5, "backoffPolicy": "linear", "backoffDelay": "PT2.5S"}
+LATER = {"retry": 5, "backoffPolicy": "linear", "backoffDelay": "PT5.2S"}
 MUCH_LATER = {"retry": 5, "backoffPolicy": "linear", "backoffDelay": "PT600S"}
 
 
@@ -33,6 +35,11 @@ def fails_first(*ids: str, times: int = 1, status: int = 503) -> Any:
         return Say(status) if id in ids and seen[id] <= times else Say(202)
 
     return choose
+
+
+async def is_settled(lane: Lane) -> bool:
+    info = await lane.info()
+    return (info["num_pending"], info["num_ack_pending"]) == (0, 0)
 
 
 # ── one lease ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,15 +92,14 @@ async def test_a_retry_blocks_its_key_and_no_other(
     place = subscriber.place().decides(fails_first("a1", times=times))
     lane = await serve_by_key(nats, forward, subscriber=place.uri, policy=policy)
     await store_keyed(lane, "a1", "a2", "a3", "b1", "b2")
-    async with lane.leased(linger=3) as lease:
+    async with leased_for_ever(lane):
         await place.wait(3)
         await store_keyed(lane, "a4", "b3")
         await until("b is through", lambda: numbers(place.received)["b"] == [1, 2, 3], seconds=1)
         assert set(numbers(place.received)["a"]) == {1}
         await place.wait(7 + times)
-        await lease
+        await until("all is settled", lambda: is_settled(lane))
     assert numbers(place.received) == {"a": [1] * times + [1, 2, 3, 4], "b": [1, 2, 3]}
-    assert (await lane.info())["num_ack_pending"] == 0
     assert await lane.aside("stage") == []
 
 
@@ -138,6 +144,24 @@ async def test_events_behind_one_that_hangs_leave_room_for_other_keys(
         await place.wait(12)
         await lease
     assert numbers(place.received)["a"] == list(range(10))
+
+
+async def test_more_than_may_wait_in_memory_waits_in_the_stream(
+    nats: Nats, shared_server: NatsServer, served_directory: Path, subscriber: Subscriber
+) -> None:
+    place = subscriber.place().decides(lambda request: Hold() if request.event["id"] == "a0" else Say())
+    small = Function("forward", shared_server.url, served_directory, FORWARD_MAX_IN_FLIGHT_BYTES="4194304")
+    with small as forward:
+        lane = await serve_by_key(nats, forward, subscriber=place.uri)
+        await store_keyed(lane, *(f"a{number}" for number in range(12)), "b0", "b1", data=bytes(300_000))
+        async with lane.leased(linger=5) as lease:
+            await until("b is through", lambda: numbers(place.received)["b"] == [0, 1], seconds=15)
+            assert numbers(place.received)["a"] == [0]
+            assert await lane.aside("stage") != []
+            place.release()
+            await place.wait(14, timeout=20)
+            assert (await lease)["postponed"] >= 6
+    assert numbers(place.received)["a"] == list(range(12))
 
 
 @pytest.mark.parametrize("slots", [1, 3, 100])

@@ -8,17 +8,20 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
+from headrace.core.errors import Unavailable
+from headrace.core.jetstream import Message
+from headrace.io.api import JetStreamApi
+from headrace.io.client import Client
+from headrace.io.jetstream import JetStream
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
-from tests.support.ordering import numbers, out_of_order, serve_by_key, serve_ordered, store_keyed
+from tests.support.ordering import leased_for_ever, numbers, out_of_order, serve_by_key, serve_ordered, store_keyed
 from tests.support.streams import Lane, Nats
 from tests.support.subscriber import Answer, Hold, Place, Received, Say, Subscriber
 from tests.support.waiting import until
@@ -49,25 +52,6 @@ def moody(chance: random.Random, retried: float) -> Any:
         return Say(503 if chance.random() < retried else 202, delay=chance.random() * 0.02)
 
     return choose
-
-
-@asynccontextmanager
-async def leased_for_ever(*lanes: Lane) -> AsyncIterator[None]:
-    """One lease after the other on each, as two openers would that know nothing of each other."""
-
-    async def go_on(lane: Lane) -> None:
-        while True:
-            with suppress(aiohttp.ClientError, AssertionError):
-                await lane.lease(seconds=2, linger=0.5, max_in_flight=8)
-            await asyncio.sleep(0.05)
-
-    tasks = [asyncio.create_task(go_on(lane)) for lane in lanes]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
 
 
 def through(place: Place, wanted: dict[str, int]) -> bool:
@@ -154,3 +138,33 @@ async def test_a_lease_that_lost_its_place_starts_nothing_more(
         await asyncio.gather(first, second)
     assert out_of_order(place) == {}
     assert sorted(place.ids) == ["a0", "a1", "a2", "b0", "b1"]
+
+
+# ── NATS itself ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("order", "keys"), [("by-key", "abcd"), ("ordered", "a")])
+async def test_order_is_kept_over_a_restart_of_nats(
+    tmp_path: Path, subscriber: Subscriber, order: str, keys: str
+) -> None:
+    server = NatsServer(tmp_path / "nats").start()
+    place = subscriber.place().decides(moody(random.Random(5), 0.1))
+    try:
+        with Function("forward", server.url, tmp_path) as forward:
+            async with Nats(server.url) as nats:
+                lane = await SERVE[order](nats, forward, subscriber=place.uri, policy=POLICY)
+                await store_keyed(lane, *(f"{key}{number}" for number in range(30) for key in keys))
+                async with leased_for_ever(lane):
+                    await place.wait(20)
+                    await asyncio.to_thread(server.restart)
+                    await until("all is through", lambda: through(place, dict.fromkeys(keys, 30)), LONGEST_RUN)
+    finally:
+        server.kill()
+    assert out_of_order(place) == {}
+
+
+async def test_an_ack_that_nobody_heard_is_not_confirmed(client: Client) -> None:
+    """As in the moment in which a server goes down: JetStream has ended, the connection has not."""
+    message = Message("s", {}, b"", "$JS.ACK.NOBODY.C.1.1.1.1.0", "NOBODY", "C", 1, 1, 1)
+    with pytest.raises(Unavailable):
+        await JetStream(client, JetStreamApi(client)).ack(message, timeout=2)

@@ -182,3 +182,15 @@ async def test_a_server_that_is_away_ends_nothing(
         assert not running.task.done()
         nats_server.start()
         await forward.wait(2)
+
+
+@pytest.mark.parametrize("order", ["ordered", "by-key"])
+async def test_where_there_is_an_order_one_lease_is_open_at_a_time(
+    nats: Nats, forward: Place, scale: Scale, order: str
+) -> None:
+    channel, _ = await subscribed(nats, lagThreshold=1, maxScale=4, deliveryOrder=order)
+    await store(nats, channel, 10)
+    forward.says(ended(0.2, pending=9, delivered=1))
+    async with scale(channel):
+        await forward.wait(3)
+    assert forward.most_at_once == 1

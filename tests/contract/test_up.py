@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -168,6 +169,38 @@ async def test_a_broken_file_changes_nothing(run: Run, subscriber: Subscriber) -
     assert "document 2: spec.subscriber.uri 'ftp://nowhere'" in laptop.log
 
 
+async def test_a_file_that_stands_for_no_json_changes_nothing(run: Run, subscriber: Subscriber) -> None:
+    billing = subscriber.place()
+    laptop = run(channel(), subscription("billing", billing.uri))
+    laptop.wait_until_ready()
+
+    laptop.reload(channel().replace("{name: orders}", "{name: orders, labels: &a {x: *a}}"))
+    laptop.until(lambda it: "the files are wrong, nothing was changed" in it.log, "the mistake is told of")
+    await emit(laptop, "1")
+    await billing.wait(1, timeout=20)
+
+    assert "document 1: metadata.labels.x is an alias to something that it is in itself" in laptop.log
+
+
+async def test_a_server_that_found_the_disk_full_is_started_again_when_there_is_room(
+    run: Run, subscriber: Subscriber, tmp_path: Path
+) -> None:
+    billing = subscriber.place()
+    laptop = run(channel(), subscription("billing", billing.uri))
+    laptop.wait_until_ready()
+    before = laptop.child("nats-server")
+
+    with (tmp_path / "data" / "nats-server.log").open("a") as log:
+        log.write("[1] [ERR] JetStream failed to store a msg: write 1.blk: no space left on device\n")
+    laptop.until(lambda it: '"why": "there is room on the disk again"' in it.log, "it is started again")
+    await until_accepted(laptop, "1")
+    await billing.wait(1, timeout=20)
+
+    assert laptop.child("nats-server") != before
+    assert "events are refused with 503: make room" in laptop.log
+    assert "ended by itself" not in laptop.log
+
+
 @pytest.mark.parametrize("victim", ["nats-server", "receive"])
 async def test_what_is_always_on_is_started_again_when_it_dies(run: Run, subscriber: Subscriber, victim: str) -> None:
     billing = subscriber.place()
@@ -220,7 +253,9 @@ def test_a_channel_that_is_not_ready_is_named_with_its_reason(run: Run) -> None:
     line = laptop.wait_until_ready()
 
     assert line.startswith(f"ready {laptop.url} ")
-    assert " not ready: default/big (" in line
+    assert " not ready: default/big (StreamCreateRefused: NATS refused to create KN_DEFAULT__BIG: " in line
+    assert "replicas > 1 not supported in non-clustered mode" in line
+    assert [line["channels"] for line in laptop.events if line["event"] == "ready waits for channels"]
 
 
 def subscribers(laptop: Laptop) -> Any:

@@ -62,6 +62,26 @@ async def test_a_second_interrupt_ends_it_at_once(run: Run, subscriber: Subscrib
     laptop.interrupt()
 
     assert (await asyncio.to_thread(laptop.wait, 10), laptop.survivors()) == (130, [])
+    assert [line["event"] for line in laptop.events if "again" in line["event"]] == []
+    assert "start failed" not in laptop.log
+
+
+async def test_it_tells_what_it_waits_for(run: Run, subscriber: Subscriber) -> None:
+    billing = subscriber.place(Hold(Say(202)))
+    laptop = run(channel(), subscription("billing", billing.uri))
+    laptop.wait_until_ready()
+    await emit(laptop, "1")
+    await billing.wait(1, timeout=20)
+
+    laptop.interrupt()
+    await asyncio.to_thread(
+        laptop.until,
+        lambda it: "waiting for forward, which finishes deliveries that subscribers have not answered yet" in it.log,
+        "the wait is told of",
+    )
+    billing.release()
+
+    assert await asyncio.to_thread(laptop.wait) == 0
 
 
 def test_an_interrupt_that_uv_passes_on_as_well_is_one_interrupt(run: Run) -> None:
@@ -127,6 +147,11 @@ async def test_two_of_them_never_share_a_store(run: Run) -> None:
         pytest.param(
             ["up", "-f", ".", "--nats", "nats://127.0.0.1:1", "--data", "x"], "give one of them", id="two servers"
         ),
+        pytest.param(["up", "-f", ".", "--data", ""], "--data is '': give a path", id="empty data"),
+        pytest.param(["up", "-f", ".", "--status-file", ""], "--status-file is '': give a path", id="empty status"),
+        pytest.param(["up", "-f", ".", "--nats", ""], "--nats is '': give a name", id="empty server"),
+        pytest.param(["up", "-f", ""], "-f is '': give a name", id="empty file"),
+        pytest.param(["up", "-f", "/dev/zero"], "/dev/zero is neither a file nor a directory", id="no end"),
     ],
 )
 def test_a_wrong_option_ends_with_status_2_and_one_sentence(tmp_path: Path, arguments: list[str], told: str) -> None:

@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from headrace.io.http.resolver import SocketAddress
+from headrace.io.http.socket_address import SocketAddress
 
 # Linux takes one more than the backlog, and the others' attempts hang.
 MORE_THAN_ENOUGH = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.subscriber import Destination
@@ -26,11 +27,14 @@ class Client:
         headers: Headers = (),
         body: bytes = b"{}",
         *,
-        seconds: float = 10.0,
+        seconds: float = 60.0,
         limit: int = MIB,
         ca_certs: str | None = None,
+        reply: bool = True,
     ) -> HttpAnswer:
         destination = Destination(uri, ca_certs)
+        if isinstance(self._client, HttpClient):
+            return await self._client.post(destination, headers, body, timedelta(seconds=seconds), limit, reply=reply)
         return await self._client.post(destination, headers, body, timedelta(seconds=seconds), limit)
 
     async def close(self) -> None:
@@ -38,7 +42,7 @@ class Client:
 
 
 @asynccontextmanager
-async def opened(kind: Callable[..., HttpClient | SinkClient] = HttpClient, **options: int) -> AsyncIterator[Client]:
+async def opened(kind: Callable[..., HttpClient | SinkClient] = HttpClient, **options: Any) -> AsyncIterator[Client]:
     client = Client(kind(**options))
     try:
         yield client

@@ -122,11 +122,13 @@ async def serving(
     """A server on loopback; the first connection plays the first script and so on, the last script stays."""
     server = RawServer("http" if tls is None else "https", host)
     playing: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         playing.add(task)
+        writers.append(writer)
         script = scripts[min(server.connections, len(scripts) - 1)]
         server.connections += 1
         server.open += 1
@@ -135,8 +137,8 @@ async def serving(
         except (EOFError, ConnectionError):
             pass
         except asyncio.CancelledError:
-            # Nobody may be there to take what is unsent.
-            writer.transport.abort()
+            # The test is over.
+            pass
         finally:
             server.open -= 1
             playing.discard(task)
@@ -154,6 +156,10 @@ async def serving(
         for task in list(playing):
             task.cancel()
         await asyncio.gather(*playing, return_exceptions=True)
+        # On a busy machine a connection may be closing still, and would be reported as left open by the next test.
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
         await listener.wait_closed()
 
 

@@ -139,7 +139,7 @@ def test_a_reply_alone_is_enough() -> None:
         ({"subscriberUri": ""}, "spec.subscribers[0] has neither subscriberUri nor replyUri"),
         (
             {"subscriberUri": "ftp://billing/"},
-            "spec.subscribers[0].subscriberUri 'ftp://billing/': only http and",
+            "spec.subscribers[0].subscriberUri 'ftp://billing': only http and",
         ),
         ({"replyUri": "http://"}, "spec.subscribers[0].replyUri 'http://' has no host"),
         ({"subscriberUri": 5}, "spec.subscribers[0].subscriberUri is 5: it should be text"),
@@ -154,7 +154,7 @@ def test_a_reply_alone_is_enough() -> None:
         ),
         (
             {"delivery": {"deadLetterSink": {"uri": "/dead"}}},
-            "spec.subscribers[0].delivery.deadLetterSink.uri '/dead' has no host",
+            "spec.subscribers[0].delivery.deadLetterSink.uri '…' has no host",
         ),
         ({"subscriberAudience": "a"}, "OIDCNotSupported: spec.subscribers[0].subscriberAudience"),
         ({"subscriberUri": "http://b/", "replyAudience": "a"}, "OIDCNotSupported: spec.subscribers[0].replyAudience"),
@@ -207,7 +207,17 @@ def test_of_two_entries_with_one_uid_the_first_counts() -> None:
 
     assert first.subscriber is not None
     assert second.subscriber is None
-    assert second.problem == "spec.subscribers[1].uid is 'aaaa-1' a second time: the first entry counts"
+    problem = "which spec.subscribers[0] has already: the first entry counts"
+    assert second.problem == f"spec.subscribers[1].uid is 'aaaa-1', {problem}"
+
+
+def test_uids_that_name_one_consumer_are_one_uid_and_the_others_are_served() -> None:
+    found = rows(entry("d-1"), entry("e-1"), entry("d-1"), entry("D-1"), entry("d1"), entry("D1-"))
+
+    assert [row.uid for row in found if row.subscriber is not None] == ["d-1", "e-1"]
+    assert {row.problem.partition("which ")[2] for row in found if row.subscriber is None} == {
+        "spec.subscribers[0] has already: the first entry counts"
+    }
 
 
 @pytest.mark.parametrize("name", ["headrace.dev/lag-threshold", "headrace.dev/max-scale"])

@@ -230,7 +230,7 @@ class TestReadAnswer:
             (b"x-request-id", b"9"),
             (b"server", b"x"),
         )
-        answer = delivery.read_answer(HttpAnswer(200, headers, b"data"), NOW)
+        answer = delivery.read_answer(HttpAnswer(200, headers, b"data"), NOW, replies=True)
         assert answer.reply == EVENT
         assert answer.reply_headers == ((b"x-request-id", b"9"),)
 
@@ -246,7 +246,7 @@ class TestReadAnswer:
         ],
     )
     def test_what_is_no_event_is_no_reply(self, answer: HttpAnswer) -> None:
-        assert delivery.read_answer(answer, NOW).reply is None
+        assert delivery.read_answer(answer, NOW, replies=True).reply is None
 
 
 def test_a_faulty_message_is_judged_without_quoting_it() -> None:

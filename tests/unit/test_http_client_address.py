@@ -78,6 +78,7 @@ def test_an_address_is_shown_as_host_and_port(uri, shown):
         pytest.param("http:///a", "has no host", id="no host"),
         pytest.param("http://h\u00b4/", "is no domain name", id="an accent that becomes a blank"),
         pytest.param('http://h"/', "is no domain name", id="a host that holds more than names may"),
+        pytest.param("http://h/\ud800", "holds half a character", id="half a surrogate pair"),
         pytest.param("http://h:99999/", "is not a URL", id="no port"),
         pytest.param("http://a..b/", "is no domain name", id="empty label"),
         pytest.param(f"http://{'a' * 64}.example/", "is no domain name", id="long label"),
@@ -90,7 +91,10 @@ def test_what_no_request_can_be_made_of_is_refused(uri, problem):
     assert "secret" not in str(refused.value)
 
 
-@given(st.text(max_size=40).map("http://h{}".format) | st.text(max_size=40))
+ANY_TEXT = st.text(st.characters(), max_size=40)
+
+
+@given(ANY_TEXT.map("http://h{}".format) | ANY_TEXT | ANY_TEXT.map("http://[::1{}".format))
 def test_whatever_the_uri_nothing_of_it_can_break_a_request_line(uri):
     try:
         address = parse(uri)

@@ -75,6 +75,11 @@ async def test_nobody_is_asked_for_a_literal(host, address):
     assert names.asked == []
 
 
+async def test_a_literal_that_is_none_is_an_error():
+    with pytest.raises(Unresolved, match="can't be resolved"):
+        await Resolver().addresses("fe80::1%\u00e9", 80)
+
+
 async def test_all_who_want_a_name_at_the_same_time_ask_once_and_one_who_leaves_disturbs_nobody():
     names = Names(v4(1))
     names.answer.clear()

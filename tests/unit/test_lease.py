@@ -43,6 +43,7 @@ def test_a_lease_request_survives_the_wire() -> None:
         pytest.param({"stream": "S", "consumer": "C", "seconds": -1}, "seconds", id="negative seconds"),
         pytest.param({"stream": "S", "consumer": "C", "linger": True}, "linger", id="a boolean for a number"),
         pytest.param({"stream": "S", "consumer": "C", "linger": float("nan")}, "linger", id="not a number"),
+        pytest.param({"stream": "S", "consumer": "C", "linger": []}, "linger", id="a list for a number"),
         pytest.param({"stream": "S", "consumer": "C", "seconds": float("inf")}, "seconds", id="for ever"),
     ],
 )
@@ -50,6 +51,17 @@ def test_a_wrong_argument_is_named(body: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidSpec) as refused:
         read(**body)
     assert refused.value.field == field
+
+
+def test_a_number_larger_than_any_float_is_clamped_like_others() -> None:
+    asked = read(stream="S", consumer="C", seconds=10**400, linger=10**400, max_in_flight=10**400)
+    assert asked == Lease("S", "C", 25.0, 10.0, 100, 1000)
+
+
+def test_a_long_value_is_cut_in_the_message() -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        read(stream="S", consumer="C", seconds="x" * 60_000)
+    assert len(str(refused.value)) < 200
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"[" * 100_000, b"\xff"])
@@ -74,8 +86,19 @@ def test_a_retry_that_is_overdue_is_due_now() -> None:
     assert lease.answer(tally, pending=0, ack_pending=1, now=1000.0).next_due_seconds == 0.0
 
 
-@pytest.mark.parametrize("body", [{}, {"pending": "many", "ack_pending": 0, "next_due_seconds": None}])
-def test_what_is_no_answer_of_a_lease_is_refused(body: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        None,
+        {"pending": "many", "ack_pending": 0, "next_due_seconds": None},
+        {"pending": float("inf"), "ack_pending": 0, "next_due_seconds": None},
+        {"pending": 0, "ack_pending": 0, "next_due_seconds": float("nan")},
+        {"pending": 0, "ack_pending": 0, "next_due_seconds": 10**400},
+    ],
+)
+def test_what_is_no_answer_of_a_lease_is_refused(body: Any) -> None:
     with pytest.raises(InvalidSpec):
         lease.read_answer(body)
 

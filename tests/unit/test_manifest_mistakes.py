@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,8 @@ def read(tmp_path: Path) -> Read:
         ),
         pytest.param(
             (CHANNEL, SUBSCRIPTION.replace("name: orders", "name: order")),
-            "document 2: spec.channel.name is 'order', but no file holds that channel in 'default'",
+            "document 2: spec.channel.name is 'order', but no file holds that channel in 'default': did you mean "
+            "'orders'?",
             id="a channel that is nowhere",
         ),
         pytest.param(
@@ -114,6 +116,10 @@ def read(tmp_path: Path) -> Read:
             "messaging.knative.dev/v1alpha1",
             id="another version",
         ),
+        pytest.param(("kind: List\nitems: 5\n",), "document 1: items is '5': it should be a list", id="a broken List"),
+        pytest.param((CHANNEL, "{[a]: b}\n"), "document 2: this is not YAML: ", id="a key that is a list"),
+        pytest.param((CHANNEL, "a: !!bool maybe\n"), "document 2: this is not YAML: ", id="a tag that does not fit"),
+        pytest.param((CHANNEL, "a: \0\n"), "document 1: this is not YAML: ", id="a control character"),
     ],
 )
 def test_a_mistake_is_told_with_file_document_field_and_value(
@@ -123,6 +129,47 @@ def test_a_mistake_is_told_with_file_document_field_and_value(
         read(*documents)
 
     assert told.replace("{file}", str(tmp_path / "all.yaml")) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        pytest.param("&a {x: *a}", "metadata.labels.x is an alias to something that it is in itself", id="a circle"),
+        pytest.param("{x: &a [1, *a]}", "metadata.labels.x[1] is an alias to something that it", id="a list"),
+        pytest.param("{x: .nan}", "metadata.labels.x is nan, which JSON can't hold: give a finite", id="no number"),
+        pytest.param("{x: -.inf}", "metadata.labels.x is -inf, which JSON can't hold", id="infinity"),
+        pytest.param("{x: !!binary aGk=}", "labels.x is a bytes, b'hi', which JSON can't hold: write it", id="bytes"),
+        pytest.param("{x: !!set {a}}", "labels.x is a set, {'a'}, which JSON can't hold: write it as text", id="a set"),
+        pytest.param("{x: !!timestamp 2026-01-01}", "labels.x is a date, datetime.date(2026, 1, 1), ", id="a date"),
+        pytest.param("{.nan: x}", "metadata.labels has a key that is a float, nan: write it as text", id="a key"),
+        pytest.param("{x: 0x1ffffffffffffffff}", "metadata.labels.x is a number of 65 bits: give", id="a wide number"),
+        pytest.param('{x: "\\ud800"}', "labels.x is '\\ud800', which holds half a character", id="half a character"),
+        pytest.param("[" * 100 + "]" * 100, "is 100 levels deep: nothing that is served", id="deep"),
+        pytest.param(
+            "{a: &a [" + "1," * 1000 + "], b: [" + "*a," * 1000 + "]}",
+            "metadata stands for more than 1,000,000 values, its aliases written out: split the document",
+            id="a few words that stand for millions",
+        ),
+    ],
+)
+def test_what_json_can_not_hold_is_told_with_file_document_and_path(read: Read, label: str, told: str) -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        read(CHANNEL, CHANNEL.replace("{name: orders}", f"{{name: bills, labels: {label}}}"))
+
+    assert "all.yaml, document 2: metadata" in str(caught.value)
+    assert told in str(caught.value)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(InvalidSpec, match="pipe is neither a file nor a directory: write the manifests to a file"):
+        manifests.read([str(tmp_path / "pipe")], BASE)
+
+
+def test_a_device_is_not_read_for_ever() -> None:
+    with pytest.raises(InvalidSpec, match="/dev/zero is neither a file nor a directory"):
+        manifests.read(["/dev/zero"], BASE)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -56,6 +56,27 @@ def test_uid_and_generation_of_an_exported_object_are_kept(read: Read) -> None:
     assert (entry["uid"], entry["generation"]) == ("7e59d707-ab", 3)
 
 
+def test_a_generation_of_null_is_none(read: Read) -> None:
+    exported = [text.replace("{name:", "{generation: null, name:") for text in (CHANNEL, SUBSCRIPTION)]
+
+    first = manifests.numbered(read(*exported), None, 5)
+    second = manifests.numbered(read(exported[0], exported[1] + "  delivery: {retry: 1}\n"), first, 6)
+
+    assert (first.channels["default", "orders"]["metadata"]["generation"], subscribers(first)[0]["generation"]) == (
+        5,
+        5,
+    )
+    assert subscribers(second)[0]["generation"] == 6
+
+
+def test_an_alias_that_is_no_circle_may_stand_twice(read: Read) -> None:
+    labels = "{name: orders, labels: &a {team: x}, annotations: *a}"
+
+    metadata = read(CHANNEL.replace("{name: orders}", labels)).channels["default", "orders"]["metadata"]
+
+    assert metadata["labels"] == metadata["annotations"] == {"team": "x"}
+
+
 def test_the_order_of_documents_does_not_matter(read: Read) -> None:
     assert subscribers(read(SUBSCRIPTION, CHANNEL)) == subscribers(read(CHANNEL, SUBSCRIPTION))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.core import names, order_spec
 from headrace.core.errors import InvalidSpec
+from headrace.core.event import quoted
 from headrace.core.jetstream import ACK_WAIT
 from headrace.core.manifest import (
     LAG_THRESHOLD,
@@ -32,15 +33,16 @@ from headrace.core.subscriber import (
     DEFAULT_BACKOFF_DELAY,
     DEFAULT_RETRY_AFTER_MAX,
     DEFAULT_TIMEOUT,
+    LARGEST,
     METADATA_KEY,
     BackoffPolicy,
     DeliveryPolicy,
     Destination,
     Subscriber,
     SubscriberState,
-    checked_uri,
     from_metadata,
 )
+from headrace.core.uri import checked_uri
 
 SUBSCRIPTION_KEY = "headrace.dev/subscription"
 
@@ -82,14 +84,16 @@ def rows(manifest: Manifest, stream: str) -> tuple[Row, ...]:
     """
     scale = _annotated(manifest, LAG_THRESHOLD, 1000), _annotated(manifest, MAX_SCALE, 4)
     order = order_spec.read(manifest.metadata.annotations)
-    seen: set[str] = set()
+    # By the consumer that a uid names: two that differ in case or dashes alone name the same.
+    seen: dict[str, int] = {}
     found = []
     for index, raw in enumerate(manifest.spec.subscribers):
         row = _row(raw, index, manifest, names.aside(stream), scale, order)
-        if row.subscriber is not None and row.uid in seen:
-            problem = f"spec.subscribers[{index}].uid is {row.uid!r} a second time: the first entry counts"
-            row = replace(row, subscriber=None, problem=problem)
-        seen.add(row.uid)
+        if row.subscriber is not None:
+            first = seen.setdefault(names.durable(row.uid), index)
+            if first != index:
+                problem = f"is {row.uid!r}, which spec.subscribers[{first}] has already: the first entry counts"
+                row = replace(row, subscriber=None, problem=f"spec.subscribers[{index}].uid {problem}")
         found.append(row)
     return tuple(found)
 
@@ -173,7 +177,7 @@ def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: tuple[i
     uid, generation = body.get("uid"), body.get("generation")
     known = Row(
         uid if isinstance(uid, str) else "",
-        generation if type(generation) is int else 0,
+        generation if type(generation) is int and abs(generation) <= LARGEST else 0,
         None,
     )
     try:
@@ -263,5 +267,5 @@ def _annotated(manifest: Manifest, name: str, default: int) -> int:
         return default
     if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 9 and int(text) > 0):
         field = f"metadata.annotations[{name}]"
-        raise InvalidSpec(f"{field} is {text!r}: it should be a whole number from 1", field=field)
+        raise InvalidSpec(f"{field} is {quoted(text)}: it should be a whole number from 1", field=field)
     return int(text)

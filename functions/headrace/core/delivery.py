@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from headrace.core import http_codec
+from headrace.core import http_codec, uri
 from headrace.core.errors import InvalidEvent
 from headrace.core.event import Event
 from headrace.core.http import Headers, HttpAnswer
@@ -32,6 +32,11 @@ NO_ANSWER_CODE = 500
 # The extension's 1024 characters of base64 are exactly this many bytes; encoding more than fits is what kills the
 # reference dispatcher (knative/eventing at 8cf4c4b6).
 ERROR_DATA_BYTES = 768
+# Whose Retry-After counts, and whose events: whatever a 202 carries is not a reply (Knative data plane: MUST NOT).
+_MAY_ASK = (429, 503)
+_MAY_REPLY = frozenset(range(200, 300)) - {202}
+# Beyond a year it is nonsense.
+_LONGEST_ASKED = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +101,18 @@ class Park:
 Decision = Ack | Nak | Reply | DeadLetter | Park
 
 
-def read_answer(answer: HttpAnswer, now: datetime) -> Answer:
-    """What an HTTP answer says about a delivery; a body that is no event is no reply, whatever it is."""
+def read_answer(answer: HttpAnswer, now: datetime, *, replies: bool) -> Answer:
+    """What an HTTP answer says about a delivery; a body that is no event is no reply, whatever it is.
+
+    Args:
+        replies: is there anywhere to send a reply to? Otherwise none is looked for.
+    """
     if answer.status is None:
-        return Answer(None, error=answer.error)
-    asked = answer.header(b"retry-after")
+        return Answer(None, error=uri.hidden(answer.error))
+    asked = answer.header(b"retry-after") if answer.status in _MAY_ASK else None
     after = retry_after(asked.decode("latin-1"), now) if asked is not None else None
     read = Answer(answer.status, body=answer.body[:ERROR_DATA_BYTES], retry_after=after)
-    if not 200 <= answer.status <= 299 or not http_codec.is_event(answer.headers):
+    if not replies or answer.status not in _MAY_REPLY or not http_codec.is_event(answer.headers):
         return read
     if answer.truncated:
         return replace(read, reply_too_large=True)
@@ -147,6 +156,11 @@ def give_up(record: StageRecord, subscriber: Subscriber) -> DeadLetter | Park:
     return DeadLetter(replace(record, stage=Stage.DEAD_LETTER, due=None))
 
 
+def may_reply(record: StageRecord, subscriber: Subscriber) -> bool:
+    """Is there a use for an event in the answer to this stage's POST?"""
+    return record.stage is Stage.SUBSCRIBER and subscriber.reply is not None
+
+
 def retryable(status: int | None) -> bool:
     """May the same request succeed later? None stands for no answer at all."""
     if status is None or status >= 500:
@@ -157,7 +171,7 @@ def retryable(status: int | None) -> bool:
 def wait(policy: DeliveryPolicy, failures: int, answer: Answer) -> timedelta:
     """The back-off of the policy, or what a 429 or 503 answer asks for if that is longer, up to retryAfterMax."""
     delay = policy.wait(failures)
-    if answer.status in (429, 503) and answer.retry_after is not None:
+    if answer.status in _MAY_ASK and answer.retry_after is not None:
         return max(delay, min(answer.retry_after, policy.retry_after_max))
     return delay
 
@@ -169,15 +183,14 @@ def retry_after(value: str, now: datetime) -> timedelta | None:
     """
     text = value.strip()
     if text.isascii() and text.isdigit():
-        # Beyond a year it is nonsense; ten digits never overflow a timedelta.
-        return timedelta(seconds=int(text)) if len(text) <= 8 else timedelta(days=365)
+        # Eight digits never overflow a timedelta.
+        return min(timedelta(seconds=int(text)), _LONGEST_ASKED) if len(text) <= 8 else _LONGEST_ASKED
     try:
         date = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError):
+        asked = date - now if date.tzinfo is not None else None
+    except (ValueError, TypeError, IndexError, AttributeError, OverflowError):
         return None
-    if date.tzinfo is None:
-        return None
-    return max(timedelta(), date - now)
+    return None if asked is None else min(max(timedelta(), asked), _LONGEST_ASKED)
 
 
 def invalid(event_uri: str, error: InvalidEvent, record: StageRecord) -> StageRecord:
@@ -192,9 +205,9 @@ def invalid(event_uri: str, error: InvalidEvent, record: StageRecord) -> StageRe
 
 
 def _after_success(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decision:
-    # Whatever a 202 carries is not a reply (Knative data plane: MUST NOT).
-    if record.stage is not Stage.SUBSCRIBER or subscriber.reply is None or answer.status == 202:
+    if not may_reply(record, subscriber) or answer.status not in _MAY_REPLY:
         return Ack(record)
+    assert subscriber.reply is not None, "may_reply says so"
     if answer.reply_too_large:
         failure = Failure(subscriber.reply.uri, 413)
         record = replace(record, stage=Stage.REPLY, failure=failure, last="the reply event is larger than we read")

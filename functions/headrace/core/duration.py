@@ -11,6 +11,7 @@ import re
 from datetime import timedelta
 
 from headrace.core.errors import InvalidSpec
+from headrace.core.event import quoted
 
 _ISO = re.compile(
     r"P(?!$)(?:(?P<days>\d+)D)?"
@@ -29,7 +30,7 @@ def from_iso(text: str, *, field: str) -> timedelta:
     match = _ISO.fullmatch(text)
     if match is None:
         raise InvalidSpec(
-            f"{field} is {text!r}, which is not an ISO 8601 duration: write for example PT0.5S, PT10S or PT1M",
+            f"{field} is {quoted(text)}, which is not an ISO 8601 duration: write for example PT0.5S, PT10S or PT1M",
             field=field,
         )
     parts = {unit: float(number) for unit, number in match.groupdict().items() if number}
@@ -52,7 +53,7 @@ def from_go(text: str, *, field: str) -> timedelta:
         return timedelta()
     if position != len(text) or not text:
         raise InvalidSpec(
-            f"{field} is {text!r}, which is not a duration: write for example 500ms, 30s, 5m or 1h", field=field
+            f"{field} is {quoted(text)}, which is not a duration: write for example 500ms, 30s, 5m or 1h", field=field
         )
     return _bounded({"seconds": seconds}, text, field)
 
@@ -66,4 +67,4 @@ def _bounded(parts: dict[str, float], text: str, field: str) -> timedelta:
     try:
         return timedelta(**parts)
     except OverflowError:
-        raise InvalidSpec(f"{field} is {text!r}, which is longer than any clock can wait", field=field) from None
+        raise InvalidSpec(f"{field} is {quoted(text)}, which is longer than any clock can wait", field=field) from None

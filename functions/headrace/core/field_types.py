@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from headrace.core import duration
 from headrace.core.errors import InvalidSpec
 from headrace.core.subscriber import LONGEST_TIMEOUT
+from headrace.core.uri import hidden
 
 # Stands in a sentence for the path of the field, which a validator does not know.
 _HERE = "it"
@@ -79,11 +80,12 @@ def _moment(value: object) -> str:
     """RFC 3339 in, the form that the server gives back out: UTC, no trailing zeros."""
     try:
         moment = datetime.fromisoformat(value if isinstance(value, str) else "")
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
+        utc = moment.astimezone(UTC) if moment.tzinfo else None
+    except (ValueError, OverflowError):
+        utc = None
+    if utc is None:
         raise PydanticCustomError(_SENTENCE, "it should be RFC 3339, like 2026-01-31T09:30:00Z")
-    text = moment.astimezone(UTC).replace(tzinfo=None).isoformat()
+    text = utc.replace(tzinfo=None).isoformat()
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text}Z"
 
 
@@ -114,7 +116,7 @@ def sentence(field: str, error: ErrorDetails) -> str:
     """What is wrong with a field, with its value quoted and what it should be."""
     if error["type"] == "missing":
         return f"{field} is missing: give it"
-    value = repr(error["input"])
+    value = hidden(repr(error["input"]))
     if len(value) > _QUOTED_CHARACTERS:
         value = value[:_QUOTED_CHARACTERS] + "…"
     if error["msg"].startswith(f"{_HERE} is "):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.core.errors import InvalidSpec
+from headrace.core.event import quoted
 
 KIND = "NatsJetStreamChannel"
 
@@ -70,11 +71,12 @@ def parse(body: bytes) -> HookRequest:
         raise InvalidSpec(f"body is not JSON ({error}): send what Metacontroller sends", field="body") from None
     parent = _object(_object(request, "body"), "body.parent", request_key="parent")
     if parent.get("kind", KIND) != KIND:
-        raise InvalidSpec(f"body.parent.kind is {parent['kind']!r}: only {KIND} is known here", field="body")
+        raise InvalidSpec(f"body.parent.kind is {quoted(str(parent['kind']))}: only {KIND} is known here", field="body")
     metadata = _object(parent, "body.parent.metadata", request_key="metadata")
     for key in ("namespace", "name"):
         if not isinstance(metadata.get(key), str):
-            raise InvalidSpec(f"body.parent.metadata.{key} is {metadata.get(key)!r}: give it as text", field="body")
+            given = quoted(str(metadata.get(key)))
+            raise InvalidSpec(f"body.parent.metadata.{key} is {given}: give it as text", field="body")
     return HookRequest(
         parent=parent,
         children=request.get("children") or {},

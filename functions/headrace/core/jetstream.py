@@ -25,6 +25,10 @@ ACK_WAIT = timedelta(seconds=8)
 HEADROOM_BYTES = 8 * 1024
 
 
+# The server counts nanoseconds in 64 bits, and would take more for no delay at all.
+_LONGEST_NAK = 2**63 - 1
+
+
 class PubAck(NamedTuple):
     """The server has stored a message: where, and whether it had it already."""
 
@@ -64,7 +68,8 @@ class Message:
 class PullEnd(Enum):
     """Why a pull request is over.
 
-    FILLED: it brought all that it asked for, in messages or bytes. EXPIRED: its time is up.
+    FILLED: it brought all that it asked for, in messages or bytes; nothing, when even the first message is larger than
+    the bytes. EXPIRED: its time is up.
     GONE: the consumer or stream does not exist any more. OUSTED: another lease serves this by-key consumer now.
     BROKEN: connection lost, leadership changed, JetStream away: ask again after a pause.
     """
@@ -127,5 +132,5 @@ def ack_tokens(reply: str) -> AckTokens | None:
 
 def nak(delay: timedelta) -> bytes:
     """The NAK payload that asks for redelivery after `delay`; at once for zero."""
-    nanoseconds = int(delay.total_seconds() * 1_000_000_000)
+    nanoseconds = min(int(delay.total_seconds() * 1_000_000_000), _LONGEST_NAK)
     return NAK if nanoseconds <= 0 else b'-NAK {"delay":%d}' % nanoseconds

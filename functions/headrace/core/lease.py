@@ -7,12 +7,14 @@ scaler that opens leases.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from headrace.core.errors import InvalidSpec
+from headrace.core.event import quoted
 
 # Knative sends SIGTERM 30 s after a pod is picked for scale-down; a lease of 25 s or less always ends before
 # (measured on Knative Serving 98e5ef9).
@@ -165,28 +167,31 @@ def read_answer(body: Mapping[str, Any]) -> LeaseAnswer:
         InvalidSpec: the answer is not a lease's.
     """
     try:
-        due = body["next_due_seconds"]
+        due = None if body["next_due_seconds"] is None else float(body["next_due_seconds"])
+        if due is not None and not math.isfinite(due):
+            raise ValueError(f"next_due_seconds is {due}")
         return LeaseAnswer(
             counts={str(outcome): int(body.get(outcome, 0)) for outcome in Outcome},
             pending=int(body["pending"]),
             ack_pending=int(body["ack_pending"]),
-            next_due_seconds=None if due is None else float(due),
+            next_due_seconds=due,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidSpec(f"that is not the answer of a lease: {error!r}", field="body") from error
 
 
 def _name(asked: Mapping[str, object], key: str) -> str:
     value = asked.get(key)
     if not isinstance(value, str) or not value or len(value) > LONGEST_NAME:
-        raise InvalidSpec(f"{key} is {value!r}: give the name of the {key}", field=key)
+        raise InvalidSpec(f"{key} is {quoted(str(value))}: give the name of the {key}", field=key)
     if any(char in ".*>/\\" or char.isspace() or not char.isprintable() for char in value):
-        raise InvalidSpec(f"{key} is {value!r}, which can't be the name of a {key}", field=key)
+        raise InvalidSpec(f"{key} is {quoted(value)}, which can't be the name of a {key}", field=key)
     return value
 
 
 def _number(asked: Mapping[str, object], key: str, default: float, most: float) -> float:
     value = asked.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise InvalidSpec(f"{key} is {value!r}: give a number of 0 or more", field=key)
-    return min(float(value), most)
+        raise InvalidSpec(f"{key} is {quoted(str(value))}: give a number of 0 or more", field=key)
+    # In this order: an integer of JSON may be larger than any float.
+    return float(min(value, most))

@@ -28,13 +28,11 @@ from headrace.core.field_types import (
     path_of,
     sentence,
 )
+from headrace.core.subscriber import LARGEST, MOST_RETRIES
 
 LAG_THRESHOLD = "headrace.dev/lag-threshold"
 MAX_SCALE = "headrace.dev/max-scale"
 RETAIN = "headrace.dev/retain"
-
-# Beyond any sense, but Knative sets no limit; what is more is a typo, and would overflow nothing later.
-MOST_RETRIES = 1_000_000
 
 
 class _Model(BaseModel):
@@ -82,7 +80,7 @@ class Entry(_Model):
     annotations: dict[str, str] = {}
     name: str = ""
     uid: str
-    generation: int = 0
+    generation: int = Field(0, ge=-LARGEST, le=LARGEST)
     subscriber_uri: str | None = None
     subscriber_ca_certs: str | None = Field(None, alias="subscriberCACerts")
     subscriber_audience: str | None = None
@@ -140,7 +138,7 @@ class ConsumerTemplate(_Model):
     max_deliver: int | None = None
     filter_subject: str = ""
     replay_policy: Literal["Instant", "Original"] = "Instant"
-    rate_limit_bps: int = Field(0, ge=0, alias="rateLimitBPS")
+    rate_limit_bps: int = Field(0, ge=0, le=LARGEST, alias="rateLimitBPS")
     sample_frequency: Percentage = ""
     max_ack_pending: Limit32 = 0
     consumer_type: Literal["Push", "Pull"] | None = None

@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 # Whoever waits for less than this does so in memory: giving back and storing a record costs more.
-NEAR = 2.0
+NEAR = 5.0
 # Behind the moment at which the one in front is due: it has to come back first.
 BEHIND = 0.05
 # Those who wait for one moment come back one after the other, in their order, not all at once.
-PACE = 0.005
+PACE = 0.001
 # How long a message is away that finds no room while those in front of it are in a subscriber's hands. Less than what
 # is near: or all that come later would have to go away, too, when the others have left.
-CROWDED = 1.0
+CROWDED = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,7 @@ class Order:
     """What is known of the messages of one consumer that are not settled.
 
     Attributes:
-        most_here, most_bytes: how many may wait in memory, and bytes of them: the others, of other keys, need room,
-            and the one that all wait for must be able to come back.
+        most_here, most_bytes: how many may wait in memory, and bytes of them.
         open: whether all that was not settled before this lease is known; until then nothing with a key may go.
     """
 
@@ -93,6 +92,11 @@ class Order:
     bytes_here: int = 0
     _messages: dict[int, _Message] = field(default_factory=dict)
     _lines: dict[str, _Line] = field(default_factory=dict)
+
+    @property
+    def crowded(self) -> bool:
+        """Is little room left for those who wait?"""
+        return self.here >= self.most_here or (self.here > 0 and 4 * self.bytes_here >= 3 * self.most_bytes)
 
     def arrived(self, sequence: int, key: str | None, size: int, now: float) -> Verdict | Twin:
         """Take in a message that was pulled; without a key it may always go."""
@@ -201,7 +205,8 @@ class Order:
 
     def _behind(self, sequence: int, key: str, due: float) -> float:
         rank = bisect_left(self._lines[key].all, sequence)
-        return due + BEHIND + rank * PACE
+        return round(due + BEHIND + rank * PACE, 3)
 
     def _room(self, size: int) -> bool:
-        return self.here < self.most_here and self.bytes_here + size <= self.most_bytes
+        # One always finds room, or a large one would never have its turn.
+        return self.here == 0 or (self.here < self.most_here and self.bytes_here + size <= self.most_bytes)

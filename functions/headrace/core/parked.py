@@ -1,7 +1,8 @@
 """An event that is kept aside: its own message, with where it came from and why it is here.
 
-Pure. The copy keeps every header and byte of the original, so that a replay is the event itself; ours are added in
-front of them under `Headrace-…`. Written by `headrace.forward`, read back and replayed by `headrace.io.aside`.
+Pure. The copy keeps every byte of the original and every header that can be written, so that a replay is the event
+itself; ours are added in front of them under `Headrace-…`. Written by `headrace.forward`, read back and replayed by
+`headrace.io.aside`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from headrace.core.errors import InvalidEvent
 from headrace.core.event import Event
 from headrace.core.jetstream import Message
 from headrace.core.nats_codec import FOREIGN_TYPE, MSG_ID, NatsMessage
+from headrace.core.nats_wire import can_carry
 from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Subscriber
+from headrace.core.uri import without_query
 
 ORIGIN_STREAM = "Headrace-Origin-Stream"
 ORIGIN_SEQUENCE = "Headrace-Origin-Sequence"
@@ -27,6 +30,7 @@ DESTINATION = "Headrace-Destination"
 STATUS = "Headrace-Status"
 ATTEMPTS = "Headrace-Attempts"
 REASON = "Headrace-Reason"
+DROPPED = "Headrace-Dropped-Headers"
 
 ONLY = "Headrace-Only"
 """On a message in a channel's stream: the one consumer that it is for; all others pass over it (ADR 014)."""
@@ -51,6 +55,7 @@ class Parked:
         destination, status: the URI that failed, and the HTTP status (500 for none); None when nothing was sent.
         headers: the event's own, names in lower case.
         data: its bytes; empty in a list, where only `size` is known.
+        dropped: how many headers of a stranger's message are missing, since no header line can carry them.
     """
 
     position: int
@@ -67,6 +72,7 @@ class Parked:
     headers: Mapping[str, str]
     data: bytes
     size: int
+    dropped: int = 0
 
     @property
     def event(self) -> Event:
@@ -122,8 +128,10 @@ class Wanted:
 
 
 def parked_message(message: Message, record: StageRecord, reason: str, subscriber: Subscriber) -> NatsMessage:
-    """The message to publish to the aside stream."""
+    """The message to publish to the aside stream; any message at all can be kept there."""
     failure = record.failure
+    own = _own(message.headers)
+    carried = {name: value for name, value in own.items() if can_carry(name, value)}
     ours = {
         # The origin, so that parking the same delivery twice stores it once.
         MSG_ID: f"{message.stream}:{message.sequence}:{message.timestamp_ns}:{message.consumer}",
@@ -131,15 +139,17 @@ def parked_message(message: Message, record: StageRecord, reason: str, subscribe
         ORIGIN_SEQUENCE: str(message.sequence),
         ORIGIN_SUBJECT: message.subject,
         CONSUMER: message.consumer,
-        SUBSCRIPTION: f"{subscriber.subscription_namespace or subscriber.namespace}/{subscriber.name}",
+        SUBSCRIPTION: _one_line(f"{subscriber.subscription_namespace or subscriber.namespace}/{subscriber.name}"),
         ATTEMPTS: str(sum(record.attempts)),
         REASON: _one_line(reason),
     }
     if failure is not None:
-        ours[DESTINATION] = _one_line(failure.destination)
+        ours[DESTINATION] = _one_line(without_query(failure.destination))
         ours[STATUS] = str(failure.code)
+    if len(carried) < len(own):
+        ours[DROPPED] = str(len(own) - len(carried))
     subject = subscriber.names.parked_subject(message.consumer, message.sequence, message.timestamp_ns)
-    return NatsMessage(subject, {**ours, **_own(message.headers)}, message.data)
+    return NatsMessage(subject, {**ours, **carried}, message.data)
 
 
 def read(position: int, parked_at: datetime, headers: Mapping[str, str], data: bytes, size: int) -> Parked | None:
@@ -165,6 +175,7 @@ def read(position: int, parked_at: datetime, headers: Mapping[str, str], data: b
             headers=_own(headers),
             data=data,
             size=size,
+            dropped=int(headers.get(DROPPED.lower(), 0)),
         )
     except (KeyError, ValueError):
         return None

@@ -21,12 +21,12 @@ def _span(value: object) -> object:
     """A time span as people write it: `PT5S`, `5s`, or plain seconds."""
     if not isinstance(value, str):
         return value
-    if value.replace(".", "", 1).isdecimal():
-        return timedelta(seconds=float(value))
     read = duration.from_iso if value.startswith("P") else duration.from_go
     try:
+        if value.replace(".", "", 1).isdecimal():
+            return timedelta(seconds=float(value))
         return read(value, field="it")
-    except InvalidSpec:
+    except (InvalidSpec, OverflowError):
         raise ValueError("give a time span, as PT5S or 5s") from None
 
 

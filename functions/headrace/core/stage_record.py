@@ -16,6 +16,12 @@ from headrace.core import json_format
 from headrace.core.errors import InvalidEvent
 from headrace.core.event import Event
 from headrace.core.http import Headers
+from headrace.core.subscriber import MOST_RETRIES
+
+# The year 10000.
+_END_OF_TIME = 253_402_300_800.0
+# Beyond every budget, so that it counts as used up.
+_MOST_ATTEMPTS = MOST_RETRIES + 1
 
 
 class Stage(StrEnum):
@@ -102,8 +108,8 @@ def from_json(data: bytes) -> StageRecord | None:
         failure, reply, key = body.get("failure"), body.get("reply"), body.get("key")
         return StageRecord(
             stage=Stage(body["stage"]),
-            attempts=Attempts(*(max(0, int(count)) for count in body["attempts"])),
-            due=None if body["due"] is None else float(body["due"]),
+            attempts=Attempts(*(min(max(0, int(count)), _MOST_ATTEMPTS) for count in body["attempts"])),
+            due=None if body["due"] is None else _moment(body["due"]),
             failure=None if failure is None else Failure(str(failure[0]), int(failure[1]), str(failure[2])),
             last=str(body["last"]),
             reply=None if reply is None else json_format.read(base64.b64decode(reply)),
@@ -112,5 +118,13 @@ def from_json(data: bytes) -> StageRecord | None:
             ),
             key=None if key is None else str(key),
         )
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, InvalidEvent):
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError, InvalidEvent):
         return None
+
+
+def _moment(due: float) -> float:
+    """Seconds since the epoch that a calendar has, which is what due times are computed with."""
+    moment = float(due)
+    if not 0 <= moment < _END_OF_TIME:
+        raise ValueError(f"due is {moment}")
+    return moment

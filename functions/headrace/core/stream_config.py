@@ -11,6 +11,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.errors import InvalidSpec
+from headrace.core.event import quoted
 from headrace.core.manifest import RETAIN, Manifest, Metadata, Origin, StreamConfig
 from headrace.core.raw_config import Config
 from headrace.core.stream import Owner, Place, Role
@@ -61,7 +62,7 @@ def place(metadata: Metadata, override: str, cluster: str) -> Place:
     if _FORBIDDEN_IN_NAMES & set(stream) or not stream.isprintable() or len(stream) > _LONGEST_NAME:
         field = "spec.stream.overrideName"
         problem = f"a stream's name has at most {_LONGEST_NAME} characters, no blanks and none of . * > / \\"
-        raise InvalidSpec(f"{field} is {override!r}: {problem}", field=field)
+        raise InvalidSpec(f"{field} is {quoted(override)}: {problem}", field=field)
     owner = Owner(cluster, metadata.namespace, metadata.name, metadata.uid)
     return Place(owner, channel, stream, overridden=bool(override))
 
@@ -79,7 +80,7 @@ def _stream_config(place: Place, config: StreamConfig) -> dict[str, Any]:
     if config.mirror and config.additional_subjects:
         problem = "a mirror listens on no subjects: take them, or mirror, out"
         field = f"{path}.additionalSubjects"
-        raise InvalidSpec(f"{field} is {list(config.additional_subjects)!r}: {problem}", field=field)
+        raise InvalidSpec(f"{field} is {quoted(str(list(config.additional_subjects)))}: {problem}", field=field)
     wanted: dict[str, Any] = {
         "name": place.stream,
         "subjects": [] if config.mirror else list(dict.fromkeys((place.channel.subject, *config.additional_subjects))),

@@ -7,15 +7,16 @@ delivery. Knows the JSON form and its rules; knows neither NATS nor manifests.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from urllib.parse import urlsplit
 
 from headrace.core import duration, names
 from headrace.core.errors import InvalidSpec
 from headrace.core.order_spec import DEFAULT_KEY, DeliveryOrder, OrderSpec
+from headrace.core.uri import checked_uri as checked_uri
 
 METADATA_KEY = "headrace.dev/subscriber"
 """The consumer metadata key that holds `Subscriber.to_json`; a consumer without it is not ours."""
@@ -27,6 +28,12 @@ DEFAULT_BACKOFF_DELAY = timedelta(milliseconds=200)
 LONGEST_TIMEOUT = timedelta(minutes=9)
 LONGEST_BACKOFF = timedelta(hours=24)
 DEFAULT_RETRY_AFTER_MAX = timedelta(minutes=5)
+# Beyond any sense, but Knative sets no limit; what is more is a typo, and would overflow a time span.
+MOST_RETRIES = 1_000_000
+# Go, and so Kubernetes and NATS, have integers of 64 bits.
+LARGEST = 2**63 - 1
+
+_NO_STREAM = re.compile(r"[\s.*>/\\]")
 
 
 class BackoffPolicy(StrEnum):
@@ -179,65 +186,60 @@ def from_json(text: str) -> Subscriber:
     """
     try:
         body = json.loads(text)
+        namespace, channel = _text(body, "namespace"), _text(body, "channel")
+        names.channel(namespace, channel)
         return Subscriber(
-            namespace=_text(body, "namespace"),
-            channel=_text(body, "channel"),
+            namespace=namespace,
+            channel=channel,
             name=_text(body, "name"),
             uid=_text(body, "uid"),
-            generation=int(body["generation"]),
-            aside=_text(body, "aside"),
+            generation=_whole(body, "generation"),
+            aside=_stream(body, "aside"),
             subscription_namespace=_text(body, "subscriptionNamespace"),
             subscriber=_destination_from_json(body, "subscriber"),
             reply=_destination_from_json(body, "reply"),
             dead_letter=_destination_from_json(body, "deadLetter"),
             policy=_policy_from_json(body["policy"]),
-            rate_limit_bps=int(body["rateLimitBPS"]),
-            lag_threshold=max(1, int(body["lagThreshold"])),
-            max_scale=max(1, int(body["maxScale"])),
+            rate_limit_bps=max(0, _whole(body, "rateLimitBPS")),
+            lag_threshold=max(1, _whole(body, "lagThreshold")),
+            max_scale=max(1, _whole(body, "maxScale")),
             order=OrderSpec(
                 DeliveryOrder(body.get("deliveryOrder", DeliveryOrder.UNORDERED)),
-                str(body.get("orderKey", DEFAULT_KEY)),
+                _text({"orderKey": DEFAULT_KEY, **body}, "orderKey"),
             ),
             state=SubscriberState(body["state"]),
-            reason=str(body.get("reason", "")),
-            gone_since=body.get("goneSince"),
+            reason=_text({"reason": "", **body}, "reason"),
+            gone_since=_optional_text(body, "goneSince"),
         )
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, InvalidSpec) as error:
         raise InvalidSpec(
-            f"the consumer's metadata {METADATA_KEY!r} is damaged ({error!r}): reconcile the channel again to mend it",
+            f"the consumer's metadata {METADATA_KEY!r} is damaged ({error!r:.300}): reconcile the channel again to mend it",
             field=METADATA_KEY,
         ) from error
-
-
-def checked_uri(uri: str, *, field: str) -> str:
-    """A destination address fit to POST to: http or https, a host, no userinfo, no control characters.
-
-    A bare `host/path` is taken as http, as Knative's reference does.
-
-    Raises:
-        InvalidSpec: naming `field` and quoting the address (without its password).
-    """
-    text = uri if "://" in uri else f"http://{uri}"
-    if any(ord(char) <= 0x20 or ord(char) == 0x7F for char in text):
-        raise InvalidSpec(f"{field} {uri!r} holds blanks or control characters: percent-encode them", field=field)
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError as error:
-        raise InvalidSpec(f"{field} {uri!r} is not a URL ({error})", field=field) from error
-    if parts.scheme not in ("http", "https"):
-        raise InvalidSpec(f"{field} {uri!r}: only http and https can be delivered to", field=field)
-    if "@" in parts.netloc:
-        raise InvalidSpec(f"{field} names a user or password: take the part before '@' out of the URL", field=field)
-    if not parts.hostname:
-        raise InvalidSpec(f"{field} {uri!r} has no host", field=field)
-    return text
 
 
 def _text(body: Mapping[str, object], key: str) -> str:
     value = body[key]
     if not isinstance(value, str):
         raise TypeError(f"{key} is not text")
+    return value
+
+
+def _optional_text(body: Mapping[str, object], key: str) -> str | None:
+    return None if body.get(key) is None else _text(body, key)
+
+
+def _stream(body: Mapping[str, object], key: str) -> str:
+    name = _text(body, key)
+    if _NO_STREAM.search(name) or not name.isprintable():
+        raise TypeError(f"{key} can't be the name of a stream")
+    return name
+
+
+def _whole(body: Mapping[str, object], key: str, most: int = LARGEST) -> int:
+    value = body[key]
+    if type(value) is not int or not -LARGEST <= value <= most:
+        raise TypeError(f"{key} is not a whole number of at most {most}")
     return value
 
 
@@ -258,8 +260,8 @@ def _destination_from_json(body: Mapping[str, object], key: str) -> Destination 
         raise TypeError(f"{key} is not an object")
     return Destination(
         uri=checked_uri(_text(value, "uri"), field=f"{key}.uri"),
-        ca_certs=value.get("CACerts"),
-        audience=value.get("audience"),
+        ca_certs=_optional_text(value, "CACerts"),
+        audience=_optional_text(value, "audience"),
     )
 
 
@@ -273,11 +275,11 @@ def _policy_to_json(policy: DeliveryPolicy) -> dict[str, object]:
     }
 
 
-def _policy_from_json(body: Mapping[str, str]) -> DeliveryPolicy:
+def _policy_from_json(body: Mapping[str, object]) -> DeliveryPolicy:
     return DeliveryPolicy(
-        retry=max(0, int(body["retry"])),
-        backoff_policy=BackoffPolicy(body["backoffPolicy"]),
-        backoff_delay=duration.from_iso(body["backoffDelay"], field="policy.backoffDelay"),
-        timeout=duration.from_iso(body["timeout"], field="policy.timeout"),
-        retry_after_max=duration.from_iso(body["retryAfterMax"], field="policy.retryAfterMax"),
+        retry=max(0, _whole(body, "retry", MOST_RETRIES)),
+        backoff_policy=BackoffPolicy(_text(body, "backoffPolicy")),
+        backoff_delay=duration.from_iso(_text(body, "backoffDelay"), field="policy.backoffDelay"),
+        timeout=duration.from_iso(_text(body, "timeout"), field="policy.timeout"),
+        retry_after_max=duration.from_iso(_text(body, "retryAfterMax"), field="policy.retryAfterMax"),
     )

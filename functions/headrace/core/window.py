@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# What the server counts of a message beside headers and data: its subject and the ack subject, of at most 4 KiB each.
+ENVELOPE = 8 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """One pull request that fits."""
+    """One pull request that fits; zero bytes are no limit."""
 
     batch: int
     max_bytes: int
+
+
+# For a message that lies in the stream and is larger than any that the server would take today.
+ANY_SIZE = Room(1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,8 @@ class Window:
 
     Attributes:
         slots, budget: events and bytes that may be in subscribers' hands at once.
-        largest: bytes of the largest message that the server can send; a pull with less could never be served.
+        largest: bytes of the largest message that the server takes, its envelope included; a pull with less could never
+            be served.
     """
 
     slots: int

@@ -19,9 +19,9 @@ from headrace.core.errors import Unavailable
 from headrace.core.jetstream import Message, PullEnd
 from headrace.core.lease import Lease, Outcome, Tally
 from headrace.core.subscriber import Subscriber
-from headrace.core.window import Window
+from headrace.core.window import ANY_SIZE, Window
 from headrace.forward.line import Line
-from headrace.forward.one_event import deliver
+from headrace.forward.one_event import deliver, words
 from headrace.forward.ports import Effects, Inbox
 
 # How long freed slots are gathered before a pull is sent for fewer than a quarter of the window.
@@ -40,7 +40,7 @@ async def forward(lease: Lease, subscriber: Subscriber, largest: int, effects: E
     Args:
         lease: its clamped arguments.
         subscriber: from the consumer's metadata; READY.
-        largest: bytes of the largest message that the server can send.
+        largest: bytes of the largest message that the server takes, its envelope included.
         stop: set when the caller has gone away or the host drains.
 
     Raises:
@@ -80,6 +80,9 @@ class _Run:
     not_before: float = 0.0
     # Bytes of the last message, by which a rate limit judges the next.
     last_size: int = 0
+    # Has the open or the latest pull brought anything? If not, and not for want of messages, the next is too large.
+    brought: bool = False
+    too_large: bool = False
     # Of a by-key consumer.
     line: Line | None = None
     inbox: Inbox = field(init=False)
@@ -127,12 +130,14 @@ class _Run:
             self.free_since = now
         patient = now - self.free_since < PATIENCE
         room = self.window.room(self._in_hand, self.bytes_in_flight, patient=patient)
+        if self.too_large and not self._in_hand:
+            room = ANY_SIZE
         if room is None:
             return
         batch = self._paced(room.batch)
         if self.line is not None and not (batch := self.line.batch(batch, now)):
             return
-        self.free_since = None
+        self.free_since, self.brought = None, False
         try:
             await self.inbox.pull(batch, self._expires(now), room.max_bytes)
         except Unavailable:
@@ -171,17 +176,19 @@ class _Run:
         """Has nothing come for `linger`, though it was asked for, and is nothing in a subscriber's hands?"""
         now = self.effects.monotonic()
         paced = self.lease.bits_per_second > 0 and self.not_before > now
-        return not self.tasks and not self.inbox.pulling and not paced and now - self.arrived >= self.lease.linger
+        waits = self.inbox.pulling or self.too_large or paced
+        return not self.tasks and not waits and now - self.arrived >= self.lease.linger
 
     def on_end(self, end: PullEnd) -> None:
-        if end is PullEnd.BROKEN:
+        self.too_large = end is PullEnd.FILLED and not self.brought
+        if end is PullEnd.BROKEN or self.too_large:
             self.not_before = max(self.not_before, self.effects.monotonic() + PAUSE)
         elif end in (PullEnd.GONE, PullEnd.OUSTED):
             self.over = True
         self.changed.set()
 
     def on_message(self, message: Message) -> None:
-        self.arrived = self.effects.monotonic()
+        self.arrived, self.brought = self.effects.monotonic(), True
         self.last_size = message.size
         if self.lease.bits_per_second:
             pause = message.size * 8 / self.lease.bits_per_second
@@ -220,4 +227,4 @@ class _Run:
         if not task.cancelled() and (error := task.exception()) is not None:
             # Unsettled, so the server redelivers it after the ack wait: one event's trouble is its own.
             self.tally.count(Outcome.UNSETTLED)
-            self.effects.report(Outcome.UNSETTLED, message, repr(error))
+            self.effects.report(Outcome.UNSETTLED, message, words(error))

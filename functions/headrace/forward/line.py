@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from typing import assert_never
 
-from headrace.core import jetstream, nats_codec, parked
+from headrace.core import jetstream, parked
 from headrace.core.errors import InvalidEvent, Refused, Unavailable
 from headrace.core.jetstream import ACK_WAIT, Message
 from headrace.core.lease import Outcome, Tally
-from headrace.core.nats_codec import NatsMessage
 from headrace.core.order import Changes, Go, Order, Postpone, Twin, Verdict, Wait
 from headrace.core.subscriber import Subscriber
 from headrace.core.window import Window
-from headrace.forward.one_event import deliver, postpone
+from headrace.forward.one_event import deliver, postpone, read
 from headrace.forward.ports import Effects, Survey
 
 # What a broken lease left comes back within the ack wait of 8 s; what then has not is not waited for.
@@ -31,8 +29,8 @@ FIRST_LOOK, LONGEST_LOOK = 0.02, 0.5
 CARE, LOOK_PAST = 0.25, 0.1
 # When those who wait don't move for so long, there may be others behind them that could.
 STUCK = 0.5
-# How many may wait, at least, in a lease that holds one event in hand.
-LEAST_ROOM = 4
+# How many may wait in memory, beside those in hand: so many events of one key hold no other key up.
+ROOM = 1000
 # A message that came again while it is in hand has not to come again at once.
 TWIN_PAUSE = ACK_WAIT / 4
 
@@ -59,9 +57,9 @@ class Line:
         self._survey: Survey = effects.survey
         self._tally = tally
         self._wake = wake
-        # Half of the bytes is for the others, and the largest message must find room however many wait.
-        most_bytes = max(0, min(window.budget // 2, window.budget - window.largest))
-        self._order = Order(max(LEAST_ROOM, window.slots // 2), most_bytes)
+        # Half of the bytes is for those in hand, and the largest message must find room however many wait.
+        most_bytes = max(0, (window.budget - window.largest) // 2)
+        self._order = Order(ROOM, most_bytes)
         self._waiting: dict[int, asyncio.Future[Go | Postpone | GivenBack | Twin]] = {}
         self._taking_over: asyncio.Task[None] | None = None
         self._careful = 1
@@ -79,8 +77,8 @@ class Line:
             return 0
         if not self._order.open:
             return min(wanted, self._careful)
-        if not self._crowded:
-            return min(wanted, self._order.most_here - self._order.here)
+        if not self._order.crowded:
+            return min(wanted, ROOM - self._order.here)
         if now < self._moved_at + STUCK:
             self.not_before = self._moved_at + STUCK
             return 0
@@ -152,16 +150,11 @@ class Line:
             self._moved_at, self.not_before = self._effects.monotonic(), 0.0
             self._wake()
 
-    @property
-    def _crowded(self) -> bool:
-        """Is little room left for those who wait?"""
-        return self._order.most_here - self._order.here < max(1, self._order.most_here // 4)
-
     def _take_care(self, message: Message, verdict: Verdict | Twin) -> None:
         """Pull more after what is worth it, and less after what only fills the room."""
         if self._taking_over is None:
             self._taking_over = asyncio.create_task(self._take_over(), name="take-over")
-        if self._order.open and not self._crowded:
+        if self._order.open and not self._order.crowded:
             self._careful = 1
         elif isinstance(verdict, Go) if self._order.open else message.delivered > 1:
             self._careful = min(2 * self._careful, self._slots)
@@ -210,11 +203,8 @@ class Line:
     def _key(self, message: Message) -> str | None:
         if parked.is_for_another(message):
             return None
-        stored = NatsMessage(message.subject, message.headers, message.data)
-        with suppress(InvalidEvent):
-            event = nats_codec.from_nats(stored, stream=message.stream, sequence=message.sequence)
-            return event.attributes.get(self._subscriber.order.key)
-        return None
+        event = read(message)
+        return None if isinstance(event, InvalidEvent) else event.attributes.get(self._subscriber.order.key)
 
     def _now(self) -> float:
         return self._effects.now().timestamp()

@@ -6,14 +6,15 @@ costs a duplicate at most.
 
 from __future__ import annotations
 
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import assert_never
 
 from headrace.core import delivery, http_codec, jetstream, nats_codec, parked, stage_record
-from headrace.core.delivery import Ack, DeadLetter, Decision, Nak, Park, Reply
-from headrace.core.errors import InvalidEvent, Refused, Unavailable
+from headrace.core.delivery import Ack, Answer, DeadLetter, Decision, Nak, Park, Reply
+from headrace.core.errors import Fault, HeadraceError, InvalidEvent, Refused, Unavailable
 from headrace.core.event import Event
 from headrace.core.http import Headers
 from headrace.core.jetstream import Message
@@ -58,6 +59,25 @@ async def postpone(
     await _Delivery(message, subscriber, effects, tally, key).postpone(due)
 
 
+def read(message: Message) -> Event | InvalidEvent:
+    """The event in a message, or what is wrong with it; never anything else, whatever its bytes are."""
+    stored = NatsMessage(message.subject, message.headers, message.data)
+    try:
+        return nats_codec.from_nats(stored, stream=message.stream, sequence=message.sequence)
+    except InvalidEvent as error:
+        return error
+    except Exception as error:  # noqa: BLE001  # what we can't read nobody may have to read again and again
+        return InvalidEvent(Fault("message", f"can't be read: {words(error)}"))
+
+
+def words(error: BaseException) -> str:
+    """What went wrong, for logs; of what nobody foresaw its kind and place, since its words may quote anything."""
+    if isinstance(error, HeadraceError):
+        return str(error)
+    where = traceback.extract_tb(error.__traceback__)[-1:]
+    return f"unforeseen {type(error).__name__}" + "".join(f" in {place.name}, line {place.lineno}" for place in where)
+
+
 @dataclass(slots=True)
 class _Delivery:
     message: Message
@@ -85,12 +105,11 @@ class _Delivery:
         stored = NatsMessage(self.message.subject, self.message.headers, self.message.data)
         passing = nats_codec.passthrough_of(stored)
         decision: Decision
-        try:
-            event = nats_codec.from_nats(stored, stream=self.message.stream, sequence=self.message.sequence)
-        except InvalidEvent as error:
+        event = read(self.message)
+        if isinstance(event, InvalidEvent):
             # Nobody could take it as the event that it claims to be: its bytes go to the sink, or aside.
+            record = self._judged(record, event)
             event = nats_codec.foreign(stored, self.message.stream, self.message.sequence)
-            record = self._judged(record, error)
             decision = DeadLetter(record)
             if record.stage is not Stage.DEAD_LETTER:
                 decision = delivery.give_up(record, self.subscriber)
@@ -135,6 +154,15 @@ class _Delivery:
                     return Ack(replace(record, stage=Stage.SUBSCRIBER))
                 case Stage.DEAD_LETTER:
                     return delivery.give_up(record, self.subscriber)
+        try:
+            answer = await self._post(destination, event, passing, record)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001  # or the event would come again without end, its budget untouched
+            answer = Answer(None, error=words(error))
+        return delivery.decide(record, answer, self.subscriber)
+
+    async def _post(self, destination: Destination, event: Event, passing: Headers, record: StageRecord) -> Answer:
         if record.reply is not None:
             passing = record.reply_headers
         sent = http_codec.to_http(self._outgoing(event, record))
@@ -142,8 +170,8 @@ class _Delivery:
         if record.stage is Stage.SUBSCRIBER:
             headers += PREFER_REPLY
         answered = await self.effects.post(destination, headers, sent.body, self.subscriber.policy.timeout)
-        answer = delivery.read_answer(answered, self.effects.now())
-        return delivery.decide(record, answer, self.subscriber)
+        replies = delivery.may_reply(record, self.subscriber)
+        return delivery.read_answer(answered, self.effects.now(), replies=replies)
 
     def _destination(self, stage: Stage) -> Destination | None:
         match stage:

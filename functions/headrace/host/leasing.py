@@ -22,6 +22,7 @@ from headrace.core.order_spec import DeliveryOrder
 from headrace.core.settings import ForwardSettings
 from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Destination, Subscriber, SubscriberState
+from headrace.core.window import ENVELOPE
 from headrace.forward import Effects, Survey, forward
 from headrace.io import environment, log, web
 from headrace.io.api import JetStreamApi
@@ -98,7 +99,7 @@ class Leasing:
             # While its consumer was looked up.
             stop.set()
         try:
-            largest = self._jetstream.max_payload
+            largest = self._jetstream.max_payload + ENVELOPE
             # The limit is the subscriber's, whom as many leases may serve at once (ADR 012).
             asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.most_leases)
             tally = await forward(asked, subscriber, largest, self._effects(asked, subscriber), stop)
@@ -154,7 +155,9 @@ class Leasing:
         aside = subscriber.aside
 
         async def post(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
-            return await self._sink.post(to, headers, body, timeout, self._settings.max_answer_bytes)
+            # Identity, not equality: the same address may also be the reply's.
+            reply = subscriber.reply is not None and to is subscriber.subscriber
+            return await self._sink.post(to, headers, body, timeout, self._settings.max_answer_bytes, reply=reply)
 
         async def load(subject: str) -> bytes | None:
             return await self._jetstream.last(aside, subject, ASK_SECONDS)
@@ -201,7 +204,8 @@ class Leasing:
         async def records() -> list[tuple[int, StageRecord]]:
             async with aclosing(scan(self._client, self._api, aside, names.stage_subjects(asked.consumer))) as found:
                 read = [(message.subject, stage_record.from_json(message.data)) async for message in found]
-            return [(int(subject.rpartition(".")[2]), record) for subject, record in read if record is not None]
+            placed = [(subject.rpartition(".")[2], record) for subject, record in read if record is not None]
+            return [(int(last), record) for last, record in placed if last.isascii() and last.isdigit()]
 
         def overdue(missing: int) -> None:
             words = {"stream": asked.stream, "consumer": asked.consumer, "missing": missing}

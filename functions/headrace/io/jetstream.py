@@ -102,9 +102,12 @@ class JetStream:
             Unavailable: no confirmation; the event may come again.
         """
         try:
-            await self._client.request(message.reply, jetstream.ACK, timeout=timeout)
+            answer = await self._client.request(message.reply, jetstream.ACK, timeout=timeout)
         except Broken as error:
             raise Unavailable("the ack was not confirmed: the connection broke") from error
+        if answer.status:
+            # A server that goes down ends JetStream first: nobody has heard the ack then.
+            raise Unavailable(f"the ack was not confirmed: {answer.status} {answer.description}")
 
     async def last(self, stream: str, subject: str, timeout: float) -> bytes | None:
         """The newest message of a subject, None without one.

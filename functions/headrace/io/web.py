@@ -159,9 +159,9 @@ class Token:
         Raises:
             Misconfigured: this process has no token to compare with.
         """
-        shown = (request.header(b"authorization") or b"").removeprefix(b"Bearer ").strip()
+        scheme, _, shown = (request.header(b"authorization") or b"").partition(b" ")
         wanted = await asyncio.to_thread(self.read) if self._settings.token_file else self.read()
-        if hmac.compare_digest(shown, wanted):
+        if scheme.lower() == b"bearer" and hmac.compare_digest(shown.strip(), wanted):
             return None
         detail = "send the shared token of this installation as Authorization: Bearer …"
         return problem(401, "Unauthorized", detail, headers=((b"www-authenticate", b"Bearer"),))
@@ -175,17 +175,23 @@ class Token:
         token = self._settings.token.get_secret_value() if self._settings.token else ""
         if self._settings.token_file:
             try:
-                token = Path(self._settings.token_file).read_text().strip()
+                token = Path(self._settings.token_file).read_text(encoding="utf-8").strip()
             except OSError as error:
                 raise Misconfigured(
                     f"HEADRACE_TOKEN_FILE can't be read: {error}", field="HEADRACE_TOKEN_FILE"
                 ) from error
+            except UnicodeDecodeError:
+                # Its words would tell a byte of the token.
+                raise Misconfigured(
+                    "HEADRACE_TOKEN_FILE holds bytes that are not UTF-8: store the token as text",
+                    field="HEADRACE_TOKEN_FILE",
+                ) from None
         if not token:
             raise Misconfigured(
                 "no shared token: set HEADRACE_TOKEN_FILE (or HEADRACE_TOKEN), or anyone could call this function",
                 field="HEADRACE_TOKEN_FILE",
             )
-        return token.encode()
+        return token.encode(errors="surrogateescape")
 
 
 def _too_large(limit: int) -> Refused:

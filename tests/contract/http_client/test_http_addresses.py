@@ -14,7 +14,7 @@ import uvicorn
 from headrace.core.http import HttpAnswer
 from headrace.host.serving import config
 from headrace.io.http.dial import STAGGER_SECONDS, Unreachable, dial
-from headrace.io.http.resolver import SocketAddress
+from headrace.io.http.socket_address import SocketAddress
 from headrace.io.web import Receive, Scope, Send
 from tests.support.full_queue import nobody_accepting
 from tests.support.nats_server import free_port
@@ -50,10 +50,10 @@ async def test_a_name_is_looked_up(either):
 @pytest.mark.parametrize(
     "uri", ["http:///a", "ftp://127.0.0.1/", "http://127.0.0.1:x/", "http://[::1/", "http://a..b/"]
 )
-async def test_an_address_that_is_none_is_an_error_that_quotes_it(client, uri):
+async def test_an_address_that_is_none_is_an_error_that_says_so(client, uri):
     answer = await client.post(uri)
     assert answer == HttpAnswer(None, error=answer.error)
-    assert repr(uri) in answer.error
+    assert answer.error.startswith("uri ")
 
 
 def ipv4(host: str, port: int) -> SocketAddress:

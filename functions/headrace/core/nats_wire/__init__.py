@@ -26,7 +26,7 @@ from headrace.core.nats_wire.frames import (
     Severity,
     Signal,
 )
-from headrace.core.nats_wire.headers import NO_HEADERS, Headers, header_block, pairs
+from headrace.core.nats_wire.headers import NO_HEADERS, Headers, can_carry, header_block, pairs
 
 __all__ = [
     "DEFAULT_MAX_PAYLOAD",
@@ -46,6 +46,7 @@ __all__ = [
     "ServerError",
     "Severity",
     "Signal",
+    "can_carry",
     "connect",
     "header_block",
     "pairs",

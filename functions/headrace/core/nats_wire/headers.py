@@ -33,6 +33,9 @@ _KNOWN = frozenset(
 )
 
 
+# Characters of a stranger's header name in a message.
+_SHOWN = 60
+
 _LOWER = {name: name.lower() for name in _KNOWN}
 
 
@@ -129,9 +132,24 @@ def header_block(headers: Mapping[str, str]) -> bytes:
     return block
 
 
+def can_carry(name: str, value: str) -> bool:
+    """Whether `header_block` takes such a header."""
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return _is_legal(name) and "\r" not in value and "\n" not in value
+
+
 def _check(headers: Mapping[str, str]) -> None:
+    # Values stay unsaid: what a header holds may be secret, and this goes to logs.
     for name, value in headers.items():
-        if not name or not name.isascii() or not name.isprintable() or ":" in name or " " in name:
-            raise Refused(f"header name {name!r} is not legal: use printable ASCII, no colon, no blank", status=400)
+        if not _is_legal(name):
+            shown = f"{name[:_SHOWN]!r}"
+            raise Refused(f"header name {shown} is not legal: use printable ASCII, no colon, no blank", status=400)
         if "\r" in value or "\n" in value:
-            raise Refused(f"header {name} has a line break in its value {value!r}: remove it", status=400)
+            raise Refused(f"header {name[:_SHOWN]} has a line break in its value: remove it", status=400)
+
+
+def _is_legal(name: str) -> bool:
+    return bool(name) and name.isascii() and name.isprintable() and ":" not in name and " " not in name

@@ -6,10 +6,12 @@ Called by `headrace.io.http.connection`; it is on the hot path.
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Final
 
 import httptools
 
+from headrace.core import http_codec
 from headrace.core.http import HttpAnswer
 
 # A reply event travels in the answer's headers.
@@ -17,6 +19,9 @@ LARGEST_HEAD = 64 * 1024
 MOST_HEADERS = 256
 # 100 Continue, 102 Processing and 103 Early Hints come before the answer; without a bound they could go on for ever.
 MOST_INTERIM = 16
+# What is kept of a body that is no event: more than the 768 of which a dead letter sink is told, while a thousand
+# posts at a time, each with all that its subscriber says, would fill the memory.
+ERROR_BYTES: Final = 1024
 # Bytes between two pieces of a body that belong to none: chunk extensions, trailers.
 MOST_PADDING = 64 * 1024
 # Below the 5 s after which common servers (uvicorn, Node) close an idle connection: a POST on a connection that is
@@ -47,18 +52,21 @@ class AnswerReader:
         )
         self.expect(0)
 
-    def expect(self, limit: int) -> None:
+    def expect(self, limit: int, *, reply: bool = True) -> None:
         """Begin with the next answer.
 
         Args:
-            limit: bytes of its body to keep; where there are more, the answer is complete without them.
+            limit: bytes of its body to read; where there are more, the answer is complete without them.
+            reply: is it kept whole when it claims to be an event? Of all others `ERROR_BYTES` are kept.
         """
         self._limit = limit
+        self._reply = reply
+        self._kept = min(limit, ERROR_BYTES)
         self._answer: HttpAnswer | None = None
         self._headers: list[tuple[bytes, bytes]] = []
         self._head: tuple[tuple[bytes, bytes], ...] | None = None
         self._status = 0
-        self._body: bytes | bytearray = b""
+        self._body: bytes | BytesIO = b""
         self._size = 0
         self._fed = 0
         self._heads = 0
@@ -93,7 +101,7 @@ class AnswerReader:
         """The answer that the end of the connection completes; None when it cuts one off."""
         if self._head is None or _framed(self._head):
             return None
-        return self._complete(truncated=False)
+        return self._complete()
 
     def on_message_begin(self) -> None:
         if self._answer is not None:
@@ -123,27 +131,42 @@ class AnswerReader:
     def on_body(self, piece: bytes) -> None:
         if self._head is None or self._answer is not None:
             return
-        if not self._body:
-            self._body = piece
-        elif isinstance(self._body, bytearray):
-            self._body += piece
-        else:
-            # Not a list of pieces: dripped byte by byte, it would take forty times the room.
-            self._body = bytearray(self._body + piece)
+        room = self._room(len(piece))
         self._size += len(piece)
+        if room < len(piece):
+            piece = piece[:room]
+        if isinstance(self._body, BytesIO):
+            self._body.write(piece)
+        elif self._body:
+            # Not a list of pieces: dripped byte by byte, it would take forty times the room. And not a bytearray: this
+            # one gives its bytes away without a second copy.
+            begun, self._body = self._body, BytesIO()
+            self._body.write(begun)
+            self._body.write(piece)
+        else:
+            self._body = piece
         if self._size > self._limit:
-            self._complete(truncated=True)
+            self._complete()
 
     def on_message_complete(self) -> None:
         if self._head is None or self._answer is not None:
             return
-        self._complete(truncated=False)
+        self._complete()
         if self._status != 101 and self._parser.should_keep_alive():
             self.keep_alive = _keep_alive(self._head)
 
-    def _complete(self, *, truncated: bool) -> HttpAnswer:
-        body = bytes(self._body[: self._limit]) if self._body else b""
-        self._answer = HttpAnswer(self._status, self._head or (), body, truncated)
+    def _room(self, more: int) -> int:
+        """How many of so many more bytes of the body are to be kept."""
+        if self._size + more > self._kept and self._reply and self._kept < self._limit:
+            # Asked of large bodies only, and once: from here on, either all is kept or nothing.
+            self._reply = False
+            if http_codec.is_event(self._head or ()):
+                self._kept = self._limit
+        return max(0, self._kept - self._size)
+
+    def _complete(self) -> HttpAnswer:
+        body = self._body.getvalue() if isinstance(self._body, BytesIO) else self._body
+        self._answer = HttpAnswer(self._status, self._head or (), body, truncated=self._size > self._kept)
         return self._answer
 
     def _check(self, head: tuple[tuple[bytes, bytes], ...]) -> None:

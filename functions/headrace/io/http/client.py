@@ -16,6 +16,7 @@ from headrace.core.http import Headers, HttpAnswer
 from headrace.core.subscriber import Destination
 from headrace.io.http.address import Address, parse
 from headrace.io.http.connection import Broken
+from headrace.io.http.lookups import Ask, ask_system
 from headrace.io.http.pool import Origin, Pool
 from headrace.io.http.request import HeaderNames, RequestHead
 
@@ -29,26 +30,35 @@ MOST_IDLE = 512
 class HttpClient:
     """A pooled HTTP/1.1 client; made inside the loop that uses it."""
 
-    def __init__(self, *, most_idle: int = MOST_IDLE) -> None:
+    def __init__(self, *, most_idle: int = MOST_IDLE, ask: Ask = ask_system) -> None:
         """Connects to nothing yet.
 
         Args:
             most_idle: connections to all servers together that are kept without a request on them.
+            ask: looks names up; called on threads, for many names at once.
         """
-        self._pool = Pool(most_idle)
+        self._pool = Pool(most_idle, ask)
         self._names = HeaderNames()
         self._origin = lru_cache(REMEMBERED)(self._make_origin)
         self._route = lru_cache(REMEMBERED)(self._make_route)
 
     async def post(
-        self, destination: Destination, headers: Headers, body: bytes, timeout: timedelta, limit: int
+        self,
+        destination: Destination,
+        headers: Headers,
+        body: bytes,
+        timeout: timedelta,
+        limit: int,
+        *,
+        reply: bool = True,
     ) -> HttpAnswer:
         """One POST; how many at once is the caller's affair.
 
         Args:
             headers: sent in their order; Host and what frames the body are ours, and dropped.
             timeout: for everything: name look-up, connection, sending, the whole answer.
-            limit: bytes of the answer's body to read.
+            limit: bytes of the answer's body to read. Of what is no event, the first `ERROR_BYTES` are kept.
+            reply: is an event in the answer wanted? If not, it is kept as any other body.
         """
         now = monotonic()
         seconds = timeout.total_seconds()
@@ -61,7 +71,7 @@ class HttpClient:
                 fresh = connection is None
                 if connection is None:
                     connection = await origin.connect(deadline)
-                answer = connection.exchange(head, body, limit, deadline)
+                answer = connection.exchange(head, body, limit, deadline, reply=reply)
                 try:
                     return await answer
                 except (asyncio.CancelledError, GeneratorExit):

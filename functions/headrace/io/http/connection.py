@@ -67,7 +67,9 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
 
-    def exchange(self, head: bytes, body: bytes, limit: int, deadline: float) -> asyncio.Future[HttpAnswer]:
+    def exchange(
+        self, head: bytes, body: bytes, limit: int, deadline: float, *, reply: bool = True
+    ) -> asyncio.Future[HttpAnswer]:
         """Send a request; the future holds its answer.
 
         Cancelling the future is not enough: tell `abandon`, too.
@@ -75,6 +77,7 @@ class Connection(asyncio.Protocol):
         Args:
             limit: bytes of the answer's body to read.
             deadline: on the monotonic clock, for sending and for the whole answer.
+            reply: is an event in the answer wanted? Of all other bodies only the beginning is kept.
 
         The future raises:
             TimeoutError: the deadline has passed.
@@ -84,7 +87,7 @@ class Connection(asyncio.Protocol):
         if not self.usable:
             self._fail(Broken("the connection was closed before the request was sent", silent=True))
             return waiting
-        self._reader.expect(limit)
+        self._reader.expect(limit, reply=reply)
         self._deadline = deadline
         # One timer serves many exchanges: it is moved when it fires, not with each of them.
         if self._timer is None or self._timer_due > deadline:

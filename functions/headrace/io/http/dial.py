@@ -6,15 +6,18 @@ Source: RFC 8305 (Happy Eyeballs), in a simple form.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 from collections import deque
 from collections.abc import Sequence
 
-from headrace.io.http.resolver import SocketAddress
+from headrace.io.http.socket_address import SocketAddress
 
 # RFC 8305, section 8: how long one address may be silent before the next is tried beside it.
 STAGGER_SECONDS = 0.25
+# A connection that is neither there nor refused yet.
+_UNDER_WAY = (errno.EINPROGRESS, errno.EINTR)
 
 
 class Unreachable(Exception):
@@ -55,24 +58,43 @@ async def _connected(address: SocketAddress) -> socket.socket:
     try:
         connection = socket.socket(address.family, socket.SOCK_STREAM)
     except OSError as error:
-        raise Unreachable(f"{address.address[0]}: {_words(error)}") from error
+        raise Unreachable(f"{address.address[0]}: {error.strerror or error}") from error
     try:
         connection.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(connection, address.address)
+        code = connection.connect_ex(address.address)
+        if code in _UNDER_WAY:
+            await _decided(connection)
+            code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     except OSError as error:
         connection.close()
-        raise Unreachable(f"{address.address[0]}: {_words(error)}") from error
+        raise Unreachable(f"{address.address[0]}: {error.strerror or error}") from error
     except asyncio.CancelledError:
         connection.close()
         raise
+    if code:
+        connection.close()
+        raise Unreachable(f"{address.address[0]}: {os.strerror(code)}")
     return connection
+
+
+async def _decided(connection: socket.socket) -> None:
+    """Wait until the connection is there, or has failed."""
+    # Not `sock_connect`: uvloop's looks even a numeric address up, on threads that look-ups of names may hold.
+    loop = asyncio.get_running_loop()
+    decided: asyncio.Future[None] = loop.create_future()
+    loop.add_writer(connection, _tell, decided)
+    try:
+        await decided
+    finally:
+        loop.remove_writer(connection)
+
+
+def _tell(decided: asyncio.Future[None]) -> None:
+    # The event loop calls for as long as it is so.
+    if not decided.done():
+        decided.set_result(None)
 
 
 def _discard(task: asyncio.Task[socket.socket]) -> None:
     if not task.cancelled() and task.exception() is None:
         task.result().close()
-
-
-def _words(error: OSError) -> str:
-    # The event loops put their own words in place of the system's.
-    return os.strerror(error.errno) if error.errno else str(error)

@@ -13,6 +13,7 @@ from typing import Any
 from headrace.io.http.address import Address
 from headrace.io.http.connection import TICK, Broken, Connection
 from headrace.io.http.dial import Unreachable, dial
+from headrace.io.http.lookups import Ask
 from headrace.io.http.resolver import Resolver, Unresolved
 from headrace.io.http.tls import TlsContexts
 
@@ -79,13 +80,13 @@ class Pool:
         closing: no request is sent any more.
     """
 
-    def __init__(self, most_idle: int) -> None:
+    def __init__(self, most_idle: int, ask: Ask) -> None:
         self._most_idle = most_idle
         self.open: set[Connection] = set()
         self.idle: dict[Connection, Origin] = {}
         self.closing = False
         self._loop = asyncio.get_running_loop()
-        self._resolver = Resolver()
+        self._resolver = Resolver(ask)
         self._contexts = TlsContexts()
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_due = 0.0
@@ -140,7 +141,7 @@ class Pool:
             self._sweep.cancel()
         for connection in list(self.open):
             connection.abort()
-        await self._resolver.close()
+        self._resolver.close()
         if self.open:
             self._empty.clear()
             await self._empty.wait()

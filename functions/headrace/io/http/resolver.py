@@ -3,58 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from itertools import chain, zip_longest
 from time import monotonic
-from typing import Any, NamedTuple
+
+from headrace.io.http.lookups import LOOK_UP_SECONDS, Ask, LookUps, Outcome, ask_system
+from headrace.io.http.socket_address import SocketAddress, literal
 
 # As long as a Service's addresses may be stale: the resolver tells no time to live.
 REMEMBERED_SECONDS = 10.0
+# A name that is just coming into being is wanted soon; a hundred events to one that is missing need one look-up.
+FAILURE_REMEMBERED_SECONDS = 1.0
 REMEMBERED_NAMES = 1024
-
-
-class SocketAddress(NamedTuple):
-    family: int
-    address: tuple[Any, ...]
-    """What `socket.connect` takes for the family: the numeric host comes first."""
 
 
 class Unresolved(Exception):
     """The name has no address, or nobody could be asked."""
 
 
-Ask = Callable[[str, int], Awaitable[list[SocketAddress]]]
-"""Asks for the addresses of a name; OSError when there is none, or nobody to ask."""
+class _Known:
+    """What came of asking for a name; each connection begins with another of its addresses."""
 
-
-class _Found:
-    """What a name leads to; each connection begins with another of its addresses."""
-
-    def __init__(self, addresses: list[SocketAddress], until: float) -> None:
-        self.until = until
-        self._addresses = addresses
+    def __init__(self, outcome: Outcome, now: float) -> None:
+        failed = isinstance(outcome, str)
+        self.until = now + (FAILURE_REMEMBERED_SECONDS if failed else REMEMBERED_SECONDS)
+        self._outcome = outcome
         self._turn = -1
 
-    def next(self) -> list[SocketAddress]:
+    def next(self, host: str, port: int) -> list[SocketAddress]:
+        if isinstance(self._outcome, str):
+            raise Unresolved(_words(host, self._outcome))
         self._turn += 1
-        return in_turn(self._addresses, self._turn)
-
-
-async def ask_system(host: str, port: int) -> list[SocketAddress]:
-    """The system's resolver, on the event loop's threads."""
-    entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [SocketAddress(entry[0], entry[4]) for entry in entries]
+        return [address.at(port) for address in in_turn(self._outcome, self._turn)]
 
 
 class Resolver:
-    """Remembers what was found; what was not found is asked for again."""
+    """Remembers what was found, and shortly what was not; made inside the loop that uses it."""
 
-    def __init__(self, ask: Ask = ask_system, clock: Callable[[], float] = monotonic) -> None:
-        self._ask = ask
+    def __init__(
+        self, ask: Ask = ask_system, clock: Callable[[], float] = monotonic, seconds: float = LOOK_UP_SECONDS
+    ) -> None:
+        """Asks nobody yet.
+
+        Args:
+            ask: called on threads.
+            seconds: how long a look-up may take.
+        """
         self._clock = clock
-        self._found: dict[tuple[str, int], _Found] = {}
-        self._asking: dict[tuple[str, int], asyncio.Task[_Found]] = {}
+        self._look_ups = LookUps(ask, self._learn, seconds)
+        self._known: dict[str, _Known] = {}
+        self._wanted: dict[str, asyncio.Future[_Known]] = {}
 
     async def addresses(self, host: str, port: int) -> list[SocketAddress]:
         """Where to connect to, in the order to try.
@@ -62,49 +60,42 @@ class Resolver:
         Raises:
             Unresolved: there is nowhere.
         """
-        literal = _literal(host, port)
-        if literal:
-            return literal
-        key = (host, port)
-        found = self._found.get(key)
-        if found is None or self._clock() >= found.until:
-            # Shared, and not cancelled with who waits for it: a look-up can't be called back from its thread.
-            asking = self._asking.get(key) or self._begin(key)
-            await asyncio.wait([asking])
-            if asking.cancelled():
-                raise Unresolved(f"nobody asks for the name {host!r} any more: this HTTP client is closed")
-            found = asking.result()
-        return found.next()
-
-    async def close(self) -> None:
-        """Leave the look-ups that are under way to themselves."""
-        asking = list(self._asking.values())
-        for task in asking:
-            task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
-
-    def _begin(self, key: tuple[str, int]) -> asyncio.Task[_Found]:
-        task = asyncio.get_running_loop().create_task(self._look_up(*key), name=f"resolve {key[0]}")
-        self._asking[key] = task
-
-        def answered(_: asyncio.Task[_Found]) -> None:
-            del self._asking[key]
-            if not task.cancelled():
-                # All who waited may have gone meanwhile: an error that nobody takes would be reported.
-                task.exception()
-
-        task.add_done_callback(answered)
-        return task
-
-    async def _look_up(self, host: str, port: int) -> _Found:
         try:
-            addresses = await self._ask(host, port)
-        except OSError as error:
-            raise Unresolved(f"the name {host!r} can't be resolved: {error.strerror or error}") from error
-        if len(self._found) >= REMEMBERED_NAMES:
-            self._found.clear()
-        found = self._found[host, port] = _Found(addresses, self._clock() + REMEMBERED_SECONDS)
-        return found
+            address = literal(host, port)
+        except (OSError, ValueError) as error:
+            raise Unresolved(_words(host, "its zone is no network interface of this machine")) from error
+        if address is not None:
+            return [address]
+        known = self._known.get(host)
+        if known is None or self._clock() >= known.until:
+            known = await self._asked(host)
+        return known.next(host, port)
+
+    def close(self) -> None:
+        """Leave the look-ups that are under way to themselves; who waits for one is told."""
+        self._look_ups.close()
+        for wanted in self._wanted.values():
+            wanted.cancel()
+
+    async def _asked(self, host: str) -> _Known:
+        wanted = self._wanted.get(host)
+        if wanted is None:
+            wanted = self._wanted[host] = asyncio.get_running_loop().create_future()
+            self._look_ups.begin(host)
+        # Shared, and not cancelled with who waits for it: a look-up can't be called back from its thread.
+        await asyncio.wait([wanted])
+        if wanted.cancelled():
+            raise Unresolved(f"nobody asks for the name {host!r} any more: this HTTP client is closed")
+        return wanted.result()
+
+    def _learn(self, host: str, outcome: Outcome) -> None:
+        if len(self._known) >= REMEMBERED_NAMES:
+            self._known.clear()
+        known = self._known[host] = _Known(outcome, self._clock())
+        wanted = self._wanted.pop(host, None)
+        # Nobody waits for what comes too late; it is remembered all the same.
+        if wanted is not None:
+            wanted.set_result(known)
 
 
 def in_turn(addresses: list[SocketAddress], turn: int) -> list[SocketAddress]:
@@ -119,12 +110,5 @@ def in_turn(addresses: list[SocketAddress], turn: int) -> list[SocketAddress]:
     return [address for address in chain.from_iterable(zip_longest(*rotated)) if address is not None]
 
 
-def _literal(host: str, port: int) -> list[SocketAddress]:
-    """The address that a literal is; nothing for a name. Asks nobody, so that it may run on the event loop."""
-    try:
-        entries = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-        )
-    except OSError:
-        return []
-    return [SocketAddress(entry[0], entry[4]) for entry in entries]
+def _words(host: str, reason: str) -> str:
+    return f"the name {host!r} can't be resolved: {reason}"
