@@ -6,6 +6,7 @@ Errors end here: exit status 2 for what the caller can cure, 1 for what only wai
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -134,6 +135,8 @@ def _up(given: argparse.Namespace) -> int:
         log_level=given.log_level,
         status_file=options.path(given.status_file, "--status-file"),
     )
+    # Nothing runs yet that a Ctrl-C would have to end in order; as an exception it can be lost inside an import.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from headrace_cli import up
     except ModuleNotFoundError as error:

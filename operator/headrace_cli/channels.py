@@ -168,9 +168,10 @@ class Channels:
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
-        channel.error = f"{type(error).__name__}: {error}"
-        words = "reconciling failed in a way that is not foreseen, trying again"
-        _log.error(words, channel=channel.name, exc_info=error)
+        before, channel.error = channel.error, f"{type(error).__name__}: {error}"
+        if channel.error != before:
+            words = "reconciling failed in a way that is not foreseen, trying again"
+            _log.error(words, channel=channel.name, exc_info=error)
         if channel.task is task:
             self._start(channel, work, pause=REFUSED_RETRY)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from typing import Any
 
 from headrace.core.names import Channel
@@ -78,7 +79,7 @@ class StageRecords:
 
 def _due(data: str) -> float | None:
     try:
-        due = json.loads(base64.b64decode(data))["due"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        due = float(json.loads(base64.b64decode(data))["due"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    return float(due) if isinstance(due, int | float) else None
+    return due if math.isfinite(due) else None

@@ -48,6 +48,7 @@ async def is_untouched(lane: Lane) -> bool:
         pytest.param({"authorization": "Bearer wrong"}, id="a wrong one"),
         pytest.param({"authorization": f"Bearer {TOKEN}x"}, id="one that begins like it"),
         pytest.param({"authorization": "Basic dXNlcjpwYXNz"}, id="another scheme"),
+        pytest.param({"authorization": TOKEN}, id="one without its scheme"),
     ],
 )
 async def test_without_the_token_there_is_no_lease(lane: Lane, forward: Function, headers: dict[str, str]) -> None:

@@ -31,9 +31,13 @@ def main() -> int:
     wanted = [(name, client) for name in names for client in clients]
     with ThreadPoolExecutor(asked.beside) as pool:
         futures = [pool.submit(_play, name, client, seed, asked) for name, client in wanted]
-        for number, done in enumerate(as_completed(futures), 1):
-            row = done.result()
-            print(f"[{number}/{len(wanted)}] {row.cell} over {row.client}: {report.line(row)}", flush=True)
+        try:
+            for number, done in enumerate(as_completed(futures), 1):
+                row = done.result()
+                print(f"[{number}/{len(wanted)}] {row.cell} over {row.client}: {report.line(row)}", flush=True)
+        finally:
+            # After Ctrl-C the cells that are being played end in order, and no others begin.
+            pool.shutdown(cancel_futures=True)
     rows = [future.result() for future in futures]
     if asked.write and not asked.cell and not asked.client:
         print(f"written: {report.write(rows, long=asked.long)}")

@@ -12,7 +12,6 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,35 +23,17 @@ from headrace.io.api import JetStreamApi
 from headrace.io.connect import client as connect
 from headrace_operator.lease_client import LeaseClient
 from headrace_operator.scaler import Scaler
-from tests.faults.ledger import Held, Row, Sent, Strike, allow, settle
+from tests.faults.lane import Lane
+from tests.faults.ledger import Held, Row, Strike, allow, settle
 from tests.faults.processes import Cluster, Host, SinkProcess
 from tests.faults.producer import Producer
-from tests.faults.sink import Arrival, Place, Sink
+from tests.faults.sink import Sink
 from tests.support.functions import TOKEN
 from tests.support.nats_server import NatsServer
-from tests.support.streams import METADATA_KEY, ApiError, Channel, Nats, Stored, metadata
+from tests.support.streams import METADATA_KEY, ApiError, Nats, Stored, metadata
 
 ASK_AGAIN = 0.1
 AWAY = (nats.errors.Error, TimeoutError, OSError, ApiError)
-
-
-@dataclass
-class Lane:
-    """One channel with one subscriber, and its account."""
-
-    channel: Channel
-    consumer: str
-    subscriber: Place
-    reply: Place
-    dead: Place
-    replies: bool
-    sent: Sent = field(default_factory=Sent)
-    process: SinkProcess | None = None
-
-    @property
-    def arrivals(self) -> list[Arrival]:
-        """What came to the subscriber, in whichever process it is."""
-        return self.process.arrivals(self.subscriber.path) if self.process else self.subscriber.arrivals
 
 
 class Bench:
@@ -79,7 +60,7 @@ class Bench:
         self.others: list[Host] = []
         self.max_in_flight = 20
         self.sweep_seconds = 2.0
-        self.nats: Nats
+        self.nats = Nats(server.url.split(",")[0])
         self.last = self.forward
         self._turn = 0
         self._clients: list[LeaseClient] = []
@@ -94,11 +75,23 @@ class Bench:
         return self.forwards[0]
 
     async def __aenter__(self) -> Bench:
+        try:
+            await self._start()
+        except BaseException:
+            # Whatever has come up must not outlive us.
+            await self.__aexit__()
+            raise
+        return self
+
+    async def _start(self) -> None:
         await asyncio.to_thread(self.server.start)
         # The others of a cluster are discovered.
-        self.nats = await Nats(self.server.url.split(",")[0]).__aenter__()
-        await asyncio.gather(*(asyncio.to_thread(host.start) for host in (self.receive, *self.forwards)))
-        return self
+        await self.nats.__aenter__()
+        starts = [asyncio.to_thread(host.start) for host in (self.receive, *self.forwards)]
+        # All of them end one way or the other, before anything is undone.
+        for outcome in await asyncio.gather(*starts, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop_scaler()
@@ -109,7 +102,8 @@ class Bench:
         for lane in self.lanes:
             if lane.process is not None:
                 lane.process.kill()
-        await self.nats.client.close()
+        if hasattr(self.nats, "client"):
+            await self.nats.client.close()
         await asyncio.to_thread(self.server.kill)
         self.sink.close()
 

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import aiohttp
 
-from tests.faults.bench import Bench, Lane
+from tests.faults.bench import Bench
 from tests.faults.cell import cell
+from tests.faults.lane import Lane
 from tests.faults.processes import Host
 from tests.faults.sink import Say
 from tests.support.channels import channel as manifest

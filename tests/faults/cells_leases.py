@@ -7,9 +7,10 @@ import time
 from contextlib import suppress
 
 from headrace.core.lease import LeaseAnswer
-from tests.faults.bench import Bench, Lane
+from tests.faults.bench import Bench
 from tests.faults.cell import cell
 from tests.faults.cells_subscriber import expect
+from tests.faults.lane import Lane
 from tests.faults.sink import Say
 
 

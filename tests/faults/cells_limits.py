@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import statistics
 
-from tests.faults.bench import Bench, Lane
+from tests.faults.bench import Bench
 from tests.faults.cell import cell
 from tests.faults.cells_subscriber import expect
+from tests.faults.lane import Lane
 from tests.faults.sink import HANG, Say, http
 from tests.support.streams import binary_event
 
@@ -25,7 +26,12 @@ def peaks(bench: Bench) -> None:
         bench.row.notes.append(f"{'' if found <= most else 'FAILED: '}peak of {host.target} {found:.0f} MiB")
 
 
-@cell("memory-backlog", "a backlog of 100,000 small events, drained for 10 s", "draining", short=False)
+@cell(
+    "memory-backlog",
+    "a backlog of 100,000 small events, published past receive and drained for 10 s; memory only, no account",
+    "draining",
+    short=False,
+)
 async def backlog(bench: Bench) -> None:
     lane = await bench.lane()
     for number in range(100_000):

@@ -8,9 +8,10 @@ import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.faults.bench import Bench, Lane
+from tests.faults.bench import Bench
 from tests.faults.cell import cell
 from tests.faults.cells_receive import RATE
+from tests.faults.lane import Lane
 from tests.faults.processes import Cluster, own_port
 from tests.faults.sink import Arrival, Say, http
 from tests.support.nats_server import NatsServer

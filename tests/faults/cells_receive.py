@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.faults.bench import Bench, Lane
+from tests.faults.bench import Bench
 from tests.faults.cell import cell
+from tests.faults.lane import Lane
 from tests.faults.processes import own_port
 from tests.support.nats_server import NatsServer
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from tests.faults.bench import Bench, Lane
+from tests.faults.bench import Bench
 from tests.faults.cell import cell
 from tests.faults.cells_forward import reply_event
+from tests.faults.lane import Lane
 from tests.faults.processes import SinkProcess
 from tests.faults.sink import HANG, TAKE, Arrival, Say, http
 

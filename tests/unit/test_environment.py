@@ -51,6 +51,12 @@ def test_an_empty_variable_is_an_unset_one() -> None:
             id="a negative span",
         ),
         pytest.param(
+            ReconcileSettings,
+            {"RECONCILE_GONE_GRACE": "9" * 20},
+            "RECONCILE_GONE_GRACE is '99999999999999999999': give a time span, as PT5S or 5s",
+            id="a span beyond all calendars",
+        ),
+        pytest.param(
             NatsSettings, {"NATS_CLIENT": "go"}, "NATS_CLIENT is 'go': 'engine' or 'nats-py'", id="none of the words"
         ),
         pytest.param(

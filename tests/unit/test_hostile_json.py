@@ -19,7 +19,9 @@ from headrace.core.subscriber import Destination, Subscriber
 from tests.support.channels import channel, entry
 
 numbers = st.sampled_from([0, -1, 1e308, float("inf"), float("-inf"), float("nan"), 10**400, -(10**400), 2**63])
-texts = st.text(max_size=5) | st.sampled_from(["0001-01-01T00:00:00+05:00", "PT" + "9" * 400 + "S", "\ud800", "9" * 5000])
+texts = st.text(max_size=5) | st.sampled_from(
+    ["0001-01-01T00:00:00+05:00", "PT" + "9" * 400 + "S", "\ud800", "9" * 5000]
+)
 values = st.recursive(
     st.none() | st.booleans() | numbers | st.floats() | st.integers() | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),

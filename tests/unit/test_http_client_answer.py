@@ -6,11 +6,15 @@ from contextlib import suppress
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.http import HttpAnswer
 from headrace.io.http.answer import AnswerReader, Malformed
+
+# How long an example takes on a busy machine is not what is tested.
+unhurried = settings(deadline=None)
+
 
 LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A:  1 \r\n\r\nhello"
 CHUNKS = b"HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2;e=1\r\nde\r\n0\r\nx-t: 1\r\n\r\n"
@@ -40,6 +44,7 @@ def fed(reader: AnswerReader, pieces: list[bytes]) -> HttpAnswer | None:
     return answers[-1]
 
 
+@unhurried
 @given(said=st.lists(st.sampled_from(list(EXPECTED)), min_size=1, max_size=5), places=st.lists(st.integers(0, 500)))
 def test_answers_that_follow_each_other_are_the_same_however_they_are_cut(said, places):
     reader = AnswerReader()
@@ -49,6 +54,7 @@ def test_answers_that_follow_each_other_are_the_same_however_they_are_cut(said, 
         assert reader.keep_alive == 4.0
 
 
+@unhurried
 @given(places=st.lists(st.integers(0, 500)))
 def test_an_answer_without_a_length_is_complete_at_the_end_of_the_connection(places):
     said = b"HTTP/1.1 200 OK\r\nx-a: 1\r\n\r\nhello"
@@ -91,6 +97,7 @@ def test_interim_answers_count_as_part_of_the_head():
         reader.feed(b"HTTP/1.1 200 OK\r\nx-a: %b\r\ncontent-length: 0\r\n\r\n" % (b"v" * 10_000))
 
 
+@unhurried
 @given(places=st.lists(st.integers(0, 500)), limit=st.integers(0, 4))
 def test_an_answer_beyond_the_limit_is_cut_there(places, limit):
     reader = AnswerReader()
@@ -102,6 +109,7 @@ def test_an_answer_beyond_the_limit_is_cut_there(places, limit):
 NOISE = st.one_of(st.binary(max_size=200), st.sampled_from([*EXPECTED, b"\r\n", b"HTTP/1.1 ", b"0\r\n\r\n", b": "]))
 
 
+@unhurried
 @given(pieces=st.lists(NOISE, max_size=8))
 def test_for_any_bytes_there_is_an_answer_or_our_own_error(pieces):
     reader = AnswerReader()

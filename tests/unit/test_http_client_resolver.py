@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 
 import pytest
 
-from headrace.io.http.resolver import Resolver, SocketAddress, Unresolved, in_turn
+from headrace.io.http.resolver import Resolver, Unresolved, in_turn
+from headrace.io.http.socket_address import SocketAddress
+from tests.support.waiting import until
 
 
 def v4(last: int) -> SocketAddress:
@@ -23,15 +26,15 @@ class Names:
 
     def __init__(self, *addresses: SocketAddress) -> None:
         self.addresses = list(addresses)
-        self.asked: list[tuple[str, int]] = []
-        self.answer = asyncio.Event()
+        self.asked: list[str] = []
+        self.answer = threading.Event()
         self.answer.set()
         self.now = 1000.0
         self.resolver = Resolver(self.ask, lambda: self.now)
 
-    async def ask(self, host: str, port: int) -> list[SocketAddress]:
-        self.asked.append((host, port))
-        await self.answer.wait()
+    def ask(self, host: str) -> list[SocketAddress]:
+        self.asked.append(host)
+        self.answer.wait()
         if not self.addresses:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return self.addresses
@@ -42,7 +45,7 @@ async def test_a_name_is_asked_for_again_after_10_seconds():
     for now, asked in ((1000, 1), (1009.9, 1), (1010, 2)):
         names.now = now
         assert await names.resolver.addresses("shop.example", 80) == [v4(1)]
-        assert names.asked == [("shop.example", 80)] * asked
+        assert names.asked == ["shop.example"] * asked
 
 
 async def test_each_connection_begins_with_another_address():
@@ -51,22 +54,35 @@ async def test_each_connection_begins_with_another_address():
     assert found == [[v4(1), v4(2)], [v4(2), v4(1)], [v4(1), v4(2)]]
 
 
-async def test_a_name_without_an_address_is_an_error_and_asked_for_again_at_once():
+async def test_a_name_is_asked_for_once_whatever_the_port():
+    names = Names(v4(1))
+    assert await names.resolver.addresses("shop.example", 80) == [v4(1)]
+    assert await names.resolver.addresses("shop.example", 8080) == [SocketAddress(socket.AF_INET, ("192.0.2.1", 8080))]
+    assert names.asked == ["shop.example"]
+
+
+async def test_a_name_without_an_address_is_an_error_and_asked_for_again_after_a_second():
     names = Names()
-    for _ in range(2):
+    for now, asked in ((1000, 1), (1000.9, 1), (1001, 2)):
+        names.now = now
         with pytest.raises(Unresolved) as failed:
             await names.resolver.addresses("shop.example", 80)
         assert str(failed.value) == "the name 'shop.example' can't be resolved: Name or service not known"
+        assert len(names.asked) == asked
     names.addresses.append(v4(1))
+    names.now = 1002
     assert await names.resolver.addresses("shop.example", 80) == [v4(1)]
-    assert len(names.asked) == 3
 
 
 @pytest.mark.parametrize(
     ("host", "address"),
     [
         ("127.0.0.1", SocketAddress(socket.AF_INET, ("127.0.0.1", 80))),
+        ("127.1", SocketAddress(socket.AF_INET, ("127.0.0.1", 80))),
         ("::1", SocketAddress(socket.AF_INET6, ("::1", 80, 0, 0))),
+        ("::ffff:192.0.2.1", SocketAddress(socket.AF_INET6, ("::ffff:192.0.2.1", 80, 0, 0))),
+        ("fe80::1%3", SocketAddress(socket.AF_INET6, ("fe80::1", 80, 0, 3))),
+        ("fe80::1%lo", SocketAddress(socket.AF_INET6, ("fe80::1", 80, 0, socket.if_nametoindex("lo")))),
     ],
 )
 async def test_nobody_is_asked_for_a_literal(host, address):
@@ -75,9 +91,12 @@ async def test_nobody_is_asked_for_a_literal(host, address):
     assert names.asked == []
 
 
-async def test_a_literal_that_is_none_is_an_error():
-    with pytest.raises(Unresolved, match="can't be resolved"):
-        await Resolver().addresses("fe80::1%\u00e9", 80)
+@pytest.mark.parametrize("zone", ["nowhere", "\u00e9", "\ud800", "9" * 20])
+async def test_a_zone_that_is_no_network_interface_is_an_error(zone):
+    names = Names()
+    with pytest.raises(Unresolved, match="can't be resolved: its zone is no network interface of this machine"):
+        await names.resolver.addresses(f"fe80::1%{zone}", 80)
+    assert names.asked == []
 
 
 async def test_all_who_want_a_name_at_the_same_time_ask_once_and_one_who_leaves_disturbs_nobody():
@@ -93,14 +112,33 @@ async def test_all_who_want_a_name_at_the_same_time_ask_once_and_one_who_leaves_
     assert len(names.asked) == 1
 
 
+async def test_what_comes_too_late_is_remembered_for_who_asks_next():
+    names = Names(v4(1))
+    names.resolver = Resolver(names.ask, lambda: names.now, seconds=0.1)
+    names.answer.clear()
+    with pytest.raises(Unresolved, match="name look-up took too long"):
+        await names.resolver.addresses("shop.example", 80)
+    names.answer.set()
+
+    async def it_is_known() -> bool:
+        try:
+            return await names.resolver.addresses("shop.example", 80) == [v4(1)]
+        except Unresolved:
+            return False
+
+    await until("it is known", it_is_known)
+    assert names.asked == ["shop.example"]
+
+
 async def test_who_waits_when_the_client_closes_is_told():
     names = Names(v4(1))
     names.answer.clear()
     waiting = asyncio.ensure_future(names.resolver.addresses("shop.example", 80))
     await asyncio.sleep(0)
-    await names.resolver.close()
+    names.resolver.close()
     with pytest.raises(Unresolved, match="closed"):
         await waiting
+    names.answer.set()
 
 
 @pytest.mark.parametrize(

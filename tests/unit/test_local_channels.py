@@ -21,10 +21,12 @@ class Reconcile:
     def __init__(self) -> None:
         self.fails: dict[str, Exception] = {}
         self.calls: list[str] = []
+        self.called = asyncio.Event()
 
     async def sync(self, parent: Mapping[str, Any]) -> HookAnswer:
         name = parent["metadata"]["name"]
         self.calls.append(name)
+        self.called.set()
         if name in self.fails:
             raise self.fails[name]
         ready = {"type": "Ready", "status": "True"}
@@ -115,4 +117,5 @@ async def test_a_channel_that_can_not_be_taken_down_is_tried_again(
 async def calls(reconcile: Reconcile, name: str, count: int) -> None:
     async with asyncio.timeout(5):
         while reconcile.calls.count(name) < count:
-            await asyncio.sleep(0.005)
+            reconcile.called.clear()
+            await reconcile.called.wait()

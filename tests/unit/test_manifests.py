@@ -62,11 +62,8 @@ def test_a_generation_of_null_is_none(read: Read) -> None:
     first = manifests.numbered(read(*exported), None, 5)
     second = manifests.numbered(read(exported[0], exported[1] + "  delivery: {retry: 1}\n"), first, 6)
 
-    assert (first.channels["default", "orders"]["metadata"]["generation"], subscribers(first)[0]["generation"]) == (
-        5,
-        5,
-    )
-    assert subscribers(second)[0]["generation"] == 6
+    assert first.channels["default", "orders"]["metadata"]["generation"] == 5
+    assert [subscribers(each)[0]["generation"] for each in (first, second)] == [5, 6]
 
 
 def test_an_alias_that_is_no_circle_may_stand_twice(read: Read) -> None:

@@ -15,6 +15,7 @@ from headrace.core.nats_wire import (
     Headers,
     ServerError,
     Severity,
+    can_carry,
     connect,
     header_block,
     publish,
@@ -126,6 +127,15 @@ def test_a_header_that_would_become_another_is_refused(headers):
     with pytest.raises(Refused) as refused:
         header_block(headers)
     assert refused.value.status == 400
+    assert not any(can_carry(*header) for header in headers.items())
+
+
+def test_a_refused_header_keeps_its_value_to_itself():
+    for headers in ({"a": "secret\n"}, {"a b": "secret"}, {"b" * 99: "secret\r"}):
+        with pytest.raises(Refused) as refused:
+            header_block(headers)
+        assert "secret" not in str(refused.value)
+        assert len(str(refused.value)) < 160
 
 
 def test_more_than_the_server_takes_is_refused_headers_included():

@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from headrace.core import parked
+from headrace.core import nats_codec, parked
 from headrace.core.jetstream import Message
 from headrace.core.nats_codec import msg_id
 from headrace.core.parked import Parked, Wanted
@@ -83,6 +85,40 @@ def test_what_was_damaged_is_no_parked_event(damage: dict[str, str]) -> None:
     made = parked.parked_message(message(), FAILED, "no", BILLING)
     lowered = {name.lower(): value for name, value in made.headers.items()} | damage
     assert parked.read(5, NOON, lowered, b"", 0) is None
+
+
+UNWRITABLE = {
+    "foo bar": "x",
+    "caf\u00e9": "x",
+    "tab\there": "x",
+    "cr": "a\rb",
+    "lf": "a\nb",
+    "half": "\ud800",
+}
+
+
+def test_headers_that_no_line_can_carry_are_left_out_and_counted() -> None:
+    event = {**EVENT, "ce-note": "\udcff"}
+    found = kept({**event, **UNWRITABLE})
+    assert found.headers == event
+    assert found.dropped == 6
+
+
+@given(
+    st.dictionaries(st.text() | st.sampled_from(sorted(UNWRITABLE)), st.text() | st.sampled_from(["a\nb", "\udc80"])),
+    st.text(),
+    st.text(),
+)
+def test_any_message_can_be_kept_aside(headers: dict[str, str], words: str, name: str) -> None:
+    record = replace(FAILED, failure=Failure(words, 500))
+    made = parked.parked_message(message(headers), record, words, replace(BILLING, name=name))
+    assert nats_codec.encoded(made).data == b"data"
+
+
+def test_a_parked_event_tells_no_query() -> None:
+    record = replace(FAILED, failure=Failure("http://billing/hook?token=secret#x", 503))
+    made = parked.parked_message(message(), record, "no", BILLING)
+    assert made.headers["Headrace-Destination"] == "http://billing/hook"
 
 
 def test_a_strangers_message_is_no_parked_event() -> None:

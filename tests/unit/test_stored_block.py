@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core import http_codec, nats_codec, nats_wire
+from headrace.core import stored_block as stored_block_module
 from headrace.core.errors import InvalidEvent
 from headrace.core.http_codec import HttpMessage
 from headrace.core.stored_block import stored_block
@@ -98,6 +99,41 @@ def test_what_most_producers_send_takes_the_short_cut(more: tuple[tuple[bytes, b
 )
 def test_anything_unusual_is_left_to_the_codecs(more: tuple[tuple[bytes, bytes], ...]) -> None:
     assert stored_block((*PLAIN, *more)) is None
+
+
+LONG = b"x" * 200
+
+
+@pytest.mark.parametrize(
+    ("header", "declined"),
+    [
+        pytest.param((b"ce-" + LONG, b"v"), True, id="a long name"),
+        pytest.param((b"content-type", b"a/" + LONG), True, id="a long content type"),
+        pytest.param((b"knative-" + LONG, b"v"), False, id="a long header that travels"),
+        pytest.param((b"y" + LONG, b"v"), False, id="a long header that doesn't"),
+        pytest.param((b"ce-subject", LONG), False, id="a long value"),
+    ],
+)
+def test_what_strangers_make_long_is_not_remembered(header: tuple[bytes, bytes], declined: bool) -> None:
+    before = remembered()
+    block = stored_block((*PLAIN, header))
+    assert (block is None) is declined
+    assert remembered() == before
+    if block is not None:
+        assert dict(nats_wire.pairs(block)) == by_the_codecs((*PLAIN, header))
+
+
+def remembered() -> int:
+    stored_block((*PLAIN, (b"traceparent", b"0"), (b"content-type", b"a/b")))
+    return sum(
+        found.cache_info().currsize for found in vars(stored_block_module).values() if hasattr(found, "cache_info")
+    )
+
+
+def test_more_attributes_than_an_event_has_are_not_stored() -> None:
+    most = tuple((b"ce-x%d" % number, b"v") for number in range(252))
+    assert stored_block((*PLAIN, *most)) is not None
+    assert stored_block((*PLAIN, *most, (b"ce-y", b"v"))) is None
 
 
 def test_a_fault_is_never_stored_by_the_short_cut() -> None:

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.core import manifest
 from headrace.core.errors import InvalidSpec
 from headrace.core.uri import checked_uri, hidden, shown, without_query
+from tests.support.channels import channel
 
 SECRET = "TOPSECRET"
 
@@ -118,6 +120,13 @@ def test_addresses_in_the_words_of_others_are_cut() -> None:
 @pytest.mark.parametrize("uri", ["http://billing/hook?token=x", "http://billing/hook#x", "http://billing/hook"])
 def test_what_is_kept_with_a_parked_event_has_no_query(uri: str) -> None:
     assert without_query(uri) == "http://billing/hook"
+
+
+def test_a_manifest_with_an_address_in_the_wrong_place_is_refused_without_its_query() -> None:
+    misplaced = channel(delivery={"deadLetterSink": f"http://dead/hook?token={SECRET}"})
+    with pytest.raises(InvalidSpec) as refused:
+        manifest.parse(misplaced)
+    assert str(refused.value) == "spec.delivery.deadLetterSink is 'http://dead': it should be an object"
 
 
 @given(st.text() | st.from_regex(re.compile(r"https?://[^\s/]{0,80}(:\d*)?/.*"), fullmatch=True))

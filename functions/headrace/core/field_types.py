@@ -108,7 +108,9 @@ def path_of(start: str, location: tuple[int | str, ...]) -> str:
     path = start
     for step in location:
         plain = isinstance(step, str) and not path.endswith("annotations")
-        path += (f".{step}" if path else str(step)) if plain else f"[{step}]"
+        # The name of an annotation is its author's, and may be long.
+        name = str(step)[:_QUOTED_CHARACTERS]
+        path += (f".{name}" if path else name) if plain else f"[{name}]"
     return path or "the object"
 
 

@@ -212,9 +212,9 @@ def from_json(text: str) -> Subscriber:
             gone_since=_optional_text(body, "goneSince"),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, InvalidSpec) as error:
+        cure = "reconcile the channel again to mend it"
         raise InvalidSpec(
-            f"the consumer's metadata {METADATA_KEY!r} is damaged ({error!r:.300}): reconcile the channel again to mend it",
-            field=METADATA_KEY,
+            f"the consumer's metadata {METADATA_KEY!r} is damaged ({error!r:.300}): {cure}", field=METADATA_KEY
         ) from error
 
 

@@ -200,7 +200,7 @@ def _pub_ack(answer: Arrival, subject: str) -> PubAck:
         error = body.get("error")
         if error is None:
             return PubAck(str(body["stream"]), int(body["seq"]), bool(body.get("duplicate", False)))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         words = f"something that is not JetStream answered on {subject}: {answer.data[:80]!r}"
         raise Unavailable(words) from None
     raise refusal(ApiError(subject, error))

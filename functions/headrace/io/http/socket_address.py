@@ -8,7 +8,8 @@ from __future__ import annotations
 import socket
 from typing import Any, NamedTuple
 
-_LARGEST_ZONE = 2**32 - 1
+# An interface's index has 32 bits; no machine has numbered so many.
+_DIGITS = 10
 
 
 class SocketAddress(NamedTuple):
@@ -46,6 +47,6 @@ def _ipv6(host: str, port: int) -> SocketAddress | None:
 
 
 def _index(zone: str) -> int:
-    if zone.isascii() and zone.isdigit() and len(zone) <= len(str(_LARGEST_ZONE)):
-        return min(int(zone), _LARGEST_ZONE)
+    if zone.isascii() and zone.isdigit() and len(zone) < _DIGITS:
+        return int(zone)
     return socket.if_nametoindex(zone)

@@ -1,0 +1,55 @@
+"""The shared token of `forward` and `reconcile`: who shows it, and where it is read from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headrace.core.errors import Misconfigured
+from headrace.core.http import request
+from headrace.core.settings import TokenSettings
+from headrace.io.web import Token
+
+SETTINGS = TokenSettings.model_validate({"HEADRACE_TOKEN": "sesame"})
+
+
+@pytest.mark.parametrize(
+    ("header", "passes"),
+    [
+        pytest.param(b"Bearer sesame", True, id="as it should be"),
+        pytest.param(b"bearer  sesame ", True, id="schemes know no case"),
+        pytest.param(b"sesame", False, id="no scheme"),
+        pytest.param(b"Bearersesame", False, id="no blank"),
+        pytest.param(b"Basic sesame", False, id="another scheme"),
+        pytest.param(b"Bearer", False, id="no token"),
+        pytest.param(b"Bearer sesam\xe9", False, id="another token"),
+    ],
+)
+async def test_who_shows_the_token_as_a_bearer_passes(header: bytes, passes: bool) -> None:
+    refusal = await Token(SETTINGS).refusal(request("POST", "/", ((b"authorization", header),)))
+    assert (refusal is None) is passes
+
+
+async def test_a_token_file_is_read_again_at_each_check(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("old\n")
+    token = Token(TokenSettings.model_validate({"HEADRACE_TOKEN_FILE": str(file)}))
+    asked = request("POST", "/", ((b"authorization", b"Bearer n\xc3\xa9w"),))
+    assert await token.refusal(asked) is not None
+    file.write_bytes(b"n\xc3\xa9w\n")
+    assert await token.refusal(asked) is None
+
+
+def test_a_token_file_that_is_no_text_is_a_wrong_setting_and_tells_no_byte_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(Misconfigured, match="not UTF-8") as refused:
+        Token(TokenSettings.model_validate({"HEADRACE_TOKEN_FILE": str(file)})).read()
+    assert refused.value.field == "HEADRACE_TOKEN_FILE"
+    assert "ff" not in str(refused.value).lower()
+
+
+def test_a_token_that_is_no_text_in_the_environment_is_compared_byte_by_byte() -> None:
+    settings = TokenSettings.model_validate({"HEADRACE_TOKEN": b"ses\xe9me".decode("utf-8", "surrogateescape")})
+    assert Token(settings).read() == b"ses\xe9me"
