@@ -57,7 +57,9 @@ class Host(Function):
 
     def signal(self, number: signal.Signals) -> None:
         self.remember_peak()
-        os.kill(self.pid, number)
+        # Its number may belong to somebody else once it has ended.
+        if not self.dead():
+            os.kill(self.pid, number)
 
     def shoot(self) -> None:
         """SIGKILL, without waiting for the end: for hooks."""
@@ -89,9 +91,8 @@ class Host(Function):
     def end(self) -> None:
         """SIGKILL, wherever it is."""
         if self._process is not None:
-            self.remember_peak()
-            with suppress(ProcessLookupError):
-                self.kill()
+            self.signal(signal.SIGKILL)
+            self.wait()
 
 
 class Cluster:
