@@ -104,6 +104,7 @@ def test_a_refused_address_keeps_its_secrets(uri: str) -> None:
         ("http://[::1]:80/hook", "'http://[::1]'"),
         ("billing.shop/hook", "'billing.shop'"),
         ("http://user:pass@billing/", "'http://\u2026'"),
+        ("http://user:pass\uff20billing/", "'http://\u2026'"),
         ("http://billing/\n?x", "'http://billing'"),
         ("/hook", "'\u2026'"),
     ],

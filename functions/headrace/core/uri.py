@@ -19,6 +19,7 @@ _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _NAME = re.compile(r"[0-9a-z._-]+")
 # The two IDNA standards make different names of these, so that the event could reach a stranger.
 _AMBIGUOUS = re.compile("[\u00df\u03c2\u200c\u200d]")
+_AT_SIGNS = "@\uff20\ufe6b"
 # Of a name in DNS; a label has 63, which IDNA checks.
 _LONGEST_NAME = 253
 
@@ -57,8 +58,8 @@ def shown(uri: str) -> str:
     """An address as a message may show it: its scheme and host, in quotes."""
     found = _SHOWN.match(uri)
     scheme, host = (found[1], found[2]) if found else ("", "")
-    # Wherever it stands, what is before an '@' may be a password.
-    return quoted(scheme + ("…" if "@" in uri else host) or "…")
+    # Wherever it stands, what is before an '@' may be a password; other alphabets have one of their own.
+    return quoted(scheme + ("…" if any(sign in uri for sign in _AT_SIGNS) else host) or "…")
 
 
 def hidden(text: str) -> str:

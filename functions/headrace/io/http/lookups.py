@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from headrace.io.http.socket_address import SocketAddress
 
 # What hangs longer counts as failed; its thread is held until the system's resolver gives up, which takes 10 to 40 s.
-LOOK_UP_SECONDS = 5.0
+# More than 5 s, after which glibc asks again: one lost packet should cost no attempt.
+LOOK_UP_SECONDS = 6.0
 # A thread costs little while it waits. A domain in trouble must leave some to its zone, and a zone to the others.
 MOST_AT_ONCE = 32
 MOST_OF_A_ZONE = 16
