@@ -10,7 +10,7 @@ from typing import Any
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.subscriber import Destination
 from headrace.io.http import HttpClient
-from headrace.io.sink import SinkClient
+from tests.support.sink_client import SinkClient
 
 MIB = 1024 * 1024
 

@@ -9,8 +9,8 @@ import pytest
 import uvloop
 
 from headrace.io.http import HttpClient
-from headrace.io.sink import SinkClient
 from tests.support.http_clients import Client, opened
+from tests.support.sink_client import SinkClient
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

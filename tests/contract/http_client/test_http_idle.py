@@ -26,6 +26,6 @@ async def test_an_idle_connection_is_not_used_after_its_time_although_the_event_
     async with serving(answering(WAITING % 1)) as server:
         await client.post(server.url)
         # Nobody could close it meanwhile, and the server may do so in this moment.
-        time.sleep(0.6)  # noqa: ASYNC251
+        time.sleep(0.6)  # noqa: ASYNC251  # the loop must stand still, as in a frozen process
         await client.post(server.url)
         assert server.connections == 2

@@ -1,7 +1,6 @@
-"""POST one event to one address, and give back what came of it as a value.
+"""The POST of an event over aiohttp, which `headrace.io.http` is held against: in behaviour and in CPU.
 
-Exact deadline, bounded answers, no redirects, no proxies, no cookies, no decompression: what a subscriber says is
-judged by `headrace.core.delivery`, not here.
+Exact deadline, bounded answers, no redirects, no proxies, no cookies, no decompression.
 """
 
 from __future__ import annotations
