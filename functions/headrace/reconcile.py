@@ -6,12 +6,14 @@ subscriber for itself. Idempotent: a second run with the same request changes no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from headrace.core import binding, hook, manifest, plan, stream_config
-from headrace.core.action import Action, Outcome, Rejected
+from headrace.core import binding, health, hook, manifest, plan, stream_config
+from headrace.core.action import Action, Outcome, PurgeSubjects, Rejected
 from headrace.core.desired import (
     RETRY_REFUSED,
     Desired,
@@ -22,7 +24,8 @@ from headrace.core.desired import (
     resync_after,
     status,
 )
-from headrace.core.errors import InvalidSpec
+from headrace.core.errors import InvalidSpec, Refused
+from headrace.core.health import Health
 from headrace.core.hook import HookRequest, HookResponse
 from headrace.core.plan import Observed, Progress
 from headrace.core.raw_config import Config
@@ -30,6 +33,8 @@ from headrace.core.settings import ReconcileSettings
 from headrace.core.stream import Place
 from headrace.core.stream_config import Wanted
 
+# Forgetting takes a request each; the rest follows with the next call.
+MOST_LOST = 200
 VERBS = ("sync", "finalize", "customize")
 
 
@@ -44,6 +49,18 @@ class Administration(Protocol):
 
     async def consumers(self, stream: str) -> list[Config]:
         """The configurations of all consumers of a stream; of none when there is no stream."""
+
+    async def info(self, stream: str, subjects: str = "") -> Mapping[str, Any] | None:
+        """STREAM.INFO, with the subjects that match a filter in its state; None when there is no stream."""
+
+    async def consumer_infos(self, stream: str) -> Sequence[Mapping[str, Any]]:
+        """CONSUMER.LIST, whole."""
+
+    async def number(self, stream: str, subject: str) -> int:
+        """The number that a subject holds; zero without one."""
+
+    async def add(self, stream: str, subject: str, number: int) -> None:
+        """Add to that number; raises Refused when there is no room."""
 
     async def carry_out(self, action: Action) -> Outcome:
         """Do one thing; what is gone already counts as deleted."""
@@ -89,6 +106,7 @@ async def sync(
         result = Result(progress.observed, progress.problems)
     else:
         result = await _consumers(wish, progress, api, settings, now)
+        result = replace(result, health=await _health(wish.wanted.place, api))
     return HookResponse(status(request.parent, wish, result, now), resync_after_seconds=resync_after(result))
 
 
@@ -152,6 +170,41 @@ async def _consumers(
         if refusal is not None:
             refusals[durable] = refusal.words
     return Result(progress.observed, progress.problems, bindings, leavers, refusals)
+
+
+async def _health(place: Place, api: Administration) -> Health | None:
+    stream, aside = await api.info(place.stream), await api.info(place.aside, place.stages)
+    if stream is None or aside is None:
+        # Deleted this moment: the next call makes them anew.
+        return None
+    noted = health.noted(aside["state"].get("subjects") or {})
+    lost = health.gone(noted, stream)
+    for consumer, sequences in lost.items():
+        await _count_lost(place, consumer, sequences[:MOST_LOST], api)
+    counted = sorted({*noted.counted, *lost})
+    return Health(
+        aside=aside,
+        windows={str(info["name"]): health.window(info) for info in await api.consumer_infos(place.stream)},
+        stuck=noted.stuck,
+        discarded={each: await api.number(place.aside, place.channel.discarded_subject(each)) for each in counted},
+    )
+
+
+async def _count_lost(place: Place, consumer: str, sequences: Iterable[int], api: Administration) -> None:
+    """Count events that were discarded while they waited, and forget that they did.
+
+    Forgotten first: a crash in between counts too few, and never one twice.
+    """
+    forgotten = 0
+    for sequence in sequences:
+        for subject in (
+            place.channel.stage_subject(consumer, sequence),
+            place.channel.stuck_subject(consumer, sequence),
+        ):
+            await api.carry_out(PurgeSubjects(place.aside, subject))
+        forgotten += 1
+    with suppress(Refused):
+        await api.add(place.aside, place.channel.discarded_subject(consumer), forgotten)
 
 
 async def _observe(place: Place, api: Administration) -> Observed:

@@ -27,6 +27,8 @@ REFUSED_RETRY = 30.0
 SHORTEST_RESYNC = 1.0
 # The scaler's sweep tells of a missing stream every few seconds, also while it is being made.
 REPAIR_SECONDS = 5.0
+# Trouble comes in crowds.
+LOOK_SECONDS = 2.0
 
 _log = log.get("up")
 
@@ -45,6 +47,7 @@ class Channel:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     synced_at: float = float("-inf")
     error: str = ""
+    looking: bool = False
     task: asyncio.Task[None] | None = None
 
     @property
@@ -133,6 +136,14 @@ class Channels:
                 _log.warning("stream or consumer is missing, reconciling", channel=channel.name, stream=stream)
                 channel.changed.set()
 
+    def look_again(self, stream: str) -> None:
+        """A condition of its channel may have changed: reconcile soon, and not for each event."""
+        for channel in self._channels.values():
+            if channel.stream == stream and not channel.looking:
+                channel.looking = True
+                wait = max(0.0, channel.synced_at + LOOK_SECONDS - time.monotonic())
+                asyncio.get_running_loop().call_later(wait, channel.changed.set)
+
     async def settled(self, seconds: float) -> bool:
         """Wait until every channel is ready, and tell of it if that takes long; False when the time is up before."""
         telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_of_waiting, seconds - TELL_SECONDS)
@@ -179,6 +190,7 @@ class Channels:
         pause = FIRST_RETRY
         while True:
             channel.changed.clear()
+            channel.looking = False
             try:
                 answer = await self._sync(channel.current)
             except HeadraceError as error:
@@ -211,10 +223,12 @@ class Channels:
         before, channel.status = channel.status, answer.status
         channel.error = ""
         channel.synced_at = time.monotonic()
+        unwell = {one.get("type") for one in before.get("conditions") or () if one.get("status") == "False"}
         names = {entry.get("uid"): entry.get("name") for entry in channel.parent["spec"].get("subscribers") or ()}
         for line in changes(before, answer.status):
-            # Of what is well one line a channel is enough.
-            well = _log.info if line.get("condition") == "Ready" else _log.debug
+            # Of what is well one line a channel is enough, unless it was not well before.
+            mended = line.get("condition") in unwell
+            well = _log.info if mended or line.get("condition") == "Ready" else _log.debug
             write = well if line["status"] == "True" else _log.warning
             if "subscriber" in line:
                 line["subscriber"] = names.get(line["subscriber"]) or line["subscriber"]

@@ -218,6 +218,7 @@ class Laptop:
         scaler = Scaler(client, JetStreamApi(client), self._lease, max_in_flight=settings.max_in_flight)
         scaler.on_change.append(self._status.touch)
         scaler.on_missing.append(self._channels.repair)
+        scaler.on_trouble.append(self._channels.look_again)
         self._channels.on_synced.append(self._on_synced)
         return scaler
 

@@ -26,7 +26,7 @@ class StageRecords:
     def __init__(self, api: JetStreamApi, channel: Channel, aside: str) -> None:
         self._api = api
         self._aside = aside
-        self._filter = channel.aside_subjects.removesuffix(">") + "stage.>"
+        self._filter = channel.aside_subjects.removesuffix(">") + "stage.*.*"
         self._cursor = 1
         self._dues: dict[str, dict[str, float]] = {}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
+from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer, Outcome
 from headrace.io import hints, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
@@ -40,6 +40,8 @@ class Scaler:
 
     Attributes:
         on_change: called whenever `stats` has changed.
+        on_trouble: called with a stream of which a condition may have changed: a window has turned full, or has room
+            again, or events are stuck or lost.
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
     """
 
@@ -66,6 +68,7 @@ class Scaler:
         self._sweep_now = asyncio.Event()
         self._complaint = ""
         self.on_change: list[Callable[[], None]] = []
+        self.on_trouble: list[Callable[[str], None]] = []
         self._slots: dict[tuple[str, str], set[asyncio.Task[None]]] = {}
         self._streams.on_turned.append(self._on_turned)
         self.on_missing = self._streams.on_missing
@@ -99,7 +102,7 @@ class Scaler:
 
     def stats(self) -> dict[str, Any]:
         """Leases opened, open now and failed, in all and per consumer, as JSON values."""
-        rows = {f"{served.stream}/{served.consumer}": _row(served) for served in self._streams.all()}
+        rows = {f"{served.stream}/{served.consumer}": served.row for served in self._streams.all()}
         totals = {name: sum(row[name] for row in rows.values()) for name in ("opened", "open", "failures")}
         return {**totals, "consumers": rows}
 
@@ -131,6 +134,7 @@ class Scaler:
             now = self._clock.monotonic()
             for served in self._streams.all():
                 self._fill(served)
+                self._tell_if_turned(served)
             moments = [lag.look_again_at(served.outlook, now) for served in self._streams.all()]
             soonest = min((moment for moment in moments if moment is not None), default=None)
             with suppress(TimeoutError):
@@ -207,6 +211,7 @@ class Scaler:
         now = self._clock.monotonic()
         look_closer = lag.hint_is_late(served.outlook, now)
         served.outlook = lag.answered(served.outlook, answer, now)
+        self._note_losses(served, answer)
         if look_closer:
             await self._streams.look_closer(served)
 
@@ -244,6 +249,22 @@ class Scaler:
             served.complaint = str(error)
             _log.warning("lease failed, trying again", **_words(served), error=str(error))
 
+    def _note_losses(self, served: Served, answer: LeaseAnswer) -> None:
+        stuck, discarded = answer.counts[Outcome.STUCK], answer.counts[Outcome.DISCARDED]
+        served.stuck += stuck
+        served.discarded += discarded
+        if stuck or discarded:
+            self._tell_of_trouble(served)
+
+    def _tell_if_turned(self, served: Served) -> None:
+        if served.full != served.outlook.counters.full:
+            served.full = served.outlook.counters.full
+            self._tell_of_trouble(served)
+
+    def _tell_of_trouble(self, served: Served) -> None:
+        for listener in self.on_trouble:
+            listener(served.stream)
+
     def _note_change(self) -> None:
         self._changed.set()
         for listener in self.on_change:
@@ -262,17 +283,4 @@ def _words(served: Served) -> dict[str, str]:
         "subscription": f"{served.subscriber.namespace}/{served.subscriber.name}",
         "stream": served.stream,
         "consumer": served.consumer,
-    }
-
-
-def _row(served: Served) -> dict[str, Any]:
-    return {
-        "namespace": served.subscriber.namespace,
-        "channel": served.subscriber.channel,
-        "subscription": served.subscriber.name,
-        "opened": served.opened,
-        "open": served.outlook.open,
-        "failures": served.failures,
-        "pending": served.outlook.counters.pending,
-        "ack_pending": served.outlook.counters.ack_pending,
     }

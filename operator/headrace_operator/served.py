@@ -42,6 +42,8 @@ class Served:
     Attributes:
         opened, failures: leases since this process knows the consumer.
         complaint: the last failure that was logged; empty while leases work.
+        stuck, discarded: events that leases could not park, each time that it was tried, and that they found missing.
+        full: whether its ack window was, when it was last told of.
     """
 
     stream: str
@@ -51,6 +53,27 @@ class Served:
     opened: int = 0
     failures: int = 0
     complaint: str = ""
+    stuck: int = 0
+    discarded: int = 0
+    full: bool = False
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As JSON values."""
+        known = self.outlook.counters
+        return {
+            "namespace": self.subscriber.namespace,
+            "channel": self.subscriber.channel,
+            "subscription": self.subscriber.name,
+            "opened": self.opened,
+            "open": self.outlook.open,
+            "failures": self.failures,
+            "pending": known.pending,
+            "ack_pending": known.ack_pending,
+            "window_full": known.full,
+            "stuck": self.stuck,
+            "discarded": self.discarded,
+        }
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from headrace.core.action import (
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
+from headrace.io.jetstream import JetStream
 
 ORDERS = {"name": "ORDERS", "subjects": ["orders.>"]}
 BILLING = {"name": "billing", "durable_name": "billing", "ack_policy": "explicit"}
@@ -27,7 +28,8 @@ BILLING = {"name": "billing", "durable_name": "billing", "ack_policy": "explicit
 
 @pytest.fixture
 def admin(connection: Client) -> Admin:
-    return Admin(JetStreamApi(connection))
+    api = JetStreamApi(connection)
+    return Admin(api, JetStream(connection, api))
 
 
 async def test_what_does_not_exist_is_read_as_nothing(admin: Admin) -> None:

@@ -119,6 +119,16 @@ async def test_a_rate_limit_is_shared_by_the_leases_that_there_may_be(
     assert 0.9 <= place.received[-1].at - place.received[0].at <= 5
 
 
+async def test_a_lease_does_not_end_while_its_rate_limit_forbids_it_to_ask(
+    nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    place = subscriber.place()
+    # About half a second for each, which is longer than the lease lingers.
+    lane = await nats.serve(forward, subscriber=place.uri, rateLimitBPS=16_000, maxScale=1)
+    await lane.store("1", "2", "3", data=bytes(880))
+    assert (await lane.lease(linger=0.1))["delivered"] == 3
+
+
 async def test_a_rate_limit_holds_over_leases_one_after_the_other(
     nats: Nats, forward: Function, subscriber: Subscriber
 ) -> None:

@@ -56,8 +56,12 @@ async def test_a_new_channel_gets_its_stream_its_aside_and_a_consumer_per_subscr
         ("bbbb-2", "True"),
     ]
     assert {one["type"]: one["status"] for one in answer["status"]["conditions"]} == {
+        "AckWindowsOpen": "True",
         "Addressable": "True",
+        "AsideStreamHasRoom": "True",
         "ConsumersReady": "True",
+        "NoEventsDiscarded": "True",
+        "NoEventsStuck": "True",
         "Ready": "True",
         "StreamReady": "True",
     }

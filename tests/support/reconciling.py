@@ -12,6 +12,7 @@ from headrace.core.subscriber import Subscriber, from_metadata
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
+from headrace.io.jetstream import JetStream
 from headrace.reconcile import reconcile
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -42,6 +43,7 @@ class Hook:
 
     def __init__(self, connection: Client, **settings: Any) -> None:
         self.api = WatchedApi(connection)
+        self.jetstream = JetStream(connection, self.api)
         self.now = NOON
         self._settings = ReconcileSettings(**settings)
 
@@ -80,7 +82,7 @@ class Hook:
         self.api.changes.clear()
         body = {"controller": {}, "parent": parent, "children": {}, "related": {}, "finalizing": finalizing}
         return await reconcile(
-            verb, json.dumps(body).encode(), api=Admin(self.api), settings=self._settings, now=self.now
+            verb, json.dumps(body).encode(), api=Admin(self.api, self.jetstream), settings=self._settings, now=self.now
         )
 
 

@@ -61,6 +61,7 @@ def scale(connection: Client, forward: Place) -> Scale:
             scaler.serve(channel.stream for channel in channels)
             running = Running(scaler, asyncio.create_task(scaler.run()))
             scaler.on_missing.append(running.missing.append)
+            scaler.on_trouble.append(running.troubled.append)
             await settled(running, channels)
             yield running
             await running.stop()

@@ -16,6 +16,7 @@ from typing import Any
 from headrace_operator.scaler import Scaler
 from tests.support.streams import METADATA_KEY, Channel, Nats, metadata
 from tests.support.subscriber import Place, Received, Say
+from tests.support.waiting import until
 
 NEVER = 3_600.0
 TOKEN = "the-shared-token"
@@ -43,6 +44,11 @@ class Running:
     scaler: Scaler
     task: asyncio.Task[None]
     missing: list[str] = field(default_factory=list)
+    troubled: list[str] = field(default_factory=list)
+
+    async def told_of_trouble(self, stream: str, times: int) -> None:
+        await until("it is told of", lambda: len(self.troubled) >= times)
+        assert self.troubled == [stream] * times
 
     async def stop(self) -> None:
         self.task.cancel()

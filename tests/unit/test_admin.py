@@ -10,6 +10,8 @@ from headrace.core.action import CreateStream, DeleteStream
 from headrace.core.errors import Refused, Unavailable
 from headrace.io.admin import Admin
 from headrace.io.api import ApiError, JetStreamApi
+from headrace.io.client import Client
+from headrace.io.jetstream import JetStream
 
 
 class Told:
@@ -25,7 +27,8 @@ class Told:
 
 
 def admin(answer: dict[str, Any]) -> Admin:
-    return Admin(cast("JetStreamApi", Told(answer)))
+    api = cast("JetStreamApi", Told(answer))
+    return Admin(api, JetStream(cast(Client, None), api))
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ class World:
     answers: dict[str, list[HttpAnswer]] = field(default_factory=dict)
     records: dict[str, bytes] = field(default_factory=dict)
     aside_is: Exception | None = None
+    parking_is: Exception | None = None
     diary: list[str] = field(default_factory=list)
     sent: list[tuple[str, dict[bytes, bytes]]] = field(default_factory=list)
 
@@ -92,8 +93,9 @@ class World:
 
     async def park(self, message: NatsMessage) -> None:
         self.diary.append(f"park {message.subject}")
-        if self.aside_is is not None:
-            raise self.aside_is
+        refusal = self.aside_is or self.parking_is
+        if refusal is not None:
+            raise refusal
 
     async def settle(self, _message: Message, payload: bytes) -> None:
         self.diary.append(payload.decode())
@@ -202,6 +204,28 @@ async def test_what_can_not_be_parked_stays_and_comes_again_later() -> None:
     assert world.diary[-1] == '-NAK {"delay":30000000000}'
 
 
+async def test_what_is_too_large_to_be_parked_is_noted_until_it_is_settled() -> None:
+    world = World({"http://subscriber/": [HttpAnswer(400), HttpAnswer(202)]}, parking_is=Refused("large", status=413))
+    assert await outcome(world, PLAIN, message()) == {"stuck": 1}
+    assert world.diary[-3:] == ["store", "store", '-NAK {"delay":30000000000}']
+    assert set(world.records) == {STAGE, f"{STAGE}.stuck"}
+    record = stage_record.from_json(world.records[STAGE])
+    assert record is not None
+    world.records[STAGE] = stage_record.to_json(replace(record, due=NOW.timestamp()))
+    assert await outcome(world, PLAIN, message(delivered=2)) == {"delivered": 1}
+    assert world.diary[-3:] == ["+ACK confirmed", "drop", "drop"]
+    assert world.records == {}
+
+
+async def test_what_is_stuck_gets_one_attempt_at_a_time() -> None:
+    answers = [HttpAnswer(503)] * 3
+    world = World({"http://subscriber/": answers}, parking_is=Refused("large", status=413))
+    used_up = StageRecord(attempts=Attempts(2), due=NOW.timestamp(), stuck=True)
+    world.records[STAGE] = stage_record.to_json(used_up)
+    assert await outcome(world, PLAIN, message(delivered=3)) == {"stuck": 1}
+    assert len(answers) == 2
+
+
 async def test_a_retry_goes_on_without_a_record_that_can_not_be_stored() -> None:
     world = World({"http://subscriber/": [HttpAnswer(503)]}, aside_is=Refused("full", status=507))
     assert await outcome(world, PLAIN, message()) == {"stuck": 1, "retried": 1}
@@ -279,4 +303,5 @@ def test_every_outcome_has_a_name_in_the_answer() -> None:
         "postponed",
         "stuck",
         "unsettled",
+        "discarded",
     ]

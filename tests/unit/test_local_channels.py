@@ -13,6 +13,7 @@ from headrace_cli import channels
 from headrace_cli.channels import Channels
 from headrace_cli.manifests import Manifests
 from headrace_operator.hook_client import HookAnswer
+from tests.support.waiting import until
 
 
 class Reconcile:
@@ -30,7 +31,8 @@ class Reconcile:
         if name in self.fails:
             raise self.fails[name]
         ready = {"type": "Ready", "status": "True"}
-        return HookAnswer({"observedGeneration": parent["metadata"]["generation"], "conditions": [ready]})
+        generation = parent["metadata"]["generation"]
+        return HookAnswer({"observedGeneration": generation, "conditions": [ready], "stream": name.upper()})
 
     async def finalize(self, parent: Mapping[str, Any]) -> HookAnswer:
         await self.sync(parent)
@@ -54,6 +56,19 @@ async def served(reconcile: Reconcile, monkeypatch: pytest.MonkeyPatch) -> Async
 def manifests(*names: str, generation: int = 1) -> Manifests:
     parents = {("default", name): {"metadata": {"name": name, "generation": generation}, "spec": {}} for name in names}
     return Manifests(parents)
+
+
+async def test_troubles_of_a_channel_make_it_reconcile_once_and_not_for_each(
+    served: Channels, reconcile: Reconcile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "LOOK_SECONDS", 0.05)
+    served.apply(manifests("orders", "bills"))
+    assert await served.settled(2)
+    for _ in range(20):
+        served.look_again("ORDERS")
+    await until("it was reconciled again", lambda: len(reconcile.calls) >= 3)
+    await asyncio.sleep(0.1)
+    assert reconcile.calls == ["orders", "bills", "orders"]
 
 
 FAILURES = [

@@ -36,6 +36,9 @@ class FakeNats:
         self.streams: dict[str, Config] = {}
         self.bound: dict[str, Config] = {}
         self.actions: list[Action] = []
+        self.noted: list[str] = []
+        self.numbers: dict[str, int] = {}
+        self.first = 1
         self._says = says
 
     async def stream(self, name: str) -> Config | None:
@@ -46,6 +49,22 @@ class FakeNats:
 
     async def consumers(self, _stream: str) -> list[Config]:
         return list(self.bound.values())
+
+    async def info(self, stream: str, _subjects: str = "") -> Mapping[str, Any] | None:
+        config = self.streams.get(stream)
+        if config is None:
+            return None
+        state = {"first_seq": self.first, "messages": 0, "bytes": 0, "subjects": dict.fromkeys(self.noted, 1)}
+        return {"config": config, "state": state}
+
+    async def consumer_infos(self, _stream: str) -> list[Mapping[str, Any]]:
+        return [{"name": name, "config": config} for name, config in self.bound.items()]
+
+    async def number(self, _stream: str, subject: str) -> int:
+        return self.numbers.get(subject, 0)
+
+    async def add(self, _stream: str, subject: str, number: int) -> None:
+        self.numbers[subject] = self.numbers.get(subject, 0) + number
 
     async def carry_out(self, action: Action) -> Outcome:
         self.actions.append(action)

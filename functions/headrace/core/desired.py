@@ -16,6 +16,8 @@ from headrace.core.binding import Binding, Leaver
 from headrace.core.conditions import Condition, ready, written
 from headrace.core.consumer import Row
 from headrace.core.errors import InvalidSpec
+from headrace.core.health import DISCARDED, Health
+from headrace.core.health import conditions as conditions_of
 from headrace.core.manifest import Manifest
 from headrace.core.plan import Observed, Problem
 from headrace.core.raw_config import Config
@@ -24,6 +26,7 @@ from headrace.core.stream import captures
 from headrace.core.stream_config import Wanted
 from headrace.core.subscriber import SubscriberState
 
+LOOK_AGAIN = timedelta(seconds=30)
 RETRY_REFUSED = timedelta(seconds=30)
 """What the server refuses today it may take tomorrow, without any change of the channel."""
 
@@ -51,6 +54,7 @@ class Result:
         problems: of the streams.
         bindings: one per entry, in their order; None when the consumers were not reached.
         refusals: the server's words, by durable name.
+        health: what the server says of streams and consumers that are as wanted; None where they are not.
     """
 
     observed: Observed
@@ -58,6 +62,16 @@ class Result:
     bindings: tuple[Binding, ...] | None = None
     leavers: tuple[Leaver, ...] = ()
     refusals: Mapping[str, str] | None = None
+    health: Health | None = None
+
+    @property
+    def troubles(self) -> tuple[Condition, ...]:
+        """Of a channel that is as wanted; empty where it is not."""
+        if self.health is None:
+            return ()
+        return conditions_of(
+            self.health, {one.durable: one.subscriber for one in self.bindings or () if one.subscriber}
+        )
 
 
 def desired(parent: Mapping[str, Any], settings: ReconcileSettings) -> Desired | InvalidSpec:
@@ -114,6 +128,9 @@ def resync_after(result: Result) -> float:
     waits = [leaver.left for leaver in result.leavers if leaver.left > timedelta()]
     if result.problems or result.refusals:
         waits.append(RETRY_REFUSED)
+    # Nobody tells when they are over. What was discarded is for good.
+    if any(not trouble.holds and trouble.type != DISCARDED for trouble in result.troubles):
+        waits.append(LOOK_AGAIN)
     # Not at the very moment, or the clock's grain would cost one more round.
     return round(min(waits).total_seconds() + 0.1, 1) if waits else 0
 
@@ -131,7 +148,7 @@ def _conditions(desired: Desired, result: Result) -> tuple[Condition, ...]:
         advice = "spec.delivery.deadLetterSink has a ref only, which is not resolved here: give its uri"
         unresolved = ("RefNotResolved", advice) if not sink.uri else ("", "")
         conditions.append(Condition("DeadLetterSinkResolved", bool(sink.uri), *unresolved))
-    return tuple(conditions)
+    return (*conditions, *result.troubles)
 
 
 def _consumers_ready(result: Result) -> Condition:

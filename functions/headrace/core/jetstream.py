@@ -47,6 +47,7 @@ class Message:
         delivered: deliveries so far, this one included, from 1; counts crashes and give-backs, too.
         sequence: in the stream.
         timestamp_ns: when the server stored it, nanoseconds since the epoch.
+        delivery: its number among all deliveries of the consumer, from 1; 0 when that is not known.
     """
 
     subject: str
@@ -58,6 +59,7 @@ class Message:
     delivered: int
     sequence: int
     timestamp_ns: int
+    delivery: int = 0
 
     @property
     def size(self) -> int:
@@ -107,6 +109,7 @@ class AckTokens:
     consumer: str
     delivered: int
     sequence: int
+    delivery: int
     timestamp_ns: int
 
 
@@ -124,6 +127,7 @@ def ack_tokens(reply: str) -> AckTokens | None:
             tokens[start + 1],
             int(tokens[start + 2]),
             int(tokens[start + 3]),
+            int(tokens[start + 4]),
             int(tokens[start + 5]),
         )
     except (ValueError, IndexError):

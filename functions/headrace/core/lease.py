@@ -83,7 +83,8 @@ class Outcome(StrEnum):
 
     REDELIVERED is counted beside another outcome: the message had been pulled before without a failed attempt of
     ours on record, so its subscriber may see it twice. SKIPPED is a replay that is for another consumer alone;
-    POSTPONED was given back since an earlier one of its key has to go first.
+    POSTPONED was given back since an earlier one of its key has to go first. DISCARDED were never pulled: the server
+    had discarded them before this consumer's turn came.
     """
 
     DELIVERED = "delivered"
@@ -97,6 +98,7 @@ class Outcome(StrEnum):
     POSTPONED = "postponed"
     STUCK = "stuck"
     UNSETTLED = "unsettled"
+    DISCARDED = "discarded"
 
 
 @dataclass(slots=True)
@@ -110,8 +112,8 @@ class Tally:
     counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     due: dict[int, float] = field(default_factory=dict)
 
-    def count(self, outcome: Outcome) -> None:
-        self.counts[outcome] += 1
+    def count(self, outcome: Outcome, events: int = 1) -> None:
+        self.counts[outcome] += events
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ Called by every part that has to name something: `receive` from a Host or a path
     subject   <namespace>.<name>._knative           plain names, as the Go channel has them
               <namespace>.<label>._knative          all others
     aside     <namespace>.<name or label>._knative_aside.stage.<consumer>.<sequence>
+              <namespace>.<name or label>._knative_aside.stage.<consumer>.<sequence>.stuck
+              <namespace>.<name or label>._knative_aside.stage.<consumer>.discarded.total
               <namespace>.<name or label>._knative_aside.parked.<consumer>.<sequence>.<stored>
     stream    KN_<NAMESPACE>__<NAME>                plain names
               KN_<NAMESPACE>__<NAME>_x<16 hex>      all others: a lower-case end that no plain one has
@@ -60,6 +62,14 @@ class Channel:
     def stage_subject(self, consumer: str, sequence: int) -> str:
         """Where the stage record of one event and one consumer lies."""
         return f"{self._prefix}._knative_aside.stage.{consumer}.{sequence}"
+
+    def stuck_subject(self, consumer: str, sequence: int) -> str:
+        """Where it is noted that one event can be neither delivered nor parked; an empty message."""
+        return f"{self.stage_subject(consumer, sequence)}.stuck"
+
+    def discarded_subject(self, consumer: str) -> str:
+        """Where it is counted how many events the server discarded before one consumer had them."""
+        return f"{self._prefix}._knative_aside.stage.{consumer}.discarded.total"
 
     def parked_subject(self, consumer: str, sequence: int, stored: int) -> str:
         """Where one event is parked for one consumer.

@@ -139,7 +139,7 @@ def parked_message(message: Message, record: StageRecord, reason: str, subscribe
         ORIGIN_SEQUENCE: str(message.sequence),
         ORIGIN_SUBJECT: message.subject,
         CONSUMER: message.consumer,
-        SUBSCRIPTION: _one_line(f"{subscriber.subscription_namespace or subscriber.namespace}/{subscriber.name}"),
+        SUBSCRIPTION: _one_line(subscriber.full_name),
         ATTEMPTS: str(sum(record.attempts)),
         REASON: _one_line(reason),
     }

@@ -68,6 +68,7 @@ class StageRecord:
         last: words for people about the latest failure, of whatever stage.
         reply, reply_headers: the subscriber's answer that is still to be delivered, and what passes through with it.
         key: that the event blocks while it waits, or waits for; None where there is no order to keep.
+        stuck: its budgets are used up, and it could not be parked.
     """
 
     stage: Stage = Stage.SUBSCRIBER
@@ -78,6 +79,7 @@ class StageRecord:
     reply: Event | None = None
     reply_headers: Headers = ()
     key: str | None = None
+    stuck: bool = False
 
 
 def to_json(record: StageRecord) -> bytes:
@@ -98,6 +100,8 @@ def to_json(record: StageRecord) -> bytes:
         ]
     if record.key is not None:
         body["key"] = record.key
+    if record.stuck:
+        body["stuck"] = True
     return json.dumps(body).encode()
 
 
@@ -117,6 +121,7 @@ def from_json(data: bytes) -> StageRecord | None:
                 (name.encode("latin-1"), value.encode("latin-1")) for name, value in body.get("replyHeaders", ())
             ),
             key=None if key is None else str(key),
+            stuck=body.get("stuck") is True,
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError, InvalidEvent):
         return None

@@ -163,6 +163,11 @@ class Subscriber:
         return 1 if self.order.one_lease else self.max_scale
 
     @property
+    def full_name(self) -> str:
+        """Its Subscription, as `namespace/name`."""
+        return f"{self.subscription_namespace or self.namespace}/{self.name}"
+
+    @property
     def names(self) -> names.Channel:
         """The channel's subjects."""
         return names.channel(self.namespace, self.channel)

@@ -16,6 +16,7 @@ from functools import partial
 
 from headrace.core import jetstream
 from headrace.core.errors import Unavailable
+from headrace.core.gaps import Gaps
 from headrace.core.jetstream import Message, PullEnd
 from headrace.core.lease import Lease, Outcome, Tally
 from headrace.core.subscriber import Subscriber
@@ -34,7 +35,14 @@ BURST = 0.1
 SHORTEST_PULL = 0.05
 
 
-async def forward(lease: Lease, subscriber: Subscriber, largest: int, effects: Effects, stop: asyncio.Event) -> Tally:
+async def forward(
+    lease: Lease,
+    subscriber: Subscriber,
+    largest: int,
+    effects: Effects,
+    stop: asyncio.Event,
+    gaps: Gaps | None = None,
+) -> Tally:
     """Serve one lease.
 
     Args:
@@ -42,11 +50,12 @@ async def forward(lease: Lease, subscriber: Subscriber, largest: int, effects: E
         subscriber: from the consumer's metadata; READY.
         largest: bytes of the largest message that the server takes, its envelope included.
         stop: set when the caller has gone away or the host drains.
+        gaps: where the consumer stands; None when the numbers of its messages say nothing.
 
     Raises:
         Unavailable: NATS is away, nothing was pulled.
     """
-    run = _Run(lease, subscriber, Window(lease.max_in_flight, lease.max_bytes, largest), effects, stop)
+    run = _Run(lease, subscriber, Window(lease.max_in_flight, lease.max_bytes, largest), effects, stop, gaps)
     if effects.survey is not None:
         run.line = Line(subscriber, run.window, effects, run.tally, run.changed.set)
     run.inbox = await effects.open_inbox(run.on_message, run.on_end)
@@ -70,6 +79,7 @@ class _Run:
     window: Window
     effects: Effects
     stop: asyncio.Event
+    gaps: Gaps | None
     tally: Tally = field(default_factory=Tally)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     bytes_in_flight: int = 0
@@ -85,6 +95,8 @@ class _Run:
     too_large: bool = False
     # Of a by-key consumer.
     line: Line | None = None
+    # Under a rate limit: until when what has come is paid for.
+    paid_until: float = 0.0
     inbox: Inbox = field(init=False)
     began: float = field(init=False)
     arrived: float = field(init=False)
@@ -175,9 +187,9 @@ class _Run:
     def _idle(self) -> bool:
         """Has nothing come for `linger`, though it was asked for, and is nothing in a subscriber's hands?"""
         now = self.effects.monotonic()
-        paced = self.lease.bits_per_second > 0 and self.not_before > now
-        waits = self.inbox.pulling or self.too_large or paced
-        return not self.tasks and not waits and now - self.arrived >= self.lease.linger
+        waits = self.inbox.pulling or self.too_large
+        # While a rate limit forbids to ask, that nothing comes says nothing.
+        return not self.tasks and not waits and now - max(self.arrived, self.paid_until) >= self.lease.linger
 
     def on_end(self, end: PullEnd) -> None:
         self.too_large = end is PullEnd.FILLED and not self.brought
@@ -190,9 +202,11 @@ class _Run:
     def on_message(self, message: Message) -> None:
         self.arrived, self.brought = self.effects.monotonic(), True
         self.last_size = message.size
+        if self.gaps is not None and (gone := self.gaps.seen(message)):
+            self.tally.count(Outcome.DISCARDED, gone)
         if self.lease.bits_per_second:
-            pause = message.size * 8 / self.lease.bits_per_second
-            self.not_before = max(self.arrived, self.not_before) + pause
+            self.paid_until = max(self.arrived, self.paid_until) + message.size * 8 / self.lease.bits_per_second
+            self.not_before = max(self.not_before, self.paid_until)
         self.bytes_in_flight += message.size
         task = asyncio.create_task(self._work(message))
         self.tasks.add(task)

@@ -85,6 +85,8 @@ class _Delivery:
     effects: Effects
     tally: Tally
     key: str | None = None
+    # Could it be that the event was stuck before, so that this is still on record?
+    stuck: bool = False
 
     async def run(self) -> None:
         # It is here, so it is not due any more, whatever this lease has promised before.
@@ -201,11 +203,17 @@ class _Delivery:
         if self.message.delivered == 1:
             return fresh
         data = await self.effects.load(self._stage_subject)
-        return (stage_record.from_json(data) if data else None) or fresh
+        record = stage_record.from_json(data) if data else None
+        self.stuck = record is None or record.stuck
+        return record or fresh
 
     @property
     def _stage_subject(self) -> str:
         return self.subscriber.names.stage_subject(self.message.consumer, self.message.sequence)
+
+    @property
+    def _stuck_subject(self) -> str:
+        return self.subscriber.names.stuck_subject(self.message.consumer, self.message.sequence)
 
     async def _complete(self, record: StageRecord) -> None:
         await self._ack()
@@ -229,6 +237,8 @@ class _Delivery:
             return
         with suppress(Refused, Unavailable):
             await self.effects.drop(self._stage_subject)
+            if self.stuck:
+                await self.effects.drop(self._stuck_subject)
 
     async def _try_later(self, delay: timedelta, record: StageRecord) -> None:
         due = (self.effects.now() + delay).timestamp()
@@ -253,15 +263,19 @@ class _Delivery:
             await self.effects.park(parked.parked_message(self.message, record, reason, self.subscriber))
         except Refused as error:
             self._report(Outcome.STUCK, f"{reason}; it can't be parked: {error}")
-            wait = max(LEAST_STUCK_WAIT, self.subscriber.policy.longest_wait)
-            if self.key is not None:
-                # Its key is blocked for so long, which the next lease has to know.
-                with suppress(Refused):
-                    await self._remember(record, (self.effects.now() + wait).timestamp())
-            await self._nak(wait)
+            await self._stay(record)
             return
         await self._ack()
         self._report(Outcome.PARKED, reason)
+
+    async def _stay(self, record: StageRecord) -> None:
+        """Leave the event where it is; from now on it gets one attempt at a time, at the longest back-off."""
+        wait = max(LEAST_STUCK_WAIT, self.subscriber.policy.longest_wait)
+        # Where there is no room for them it begins with a full budget, and the aside stream itself is seen to be full.
+        with suppress(Refused):
+            await self.effects.store(self._stuck_subject, b"")
+            await self._remember(replace(record, stuck=True), (self.effects.now() + wait).timestamp())
+        await self._nak(wait)
 
     def _report(self, outcome: Outcome, why: str) -> None:
         self.tally.count(outcome)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from headrace.core import lease, names, order_spec, stage_record
+from headrace.core import gaps, lease, names, order_spec, stage_record
 from headrace.core import subscriber as subscribers
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.http import Headers, HttpAnswer, Request, Response, json_response, problem
@@ -85,12 +85,17 @@ class Leasing:
         )
         if self._draining:
             raise Unavailable("this process is ending: open the lease again")
-        subscriber = await self._subscriber(asked)
+        info = await self._info(asked)
+        if info is None:
+            return problem(404, "No such consumer", f"stream {asked.stream!r} has no consumer {asked.consumer!r}")
+        subscriber = _subscriber(asked, info)
         if isinstance(subscriber, Response):
             return subscriber
-        return await self._serve(asked, subscriber, receive)
+        return await self._serve(asked, subscriber, gaps.begin(info), receive)
 
-    async def _serve(self, asked: Lease, subscriber: Subscriber, receive: web.Receive) -> Response:
+    async def _serve(
+        self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, receive: web.Receive
+    ) -> Response:
         stop = asyncio.Event()
         watching = asyncio.create_task(web.disconnected(receive))
         watching.add_done_callback(lambda _: stop.set())
@@ -102,10 +107,11 @@ class Leasing:
             largest = self._jetstream.max_payload + ENVELOPE
             # The limit is the subscriber's, whom as many leases may serve at once (ADR 012).
             asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.most_leases)
-            tally = await forward(asked, subscriber, largest, self._effects(asked, subscriber), stop)
+            tally = await forward(asked, subscriber, largest, self._effects(asked, subscriber), stop, seen)
         finally:
             self._open.discard(stop)
             watching.cancel()
+        await self._note_discarded(asked, subscriber, tally.counts[Outcome.DISCARDED])
         info = await self._last_look(asked, len(tally.due))
         pending = int(info.get("num_pending", 0)) if info else 0
         ack_pending = int(info.get("num_ack_pending", 0)) if info else 0
@@ -126,27 +132,18 @@ class Leasing:
             info = await self._info(asked)
         return info
 
-    async def _subscriber(self, asked: Lease) -> Subscriber | Response:
-        """The consumer's own word on where its events go; a caller can't send them anywhere else."""
-        info = await self._info(asked)
-        if info is None:
-            return problem(404, "No such consumer", f"stream {asked.stream!r} has no consumer {asked.consumer!r}")
+    async def _note_discarded(self, asked: Lease, subscriber: Subscriber, events: int) -> None:
+        """Tell of events that this consumer has lost, and add them to its count; NATS being away loses the count."""
+        if not events:
+            return
+        channel = f"{subscriber.namespace}/{subscriber.channel}"
+        words = "the server has discarded events before they were delivered"
+        _log.warning(words, channel=channel, subscription=subscriber.full_name, events=events)
+        subject = subscriber.names.discarded_subject(asked.consumer)
         try:
-            found = subscribers.from_metadata(info["config"].get("metadata"))
-        except InvalidSpec as error:
-            return problem(409, "Damaged consumer", str(error))
-        if found is None:
-            return problem(409, "Not our consumer", f"consumer {asked.consumer!r} was not made by Headrace")
-        if found.state is not SubscriberState.READY:
-            return problem(409, "Not deliverable", f"{found.state}: {found.reason or 'the Subscription is gone'}")
-        if any(to is not None and to.audience for to in (found.subscriber, found.reply, found.dead_letter)):
-            return problem(
-                409, "Not deliverable", "OIDCNotSupported: an address asks for a token that can't be sent yet"
-            )
-        if found.order.kind is DeliveryOrder.BY_KEY and not order_spec.enforced(info["config"]):
-            needs = "its order by key is not enforced by the server: it needs NATS 2.11 or later"
-            return problem(409, "Not deliverable", f"consumer {asked.consumer!r} is not pinned; {needs}")
-        return found
+            await self._jetstream.add(subscriber.aside, subject, events, ASK_SECONDS)
+        except (Refused, Unavailable) as error:
+            _log.warning("discarded events could not be counted", channel=channel, events=events, error=str(error))
 
     async def _info(self, asked: Lease) -> dict[str, Any] | None:
         return await self._api.find(f"CONSUMER.INFO.{asked.stream}.{asked.consumer}", timeout=ASK_SECONDS)
@@ -214,9 +211,27 @@ class Leasing:
         return Survey(unsettled, records, overdue)
 
 
+def _subscriber(asked: Lease, info: dict[str, Any]) -> Subscriber | Response:
+    """The consumer's own word on where its events go; a caller can't send them anywhere else."""
+    try:
+        found = subscribers.from_metadata(info["config"].get("metadata"))
+    except InvalidSpec as error:
+        return problem(409, "Damaged consumer", str(error))
+    if found is None:
+        return problem(409, "Not our consumer", f"consumer {asked.consumer!r} was not made by Headrace")
+    if found.state is not SubscriberState.READY:
+        return problem(409, "Not deliverable", f"{found.state}: {found.reason or 'the Subscription is gone'}")
+    if any(to is not None and to.audience for to in (found.subscriber, found.reply, found.dead_letter)):
+        return problem(409, "Not deliverable", "OIDCNotSupported: an address asks for a token that can't be sent yet")
+    if found.order.kind is DeliveryOrder.BY_KEY and not order_spec.enforced(info["config"]):
+        needs = "its order by key is not enforced by the server: it needs NATS 2.11 or later"
+        return problem(409, "Not deliverable", f"consumer {asked.consumer!r} is not pinned; {needs}")
+    return found
+
+
 def _reporter(subscriber: Subscriber) -> Callable[[Outcome, Message, str], None]:
     """One line per outcome, with the names that people know; never a byte of data, nor an attribute but the id."""
-    subscription = f"{subscriber.subscription_namespace or subscriber.namespace}/{subscriber.name}"
+    subscription = subscriber.full_name
     channel = f"{subscriber.namespace}/{subscriber.channel}"
     # An event whose budget goes on is worth less of an alarm, success none.
     writers = {Outcome.DELIVERED: _log.debug, Outcome.RETRIED: _log.info}

@@ -12,6 +12,7 @@ from headrace.io import environment, web
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
+from headrace.io.jetstream import JetStream
 from headrace.reconcile import VERBS, reconcile
 
 # A channel with thousands of subscribers and their CA certificates still fits.
@@ -26,10 +27,10 @@ class Reconciling:
         """Read the settings now, so that a wrong one ends the process before it serves."""
         return partial(cls, environment.read(ReconcileSettings), web.Token.configured())
 
-    def __init__(self, settings: ReconcileSettings, token: web.Token, _client: Client, api: JetStreamApi) -> None:
+    def __init__(self, settings: ReconcileSettings, token: web.Token, client: Client, api: JetStreamApi) -> None:
         self._settings = settings
         self._token = token
-        self._admin = Admin(api)
+        self._admin = Admin(api, JetStream(client, api))
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
         await web.answer(self._reconcile(request, receive), send)

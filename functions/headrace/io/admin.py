@@ -24,6 +24,9 @@ from headrace.core.action import (
 from headrace.core.errors import Unavailable
 from headrace.core.raw_config import Config
 from headrace.io.api import CONSUMER_NOT_FOUND, STREAM_NOT_FOUND, ApiError, JetStreamApi
+from headrace.io.jetstream import JetStream
+
+ASK_SECONDS = 5.0
 
 # The cluster is electing or one of its servers is away: the same request will do in a moment.
 _CLUSTER_NOT_AVAILABLE = 10008
@@ -34,27 +37,60 @@ _PASSING = (_CLUSTER_NOT_AVAILABLE, _CLUSTER_NOT_LEADER)
 class Admin:
     """The effects of `reconcile`. All methods raise Unavailable when JetStream does not answer."""
 
-    def __init__(self, api: JetStreamApi) -> None:
+    def __init__(self, api: JetStreamApi, jetstream: JetStream) -> None:
         self._api = api
+        self._jetstream = jetstream
 
     async def stream(self, name: str) -> Config | None:
         """The configuration of a stream; None when there is none."""
-        info = await self._find(f"STREAM.INFO.{name}")
+        info = await self.info(name)
         return None if info is None else info["config"]
+
+    async def info(self, stream: str, subjects: str = "") -> dict[str, Any] | None:
+        """STREAM.INFO, with the subjects that match a filter in its state; None when there is no stream."""
+        info = await self._find(f"STREAM.INFO.{stream}", {"subjects_filter": subjects} if subjects else None)
+        if info is None or not subjects:
+            return info
+        # The server tells 100,000 of them at a time.
+        found: dict[str, int] = info["state"].get("subjects") or {}
+        while found and len(found) < int(info.get("total", 0)):
+            page = await self._find(f"STREAM.INFO.{stream}", {"subjects_filter": subjects, "offset": len(found)})
+            more = (page or {"state": {}})["state"].get("subjects")
+            if not more:
+                break
+            found.update(more)
+        return info
 
     async def count(self, stream: str, subjects: str) -> int:
         """How many subjects that match a filter hold messages; zero when there is no such stream."""
-        info = await self._find(f"STREAM.INFO.{stream}", {"subjects_filter": subjects})
+        info = await self.info(stream, subjects)
         return 0 if info is None else len(info["state"].get("subjects") or {})
 
+    async def number(self, stream: str, subject: str) -> int:
+        """The number that a subject holds; zero without one."""
+        return await self._jetstream.number(stream, subject, ASK_SECONDS)
+
+    async def add(self, stream: str, subject: str, number: int) -> None:
+        """Add to that number.
+
+        Raises:
+            Refused: there is no room for it.
+        """
+        await self._jetstream.add(stream, subject, number, ASK_SECONDS)
+
     async def consumers(self, stream: str) -> list[Config]:
-        """The configurations of all consumers of a stream.
+        """The configurations of all consumers of a stream; raises as `consumer_infos`."""
+        # NATS 2.10 leaves the name out of the configuration when an older client made the consumer.
+        return [{**info["config"], "name": info["name"]} for info in await self.consumer_infos(stream)]
+
+    async def consumer_infos(self, stream: str) -> list[dict[str, Any]]:
+        """All consumers of a stream with their configuration and state.
 
         Raises:
             Unavailable: the list is not complete, since a server of the cluster is away. Whoever took such a list for
                 the truth would make a second consumer for a subscriber that has one.
         """
-        found: list[Config] = []
+        found: list[dict[str, Any]] = []
         while True:
             page = await self._find(f"CONSUMER.LIST.{stream}", {"offset": len(found)})
             if page is None:
@@ -63,8 +99,7 @@ class Admin:
             if absent:
                 raise Unavailable(f"NATS does not know now of the consumers {', '.join(absent)} of {stream}")
             consumers = page.get("consumers") or []
-            # NATS 2.10 leaves the name out of the configuration when an older client made the consumer.
-            found += [{**info["config"], "name": info["name"]} for info in consumers]
+            found += consumers
             if not consumers or len(found) >= page["total"]:
                 return found
 

@@ -175,7 +175,7 @@ def _serves(info: dict[str, Any], event: Parked) -> bool:
         ours = subscribers.from_metadata(config.get("metadata"))
     if ours is None or ours.state is not SubscriberState.READY:
         return False
-    named = f"{ours.subscription_namespace or ours.namespace}/{ours.name}" == event.subscription
+    named = ours.full_name == event.subscription
     one = config.get("filter_subject")
     filters = config.get("filter_subjects") or ([one] if one else [">"])
     return named and captures({"subjects": filters}, event.subject)

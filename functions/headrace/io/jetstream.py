@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import secrets
 
 from headrace.core import jetstream
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.jetstream import HEADROOM_BYTES, Message, PubAck
-from headrace.core.nats_codec import Encoded
+from headrace.core.nats_codec import MSG_ID, Encoded, NatsMessage, encoded
 from headrace.core.nats_wire import Arrival
 from headrace.io.api import PREFIX, ApiError, JetStreamApi
 from headrace.io.client import Broken, Client
@@ -34,7 +35,16 @@ TOO_LARGE = {10054, 10097}
 SEALED = {10109, 10052}
 # Another stream has the subject now than the one that a replay is for.
 NOT_THAT_STREAM = {10060}
+# Somebody else has written to the subject since we read it.
+OVERTAKEN = {10071}
+EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
+ADD_TRIES = 10
+_MOST_DIGITS = 19
 PLAIN_ACK = re.compile(rb'\{"stream":"([\w-]+)", ?"seq":(\d{1,19})\}', re.ASCII)
+
+
+class Overtaken(Refused):
+    """What was read is not the newest any more."""
 
 
 class JetStream:
@@ -115,6 +125,37 @@ class JetStream:
         Raises:
             Unavailable: no answer.
         """
+        newest = await self._last(stream, subject, timeout)
+        return None if newest is None else newest.data
+
+    async def number(self, stream: str, subject: str, timeout: float) -> int:
+        """The number that a subject holds, as `add` counts it; zero without one.
+
+        Raises:
+            Unavailable: no answer.
+        """
+        newest = await self._last(stream, subject, timeout)
+        return 0 if newest is None else _number(newest.data)
+
+    async def add(self, stream: str, subject: str, number: int, timeout: float) -> None:
+        """Add to the number that a subject holds, exactly once, whoever else adds at the same time.
+
+        Raises:
+            Refused: it can't be stored, or others were faster again and again.
+            Unavailable: no answer; it may have been added.
+        """
+        for _ in range(ADD_TRIES):
+            newest = await self._last(stream, subject, timeout)
+            before, sequence = (0, "0") if newest is None else (_number(newest.data), newest.headers["nats-sequence"])
+            headers = {EXPECTED_SEQUENCE: sequence, MSG_ID: secrets.token_hex(16)}
+            try:
+                await self.publish_aside(encoded(NatsMessage(subject, headers, b"%d" % (before + number))), timeout)
+            except Overtaken:
+                continue
+            return
+        raise Refused(f"{subject} was changed by others each of {ADD_TRIES} times", status=409)
+
+    async def _last(self, stream: str, subject: str, timeout: float) -> Arrival | None:
         try:
             answer = await self._client.request(f"{PREFIX}DIRECT.GET.{stream}.{subject}", timeout=timeout)
         except Broken as error:
@@ -123,7 +164,7 @@ class JetStream:
             return None
         if answer.status:
             raise Unavailable(f"the record {subject} could not be read: {answer.status} {answer.description}")
-        return answer.data
+        return answer
 
     async def forget(self, stream: str, subject: str, timeout: float) -> None:
         """Delete the record of a subject; what is not there is fine."""
@@ -182,6 +223,11 @@ class JetStream:
             raise _no_channel(subject)
 
 
+def _number(data: bytes) -> int:
+    """What was counted so far; from nothing where somebody has damaged it."""
+    return int(data) if data.isdigit() and len(data) < _MOST_DIGITS else 0
+
+
 def _no_channel(subject: str) -> Refused:
     namespace, _, name = subject.removesuffix("._knative").partition(".")
     words = (
@@ -214,6 +260,8 @@ def refusal(error: ApiError) -> HeadraceError:
         return Refused(f"the channel refuses events of this size: {error.description}", status=413)
     if error.err_code in NOT_THAT_STREAM:
         return Refused(f"the stream that the event came from does not capture its subject: {error}", status=404)
+    if error.err_code in OVERTAKEN:
+        return Overtaken(str(error), status=409)
     if error.err_code in SEALED:
         return Refused(f"the channel takes no more events: {error.description}", status=403)
     return Unavailable(f"the channel could not store the event: {error}")

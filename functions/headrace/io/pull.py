@@ -131,6 +131,7 @@ class PullInbox:
                 tokens.delivered,
                 tokens.sequence,
                 tokens.timestamp_ns,
+                tokens.delivery,
             )
         )
         if self._remaining <= 0:

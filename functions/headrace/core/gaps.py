@@ -1,0 +1,46 @@
+"""How many events a server has discarded before a consumer's turn came to them, read off the numbers of what it gets.
+
+First deliveries of an unfiltered consumer follow the stream's sequences without a gap, unless messages between are
+no more: discarded by a limit, by age or by hand. Two deliveries of one lease with neighbouring numbers have nothing
+between them; what other leases got in between is theirs to judge. Pure; fed by `headrace.forward`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.core.jetstream import Message
+
+
+class Gaps:
+    """The numbers that one lease has seen."""
+
+    def __init__(self, delivery: int, sequence: int) -> None:
+        """Args:
+        delivery: the number of the consumer's last delivery.
+        sequence: the highest of the stream that it has been delivered; of a new consumer the one before its first.
+        """
+        self._delivery = delivery
+        self._highest: int | None = sequence
+
+    def seen(self, message: Message) -> int:
+        """How many events are missing just before this one."""
+        follows = message.delivery == self._delivery + 1
+        self._delivery = message.delivery
+        highest = self._highest if follows else None
+        if message.delivered > 1:
+            # It comes again, and says nothing of what comes for the first time.
+            self._highest = highest
+            return 0
+        self._highest = message.sequence if highest is None else max(highest, message.sequence)
+        return 0 if highest is None else max(0, message.sequence - highest - 1)
+
+
+def begin(info: Mapping[str, Any]) -> Gaps | None:
+    """Where a lease begins, from CONSUMER.INFO; None for a consumer that passes over messages of its stream."""
+    config = info["config"]
+    if config.get("filter_subject") or config.get("filter_subjects"):
+        return None
+    delivered = info.get("delivered") or {}
+    return Gaps(int(delivered.get("consumer_seq", 0)), int(delivered.get("stream_seq", 0)))

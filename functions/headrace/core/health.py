@@ -1,0 +1,176 @@
+"""What goes wrong in a channel that is as wanted, as conditions: full windows, no room aside, stuck and lost events.
+
+None of them makes the channel unready: it takes events and delivers what it can. Pure: reads what the server says of
+its streams and consumers. Called by `headrace.core.desired`; what is asked for is in `headrace.reconcile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.core.conditions import Condition
+from headrace.core.subscriber import Subscriber
+
+DISCARDED = "NoEventsDiscarded"
+# Less room than this holds no stage record with the headers around it.
+LEAST_ROOM = 1024
+# So many sequences are named in a message.
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What lies beside the stage records of one aside stream, by consumer, read off the subjects.
+
+    Attributes:
+        records: sequences of events that wait for another attempt.
+        stuck: sequences of events that can be neither delivered nor parked.
+        counted: consumers whose discarded events are counted.
+    """
+
+    records: Mapping[str, tuple[int, ...]]
+    stuck: Mapping[str, tuple[int, ...]]
+    counted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The events of one consumer that are delivered and not settled, and how many there may be (0: any number)."""
+
+    out: int
+    most: int
+
+    @property
+    def full(self) -> bool:
+        return 0 < self.most <= self.out
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What the server says of one channel.
+
+    Attributes:
+        aside: STREAM.INFO of the aside stream.
+        windows, stuck, discarded: by consumer.
+    """
+
+    aside: Mapping[str, Any]
+    windows: Mapping[str, Window]
+    stuck: Mapping[str, tuple[int, ...]]
+    discarded: Mapping[str, int]
+
+
+def noted(subjects: Iterable[str]) -> Noted:
+    """Read the subjects below `….stage.`: `<consumer>.<sequence>[.stuck]` and `<consumer>.discarded.total`."""
+    records: dict[str, list[int]] = {}
+    stuck: dict[str, list[int]] = {}
+    counted = []
+    for subject in subjects:
+        match subject.partition("._knative_aside.stage.")[2].split("."):
+            case [consumer, "discarded", "total"]:
+                counted.append(consumer)
+            case [consumer, sequence, "stuck"] if sequence.isdecimal():
+                stuck.setdefault(consumer, []).append(int(sequence))
+            case [consumer, sequence] if sequence.isdecimal():
+                records.setdefault(consumer, []).append(int(sequence))
+    return Noted(_sorted(records), _sorted(stuck), tuple(sorted(counted)))
+
+
+def gone(noted: Noted, stream: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The events that waited when the server discarded them, by consumer: their stage records outlive them.
+
+    Args:
+        stream: STREAM.INFO of the channel's stream.
+    """
+    first = int(stream["state"]["first_seq"])
+    waited = {
+        consumer: sorted({*noted.records.get(consumer, ()), *noted.stuck.get(consumer, ())})
+        for consumer in noted.records.keys() | noted.stuck.keys()
+    }
+    lost = {consumer: tuple(one for one in each if one < first) for consumer, each in waited.items()}
+    return {consumer: each for consumer, each in lost.items() if each}
+
+
+def window(info: Mapping[str, Any]) -> Window:
+    """From one item of CONSUMER.LIST."""
+    return Window(int(info.get("num_ack_pending", 0)), int(info["config"].get("max_ack_pending", 0)))
+
+
+def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[Condition, ...]:
+    """Four conditions of severity Info.
+
+    Args:
+        subscribers: by consumer.
+    """
+    return (
+        _windows(health, subscribers),
+        _room(health.aside),
+        _stuck(health, subscribers),
+        _discarded(health, subscribers),
+    )
+
+
+def _windows(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition:
+    full = [
+        f"{_name(consumer, subscribers)} has {window.out} of at most {window.most} events delivered and not settled"
+        for consumer, window in sorted(health.windows.items())
+        if window.full
+    ]
+    advice = "new events wait until some of these are settled: mend the subscriber, or shorten its back-off"
+    return _informs("AckWindowsOpen", "AckWindowFull", full, advice)
+
+
+def _room(aside: Mapping[str, Any]) -> Condition:
+    name, state, config = aside["config"]["name"], aside["state"], aside["config"]
+    most, most_bytes = int(config.get("max_msgs", -1)), int(config.get("max_bytes", -1))
+    full = []
+    if 0 < most <= int(state["messages"]):
+        full.append(f"{name} holds {state['messages']} messages, of {most} that may be")
+    if most_bytes > 0 and int(state["bytes"]) + LEAST_ROOM > most_bytes:
+        full.append(f"{name} holds {state['bytes']} bytes, of {most_bytes} that may be")
+    advice = (
+        "what can't be delivered stays in the channel's stream: replay or discard parked events, or raise the limit"
+    )
+    return _informs("AsideStreamHasRoom", "AsideStreamFull", full, advice)
+
+
+def _stuck(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition:
+    stuck = [
+        f"{_name(consumer, subscribers)}: {len(each)} ({_sequences(each)})"
+        for consumer, each in sorted(health.stuck.items())
+    ]
+    advice = (
+        "these events can be neither delivered nor parked, and are tried again at the longest back-off; why is in the "
+        "log of forward: is max_payload lower than it was, or the aside stream full?"
+    )
+    return _informs("NoEventsStuck", "EventsStuck", stuck, advice)
+
+
+def _discarded(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition:
+    lost = [
+        f"{_name(consumer, subscribers)}: {events}" for consumer, events in sorted(health.discarded.items()) if events
+    ]
+    advice = "the server has discarded these events before they were delivered: look at the stream's limits"
+    return _informs(DISCARDED, "EventsDiscarded", lost, advice)
+
+
+def _informs(kind: str, reason: str, findings: list[str], advice: str) -> Condition:
+    if not findings:
+        return Condition(kind, True)
+    return Condition(kind, False, reason, f"{'; '.join(findings)}; {advice}", informative=True)
+
+
+def _name(consumer: str, subscribers: Mapping[str, Subscriber]) -> str:
+    known = subscribers.get(consumer)
+    return known.full_name if known is not None else consumer
+
+
+def _sequences(each: tuple[int, ...]) -> str:
+    more = ", …" if len(each) > NAMED else ""
+    return f"sequence {', '.join(map(str, each[:NAMED]))}{more}"
+
+
+def _sorted(found: Mapping[str, list[int]]) -> dict[str, tuple[int, ...]]:
+    return {consumer: tuple(sorted(each)) for consumer, each in found.items()}

@@ -1,0 +1,75 @@
+"""What the server says of streams and consumers, as conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.core import health
+from headrace.core.health import Health, Noted, Window
+from headrace.core.subscriber import Subscriber
+
+BILLING = Subscriber("shop", "orders", "billing", "u", 1, "KN_aside", subscription_namespace="till")
+PREFIX = "shop.orders._knative_aside.stage."
+
+
+def aside(messages: int = 0, size: int = 0, **config: int) -> dict[str, Any]:
+    return {"config": {"name": "KN_aside", **config}, "state": {"messages": messages, "bytes": size}}
+
+
+def troubles(**facts: Any) -> dict[str, str]:
+    """Reason and message of each condition that doesn't hold."""
+    healthy: dict[str, Any] = {"aside": aside(), "windows": {}, "stuck": {}, "discarded": {}}
+    found = health.conditions(Health(**{**healthy, **facts}), {"C": BILLING})
+    assert len(found) == 4
+    assert all(one.informative for one in found if not one.holds)
+    return {one.reason: one.message for one in found if not one.holds}
+
+
+def test_subjects_beside_the_stage_records_tell_what_is_noted() -> None:
+    subjects = [f"{PREFIX}C.12", f"{PREFIX}C.5", f"{PREFIX}C.5.stuck", f"{PREFIX}D.discarded.total", "else.where"]
+    assert health.noted(subjects) == Noted(records={"C": (5, 12)}, stuck={"C": (5,)}, counted=("D",))
+
+
+def test_what_waited_below_the_first_sequence_is_gone() -> None:
+    noted = Noted(records={"C": (3, 5, 12), "D": (20,)}, stuck={"C": (4, 5)}, counted=())
+    assert health.gone(noted, {"state": {"first_seq": 12}}) == {"C": (3, 4, 5)}
+
+
+@pytest.mark.parametrize(
+    ("window", "full"),
+    [
+        pytest.param(Window(2, 3), False, id="there is room"),
+        pytest.param(Window(3, 3), True, id="none is left"),
+        pytest.param(Window(4, 3), True, id="it was made smaller"),
+        pytest.param(Window(9, 0), False, id="any number"),
+        pytest.param(Window(9, -1), False, id="any number, as older servers say it"),
+    ],
+)
+def test_full_windows(window: Window, full: bool) -> None:
+    assert ("AckWindowFull" in troubles(windows={"C": window})) is full
+
+
+@pytest.mark.parametrize(
+    ("info", "full"),
+    [
+        pytest.param(aside(9, 9, max_msgs=-1, max_bytes=-1), False, id="no limits"),
+        pytest.param(aside(9, 9, max_msgs=10), False, id="one message more"),
+        pytest.param(aside(10, 9, max_msgs=10), True, id="no message more"),
+        pytest.param(aside(1, 976, max_bytes=2000), False, id="just room for a record"),
+        pytest.param(aside(1, 977, max_bytes=2000), True, id="too little for a record"),
+    ],
+)
+def test_full_aside_streams(info: dict[str, Any], full: bool) -> None:
+    assert ("AsideStreamFull" in troubles(aside=info)) is full
+
+
+def test_people_read_which_subscriber_and_which_events() -> None:
+    found = troubles(stuck={"C": (1, 2, 3, 4, 5, 6), "gone": (7,)}, discarded={"C": 8})
+    assert found["EventsStuck"].startswith("till/billing: 6 (sequence 1, 2, 3, 4, 5, …); gone: 1 (sequence 7); ")
+    assert found["EventsDiscarded"].startswith("till/billing: 8; ")
+
+
+def test_what_was_counted_as_zero_is_no_trouble() -> None:
+    assert troubles(discarded={"C": 0}) == {}
