@@ -6,7 +6,6 @@ import asyncio
 import base64
 import itertools
 import subprocess
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from tests.faults.lane import Lane
 from tests.faults.processes import own_port
 from tests.support.nats_server import NatsServer
 from tests.support.streams import ApiError
+from tests.support.waiting import until
 
 RATE = 60.0
 SECONDS = 5.0
@@ -79,10 +79,12 @@ async def stream_full_old(bench: Bench) -> None:
     await bench.start_scaler()
     await bench.until(lambda: len(lane.arrivals) >= 40, 20, "what is left was delivered")
     # A lease counts at its end, which comes when it has lingered.
-    deadline = time.monotonic() + 10
-    while not (counted := await counted_as_discarded(bench, lane)) and time.monotonic() < deadline:
-        await asyncio.sleep(0.1)
-    expect(bench, "discarded, by Headrace's own count", counted, bench.row.discarded)
+
+    async def counted() -> bool:
+        return await counted_as_discarded(bench, lane) > 0
+
+    await until("what was discarded is counted", counted)
+    expect(bench, "discarded, by Headrace's own count", await counted_as_discarded(bench, lane), bench.row.discarded)
 
 
 async def counted_as_discarded(bench: Bench, lane: Lane) -> int:

@@ -15,7 +15,7 @@ from headrace.core.errors import Refused, Unavailable
 from headrace.core.event import Event, make_event
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.jetstream import Message
-from headrace.core.lease import Outcome, Tally
+from headrace.core.lease import Tally
 from headrace.core.nats_codec import NatsMessage
 from headrace.core.stage_record import Attempts, Stage, StageRecord
 from headrace.core.subscriber import DeliveryPolicy, Destination, Subscriber
@@ -288,20 +288,3 @@ async def test_a_dead_letter_whose_sink_was_taken_away_is_parked() -> None:
 
 def delivery_event() -> Event:
     return make_event({"specversion": "1.0", "id": "r", "source": "/r", "type": "reply"}, b"")
-
-
-def test_every_outcome_has_a_name_in_the_answer() -> None:
-    assert [str(outcome) for outcome in Outcome] == [
-        "delivered",
-        "retried",
-        "dead_lettered",
-        "parked",
-        "replied",
-        "redelivered",
-        "returned",
-        "skipped",
-        "postponed",
-        "stuck",
-        "unsettled",
-        "discarded",
-    ]

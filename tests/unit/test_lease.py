@@ -105,3 +105,20 @@ def test_what_is_no_answer_of_a_lease_is_refused(body: Any) -> None:
 
 def test_giving_back_is_not_work() -> None:
     assert LeaseAnswer({"returned": 5, "unsettled": 1}, 0, 0, None).moved == 0
+
+
+def test_every_outcome_has_a_name_in_the_answer() -> None:
+    assert [str(outcome) for outcome in Outcome] == [
+        "delivered",
+        "retried",
+        "dead_lettered",
+        "parked",
+        "replied",
+        "redelivered",
+        "returned",
+        "skipped",
+        "postponed",
+        "stuck",
+        "unsettled",
+        "discarded",
+    ]
