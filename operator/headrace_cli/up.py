@@ -1,8 +1,7 @@
 """`headrace up`: the whole of Headrace on a laptop, with files for the API server and processes for Knative Services.
 
 The order of things is here: what starts after what, what stops before what. Each thing itself is elsewhere.
-`receive` is always on; `reconcile` and `forward` run only while they are called, and for an idle window
-after that.
+`receive` is always on; `reconcile` and `forward` run while they are called, and for an idle window after that.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import secrets
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -239,9 +239,9 @@ class Laptop:
         child.finishes = FINISHES[target]
         return child
 
-    async def _lease(self, lease: Lease) -> LeaseAnswer:
+    async def _lease(self, lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:
         async with self._forward.use(f"lease on {lease.stream}/{lease.consumer}") as url:
-            return await self._leases.open(url, lease)
+            return await self._leases.open(url, lease, on_ending)
 
     async def _sync(self, parent: Parent) -> HookAnswer:
         async with self._reconcile.use(f"sync of {parent['metadata']['name']}") as url:

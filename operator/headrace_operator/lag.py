@@ -51,6 +51,7 @@ class Outlook:
         threshold, max_scale: of its subscriber: one lease per so many events, at most so many leases.
         open: leases that are open now.
         late: those of them whose time is up: they wait for slow subscribers and pull no more.
+        ending: those of the late ones whose process is going, too.
         known_at: when `counters` were true.
         hinted_at: a hint, or a lease that failed, which no lease has answered for.
         due_at: earliest delayed retry that a lease has told of.
@@ -68,6 +69,7 @@ class Outlook:
     counters: Counters = Counters()
     open: int = 0
     late: int = 0
+    ending: int = 0
     known_at: float = -math.inf
     hinted_at: float | None = None
     due_at: float | None = None
@@ -114,8 +116,9 @@ def wanted(outlook: Outlook, now: float) -> int:
 
 
 def short(outlook: Outlook, now: float) -> int:
-    """How many more leases to open now. A late one is no puller, but it still has its pod."""
-    return min(wanted(outlook, now) - (outlook.open - outlook.late), outlook.max_scale - outlook.open)
+    """How many more leases to open now. A late one is no puller, but it still has its pod, unless that is going."""
+    going = outlook.ending
+    return min(wanted(outlook, now) - (outlook.open - outlook.late), outlook.max_scale - (outlook.open - going))
 
 
 def look_again_at(outlook: Outlook, now: float) -> float | None:
@@ -235,9 +238,14 @@ def overdue(outlook: Outlook) -> Outlook:
     return replace(outlook, late=outlook.late + 1)
 
 
-def caught_up(outlook: Outlook) -> Outlook:
-    """A late lease has ended, however."""
-    return replace(outlook, late=outlook.late - 1)
+def ending(outlook: Outlook, now: float) -> Outlook:
+    """The process of an open lease was told to end; what it has not pulled is for another."""
+    return hinted(replace(outlook, late=outlook.late + 1, ending=outlook.ending + 1), now)
+
+
+def caught_up(outlook: Outlook, *, ended: bool = False) -> Outlook:
+    """A late lease has ended, however; one whose process was `ending`, when `ended`."""
+    return replace(outlook, late=outlook.late - 1, ending=outlook.ending - ended)
 
 
 def failure_pause(failures: int, chance: float) -> float:

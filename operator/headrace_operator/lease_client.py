@@ -7,14 +7,14 @@ connection, and `forward` then gives back what it holds.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import aiohttp
 
 from headrace.core import lease
 from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
-from headrace.core.lease import Lease, LeaseAnswer
+from headrace.core.lease import ENDING, Lease, LeaseAnswer
 from headrace.core.subscriber import LONGEST_TIMEOUT
 
 CONNECT_SECONDS = 10.0
@@ -41,8 +41,11 @@ class LeaseClient:
     async def __aexit__(self, *_exc: object) -> None:
         await self._session.close()
 
-    async def open(self, url: str, wanted: Lease) -> LeaseAnswer:
+    async def open(self, url: str, wanted: Lease, on_ending: Callable[[], None] = lambda: None) -> LeaseAnswer:
         """Hold one lease until it ends.
+
+        Args:
+            on_ending: called when forward was told to end, and the lease only waits for its subscribers.
 
         Raises:
             Unavailable: forward can't be reached, broke off, or has no NATS.
@@ -54,6 +57,8 @@ class LeaseClient:
         )
         try:
             async with self._session.post(url, json=wanted.to_json(), timeout=timeout, allow_redirects=False) as answer:
+                if answer.headers.get(ENDING[0]) == ENDING[1]:
+                    on_ending()
                 text = await answer.text(errors="replace")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"forward at {url}: {error or type(error).__name__}") from error

@@ -16,14 +16,15 @@ from typing import Any
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer, Outcome
+from headrace.core.order_spec import DeliveryOrder
 from headrace.io import hints, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator import lag
 from headrace_operator.served import Clock, Served, ServedStreams
 
-OpenLease = Callable[[Lease], Awaitable[LeaseAnswer]]
-"""Holds one lease until it ends; raises Unavailable or Refused."""
+OpenLease = Callable[[Lease, Callable[[], None]], Awaitable[LeaseAnswer]]
+"""Holds one lease until it ends, and calls back when its process was told to end; raises Unavailable or Refused."""
 
 # A stream without consumers may be hinted at twenty times a second.
 REFRESH_SECONDS = 1.0
@@ -193,8 +194,8 @@ class Scaler:
     async def _hold_lease(self, served: Served) -> None:
         wanted = Lease(served.stream, served.consumer, self._lease_seconds, max_in_flight=self._max_in_flight)
         try:
-            async with self._timed(served, wanted.seconds + LATE_SECONDS):
-                answer = await self._open_lease(wanted)
+            async with self._timed(served, wanted.seconds + LATE_SECONDS) as is_ending:
+                answer = await self._open_lease(wanted, is_ending)
         except asyncio.CancelledError:
             served.outlook = lag.abandoned(served.outlook)
             self._note_change()
@@ -216,9 +217,12 @@ class Scaler:
             await self._streams.look_closer(served)
 
     @asynccontextmanager
-    async def _timed(self, served: Served, seconds: float) -> AsyncIterator[None]:
-        """While a lease is open: beyond its time it counts as late, or fresh events would wait for slow ones."""
-        late = False
+    async def _timed(self, served: Served, seconds: float) -> AsyncIterator[Callable[[], None]]:
+        """While a lease is open: beyond its time it counts as late, or fresh events would wait for slow ones.
+
+        Gives what to call when its process was told to end, which makes it late at once.
+        """
+        late = ending = False
 
         def is_late() -> None:
             nonlocal late
@@ -226,13 +230,23 @@ class Scaler:
             served.outlook = lag.overdue(served.outlook)
             self._note_change()
 
+        def is_ending() -> None:
+            nonlocal late, ending
+            # A by-key lease keeps all others out until its last event is settled (ADR 015).
+            if late or served.subscriber.order.kind is DeliveryOrder.BY_KEY:
+                return
+            timer.cancel()
+            late = ending = True
+            served.outlook = lag.ending(served.outlook, self._clock.monotonic())
+            self._note_change()
+
         timer = asyncio.get_running_loop().call_later(seconds, is_late)
         try:
-            yield
+            yield is_ending
         finally:
             timer.cancel()
             if late:
-                served.outlook = lag.caught_up(served.outlook)
+                served.outlook = lag.caught_up(served.outlook, ended=ending)
 
     def _note_opened(self, served: Served, why: str) -> None:
         if not self._busy():

@@ -14,6 +14,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from headrace.core.lease import Lease
+from headrace_operator.lease_client import LeaseClient
 from tests.support.functions import TOKEN, Function
 from tests.support.in_process import InProcess
 from tests.support.nats_server import NatsServer, free_port
@@ -54,6 +56,28 @@ async def test_sigterm_finishes_what_is_in_hand_answers_and_gives_back_the_rest(
     assert (await Lane(nats, forward, lane.channel, lane.consumer).lease(linger=1))["delivered"] == 1
     assert time.monotonic() - began < 3
     assert sorted(place.ids) == ["a", "b", "c"]
+
+
+async def test_a_lease_says_at_once_that_its_process_ends_and_answers_when_its_subscribers_have(
+    nats: Nats, mortal: Function, subscriber: Subscriber
+) -> None:
+    place = subscriber.place(Hold())
+    lane = await nats.serve(mortal, subscriber=place.uri)
+    await lane.store("a")
+    ending = asyncio.Event()
+    async with LeaseClient(TOKEN) as client:
+        wanted = Lease(lane.channel.stream, lane.consumer)
+        lease = asyncio.create_task(client.open(mortal.url, wanted, ending.set))
+        await place.wait(1)
+        assert not ending.is_set()
+        mortal.terminate()
+        async with asyncio.timeout(5):
+            await ending.wait()
+        assert not lease.done()
+        place.release()
+        answer = await lease
+    assert answer.counts["delivered"] == 1
+    assert mortal.wait() == 0
 
 
 async def test_what_was_on_its_way_when_the_client_went_away_is_given_back_at_once(

@@ -181,8 +181,8 @@ class Bench:
         connection = connect(NatsSettings.model_validate({"NATS_URL": self.server.url, "NATS_CLIENT": self.client}))
         async with LeaseClient(TOKEN) as client:
 
-            async def open_lease(lease: Lease) -> LeaseAnswer:
-                return await client.open(self.turn().url, lease)
+            async def open_lease(lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:
+                return await client.open(self.turn().url, lease, on_ending)
 
             api = JetStreamApi(connection)
             scaler = Scaler(

@@ -92,7 +92,7 @@ async def after_sigterm(bench: Bench) -> None:
 
 @cell("back-after-sigterm-slow", "the same with a subscriber that takes 4 s, leases by the scaler alone", "draining")
 async def after_sigterm_slow(bench: Bench) -> None:
-    """The scaler waits for the answer of the lease that ends, which waits for the subscriber: see the findings."""
+    """The lease that ends says so at once, and the scaler opens the next one beside it."""
     lane = await bench.lane()
     await bench.send(lane, 60)
     lane.subscriber.decide = lambda _: Say(delay=4.0)
@@ -105,7 +105,7 @@ async def after_sigterm_slow(bench: Bench) -> None:
     busy.terminate()
     await bench.quiet()
     seconds = first_by_the_successor(bench, lane, held, since)
-    bench.measure("successor's first delivery after SIGTERM", seconds, 5.0)
+    bench.measure("successor's first delivery after SIGTERM", seconds, 1.0)
     bench.others.append(busy)
 
 

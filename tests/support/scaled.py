@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -47,8 +47,8 @@ def scale(connection: Client, forward: Place) -> Scale:
     ) -> AsyncIterator[Running]:
         async with LeaseClient(TOKEN) as client:
 
-            async def open_lease(lease: Lease) -> LeaseAnswer:
-                return await client.open(uri, lease)
+            async def open_lease(lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:
+                return await client.open(uri, lease, on_ending)
 
             scaler = Scaler(
                 connection,

@@ -28,6 +28,25 @@ def test_how_many_leases_are_missing(is_open: int, late: int, short: int) -> Non
     assert lag.short(replace(BUSY, open=is_open, late=late), NOW) == short
 
 
+@pytest.mark.parametrize(
+    ("is_open", "late", "ending", "short"),
+    [
+        pytest.param(1, 1, 1, 1, id="its successor need not wait"),
+        pytest.param(4, 4, 1, 1, id="its pod is going, so there is room for another"),
+        pytest.param(4, 4, 0, 0, id="the pods of late ones stay"),
+    ],
+)
+def test_a_lease_whose_process_ends_makes_room(is_open: int, late: int, ending: int, short: int) -> None:
+    assert lag.short(replace(BUSY, open=is_open, late=late, ending=ending), NOW) == short
+
+
+def test_an_ending_lease_calls_for_another_until_somebody_has_looked() -> None:
+    going = lag.ending(replace(QUIET, open=1), NOW)
+    assert (going.open, going.late, going.ending) == (1, 1, 1)
+    assert lag.short(going, NOW) == 1
+    assert lag.caught_up(going, ended=True) == replace(QUIET, open=1, hinted_at=NOW)
+
+
 def test_a_late_lease_is_counted_until_it_ends() -> None:
     late = lag.overdue(replace(QUIET, open=1))
     assert (late.open, late.late) == (1, 1)

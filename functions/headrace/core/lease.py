@@ -24,6 +24,10 @@ LONGEST_LINGER = 10.0
 DEFAULT_LINGER = 2.0
 LONGEST_NAME = 255
 
+ENDING = ("headrace-lease", "ending")
+"""The header of an answer that begins early: this process was told to end, so the lease pulls no more and only waits
+for its subscribers. The answer itself follows; a successor need not wait for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:

@@ -16,7 +16,7 @@ from headrace.core import subscriber as subscribers
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.http import Headers, HttpAnswer, Request, Response, json_response, problem
 from headrace.core.jetstream import Message
-from headrace.core.lease import Lease, Outcome
+from headrace.core.lease import ENDING, Lease, Outcome
 from headrace.core.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.order_spec import DeliveryOrder
 from headrace.core.settings import ForwardSettings
@@ -63,7 +63,8 @@ class Leasing:
         self._draining = False
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
-        await web.answer(self._lease(request, receive), send)
+        early = web.Early(send)
+        await web.answer(self._lease(request, receive, early), send, early=early)
 
     def drain(self) -> None:
         self._draining = True
@@ -73,7 +74,7 @@ class Leasing:
     async def close(self) -> None:
         await self._sink.close()
 
-    async def _lease(self, request: Request, receive: web.Receive) -> Response:
+    async def _lease(self, request: Request, receive: web.Receive, early: web.Early) -> Response:
         if request.method != "POST":
             return problem(405, "Method not allowed", "open a lease with POST", headers=((b"allow", b"POST"),))
         refusal = await self._token.refusal(request)
@@ -91,12 +92,27 @@ class Leasing:
         subscriber = _subscriber(asked, info)
         if isinstance(subscriber, Response):
             return subscriber
-        return await self._serve(asked, subscriber, gaps.begin(info), receive)
+        stop = asyncio.Event()
+        announcing = asyncio.create_task(self._announce(stop, early))
+        try:
+            return await self._serve(asked, subscriber, gaps.begin(info), receive, stop)
+        finally:
+            announcing.cancel()
+
+    async def _announce(self, stop: asyncio.Event, early: web.Early) -> None:
+        """Say at once that a lease ends since its process does: its last subscriber may take a minute."""
+        await stop.wait()
+        if self._draining:
+            await early.begin((ENDING[0].encode(), ENDING[1].encode()))
 
     async def _serve(
-        self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, receive: web.Receive
+        self,
+        asked: Lease,
+        subscriber: Subscriber,
+        seen: gaps.Gaps | None,
+        receive: web.Receive,
+        stop: asyncio.Event,
     ) -> Response:
-        stop = asyncio.Event()
         watching = asyncio.create_task(web.disconnected(receive))
         watching.add_done_callback(lambda _: stop.set())
         self._open.add(stop)

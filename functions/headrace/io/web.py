@@ -89,14 +89,40 @@ async def disconnected(receive: Receive) -> None:
         pass
 
 
-async def answer(work: Awaitable[Response], send: Send, extra: Headers = ()) -> None:
-    """Await a story and send its answer, or what its error means."""
+class Early:
+    """An answer that begins before its end is known: 200 and a header now, JSON later.
+
+    Attributes:
+        begun: the head has been sent, so that a failure after it can be told in the body only.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def begin(self, *headers: tuple[bytes, bytes]) -> None:
+        self.begun = True
+        named = [(b"content-type", b"application/json"), *headers]
+        await self._send({"type": "http.response.start", "status": 200, "headers": named})
+        # White space in front of JSON, so that no server waits for the body to send the head.
+        await self._send({"type": "http.response.body", "body": b"\n", "more_body": True})
+
+
+async def answer(work: Awaitable[Response], send: Send, extra: Headers = (), early: Early | None = None) -> None:
+    """Await a story and send its answer, or what its error means.
+
+    Args:
+        early: that the story may have begun.
+    """
     try:
         response = await work
     except ClientGone:
         return
     except HeadraceError as error:
         response = response_of(error)
+    if early is not None and early.begun:
+        await send({"type": "http.response.body", "body": response.body})
+        return
     await send_response(send, response, extra)
 
 
