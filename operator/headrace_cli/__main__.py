@@ -118,6 +118,11 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         help="write the state of everything there as JSON, anew at each change",
     )
     parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="serve metrics for Prometheus at /metrics there (default: nowhere; port 0: any free one)",
+    )
+    parser.add_argument(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="info",
@@ -134,15 +139,16 @@ def _up(given: argparse.Namespace) -> int:
         idle_seconds=given.idle_seconds,
         log_level=given.log_level,
         status_file=options.path(given.status_file, "--status-file"),
+        metrics=None if given.metrics is None else options.listen(given.metrics, "--metrics", "127.0.0.1:9090"),
     )
     # Nothing runs yet that a Ctrl-C would have to end in order; as an exception it can be lost inside an import.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from headrace_cli import up
     except ModuleNotFoundError as error:
-        if error.name != "yaml":
+        if error.name not in ("yaml", "prometheus_client"):
             raise
-        raise Misconfigured("PyYAML is not installed: install the extra `laptop`", field="-f") from error
+        raise Misconfigured(f"{error.name} is not installed: install the extra `laptop`", field="-f") from error
     return up.run(asked)
 
 

@@ -6,8 +6,9 @@ Called by `headrace_cli.up`; how a process is started is an argument.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any
 
 from headrace.core.errors import Unavailable
 from headrace.io import log
@@ -104,6 +105,25 @@ class OnDemand:
     def running(self) -> bool:
         return self._child is not None and self._child.alive
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "running": self.running,
+            "starts": self.starts,
+            "stops": self.stops,
+            "last_start_ms": self.last_start_ms,
+        }
+
+    def let_go(self, url: str) -> None:
+        """Somebody else has told the process at `url` to end: whoever comes now gets another one."""
+        child = self._child
+        if child is None or child.url != url:
+            return
+        self._child = None
+        _log.warning(f"{child.name} was told to end by somebody else", pid=child.pid)
+        self._attend(self._outlive(child))
+
     @asynccontextmanager
     async def use(self, why: str) -> AsyncIterator[str]:
         """The URL of the process, started if need be; it stays for as long as the block is open.
@@ -154,9 +174,17 @@ class OnDemand:
         child, self._child = self._child, None
         if child is None:
             return
-        task = asyncio.create_task(self._stop(child, f"idle for {self._idle_seconds:g} s"))
+        self._attend(self._stop(child, f"idle for {self._idle_seconds:g} s"))
+
+    def _attend(self, end: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(end)
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)
+
+    async def _outlive(self, child: Child) -> None:
+        await child.wait()
+        self.stops += 1
+        self._on_change()
 
     async def _stop(self, child: Child, why: str) -> None:
         await child.stop(why)

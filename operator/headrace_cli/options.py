@@ -33,6 +33,7 @@ class UpOptions:
     Attributes:
         data: directory of the server's store; None: a temporary one.
         nats: URL of a running server; None: one of our own.
+        metrics: where Prometheus may ask; None: nowhere.
         idle_seconds: how long forward and reconcile stay without a request.
     """
 
@@ -43,6 +44,7 @@ class UpOptions:
     idle_seconds: float = 10.0
     log_level: str = "info"
     status_file: Path | None = None
+    metrics: Listen | None = None
 
     def __post_init__(self) -> None:
         for option, given in (("-f", self.files), ("--nats", (self.nats,))):
@@ -70,13 +72,13 @@ def path(text: str | None, option: str) -> Path | None:
     return None if text is None else Path(text)
 
 
-def listen(text: str) -> Listen:
-    """Read `--listen`.
+def listen(text: str, option: str = "--listen", example: str = "127.0.0.1:8080") -> Listen:
+    """Read an option that says where to listen.
 
     Raises:
         Misconfigured: it is not `host:port`.
     """
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise Misconfigured(f"--listen is {text!r}: give host:port, as in 127.0.0.1:8080", field="--listen")
+        raise Misconfigured(f"{option} is {text!r}: give host:port, as in {example}", field=option)
     return Listen(host.removeprefix("[").removesuffix("]"), int(port))

@@ -64,7 +64,7 @@ def run(options: UpOptions) -> int:
     log.configure(options.log_level, plain=sys.stderr.isatty())
     if options.listen.port == 0:
         options = replace(options, listen=Listen(options.listen.host, free_port(options.listen.host)))
-    found = manifests.numbered(manifests.read(options.files, options.listen.url), None, _now_ms())
+    found = manifests.numbered(manifests.read(options.files, options.listen.url), None, int(time.time() * 1000))
     demand_free(options.listen.host, options.listen.port)
     for settings in (ReceiveSettings, ForwardSettings, ReconcileSettings):
         environment.read(settings)
@@ -142,6 +142,7 @@ class Laptop:
             stack.push_async_callback(self._receive.close, "headrace up ends")
             stack.push_async_callback(self._forward.close, "headrace up ends")
             scaler = self._scaler = self._make_scaler(client)
+            await self._serve_metrics(stack, scaler)
             stack.push_async_callback(self._channels.close)
             self._apply(found)
             if self._reload_wanted:
@@ -166,7 +167,7 @@ class Laptop:
             _log.error("the files are wrong, nothing was changed", error=str(error))
             return
         _log.info("files read again", channels=len(read.channels))
-        self._apply(manifests.numbered(read, self._manifests, _now_ms()))
+        self._apply(manifests.numbered(read, self._manifests, int(time.time() * 1000)))
 
     def _apply(self, found: manifests.Manifests) -> None:
         for sentence in found.ignored:
@@ -213,6 +214,14 @@ class Laptop:
         finally:
             await client.close()
 
+    async def _serve_metrics(self, stack: AsyncExitStack, scaler: Scaler) -> None:
+        if (at := self._options.metrics) is not None:
+            # Here, since it takes a quarter of the time that all of us take to start.
+            from headrace_operator import metrics
+
+            port = await stack.enter_async_context(metrics.served(at.host, at.port, scaler.stats, "--metrics"))
+            _log.info("metrics are served", url=f"{replace(at, port=port).url}/metrics")
+
     def _make_scaler(self, client: Client) -> Scaler:
         settings = environment.read(ForwardSettings, self._environment)
         scaler = Scaler(client, JetStreamApi(client), self._lease, max_in_flight=settings.max_in_flight)
@@ -241,7 +250,12 @@ class Laptop:
 
     async def _lease(self, lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:
         async with self._forward.use(f"lease on {lease.stream}/{lease.consumer}") as url:
-            return await self._leases.open(url, lease, on_ending)
+
+            def let_go() -> None:
+                self._forward.let_go(url)
+                on_ending()
+
+            return await self._leases.open(url, lease, let_go)
 
     async def _sync(self, parent: Parent) -> HookAnswer:
         async with self._reconcile.use(f"sync of {parent['metadata']['name']}") as url:
@@ -276,24 +290,11 @@ class Laptop:
             "nats": re.sub(r"//[^/@,]*@", "//", self._nats_url),
             "listen": self._options.listen.url,
             "receive": {"running": self._receive.running, "starts": self._receive.starts},
-            "reconcile": _row(self._reconcile),
-            "forward": _row(self._forward),
+            "reconcile": self._reconcile.row,
+            "forward": self._forward.row,
             "channels": {
                 channel.name: {"ready": channel.ready, "stream": channel.stream, "status": channel.status}
                 for channel in self._channels
             },
             "leases": self._scaler.stats() if self._scaler is not None else {},
         }
-
-
-def _row(process: OnDemand) -> dict[str, Any]:
-    return {
-        "running": process.running,
-        "starts": process.starts,
-        "stops": process.stops,
-        "last_start_ms": process.last_start_ms,
-    }
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

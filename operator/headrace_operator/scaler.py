@@ -212,7 +212,7 @@ class Scaler:
         now = self._clock.monotonic()
         look_closer = lag.hint_is_late(served.outlook, now)
         served.outlook = lag.answered(served.outlook, answer, now)
-        self._note_losses(served, answer)
+        self._note_outcomes(served, answer)
         if look_closer:
             await self._streams.look_closer(served)
 
@@ -263,11 +263,10 @@ class Scaler:
             served.complaint = str(error)
             _log.warning("lease failed, trying again", **_words(served), error=str(error))
 
-    def _note_losses(self, served: Served, answer: LeaseAnswer) -> None:
-        stuck, discarded = answer.counts[Outcome.STUCK], answer.counts[Outcome.DISCARDED]
-        served.stuck += stuck
-        served.discarded += discarded
-        if stuck or discarded:
+    def _note_outcomes(self, served: Served, answer: LeaseAnswer) -> None:
+        for outcome in Outcome:
+            served.counts[outcome] += answer.counts[outcome]
+        if answer.counts[Outcome.STUCK] or answer.counts[Outcome.DISCARDED]:
             self._tell_of_trouble(served)
 
     def _tell_if_turned(self, served: Served) -> None:

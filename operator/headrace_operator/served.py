@@ -16,6 +16,7 @@ from typing import Any
 
 from headrace.core import subscriber
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
+from headrace.core.lease import Outcome
 from headrace.core.subscriber import Subscriber, SubscriberState
 from headrace.io import log
 from headrace.io.api import JetStreamApi
@@ -42,7 +43,7 @@ class Served:
     Attributes:
         opened, failures: leases since this process knows the consumer.
         complaint: the last failure that was logged; empty while leases work.
-        stuck, discarded: events that leases could not park, each time that it was tried, and that they found missing.
+        counts: what the answers of its leases add up to.
         full: whether its ack window was, when it was last told of.
     """
 
@@ -53,8 +54,7 @@ class Served:
     opened: int = 0
     failures: int = 0
     complaint: str = ""
-    stuck: int = 0
-    discarded: int = 0
+    counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     full: bool = False
 
     @property
@@ -71,8 +71,8 @@ class Served:
             "pending": known.pending,
             "ack_pending": known.ack_pending,
             "window_full": known.full,
-            "stuck": self.stuck,
-            "discarded": self.discarded,
+            "max_ack_pending": known.max_ack_pending,
+            "events": {str(outcome): count for outcome, count in self.counts.items()},
         }
 
 

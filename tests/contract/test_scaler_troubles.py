@@ -38,4 +38,4 @@ async def test_whoever_keeps_the_conditions_is_told_of_events_that_are_stuck_or_
     async with scale(channel) as running:
         await hint(nats, channel)
         await running.told_of_trouble(channel.stream, 1)
-        assert running.scaler.stats()["consumers"][f"{channel.stream}/{durable}"][loss] == 3
+        assert running.scaler.stats()["consumers"][f"{channel.stream}/{durable}"]["events"][loss] == 3

@@ -27,12 +27,6 @@ def forward_is_gone(laptop: Laptop) -> bool:
     return bool(forward["starts"]) and not forward["running"] and forward["stops"] == forward["starts"]
 
 
-def told(laptop: Laptop, condition: str) -> list[str]:
-    """What the log says of a condition, since it first did not hold."""
-    said = [line["status"] for line in laptop.events if line.get("condition") == condition]
-    return said[said.index("False") :] if "False" in said else []
-
-
 async def test_events_go_from_zero_to_the_subscriber_and_forward_goes_back_to_zero(
     run: Run, subscriber: Subscriber
 ) -> None:
@@ -91,23 +85,6 @@ async def test_a_failed_event_comes_again_when_it_is_due_and_then_goes_to_the_si
     # Longer than a lease lingers: forward has been at zero in between, and nobody has hinted.
     assert 3.9 <= second.at - first.at < 10
     assert laptop.state["leases"]["opened"] == 2
-
-
-async def test_what_goes_wrong_with_deliveries_is_told_and_so_is_its_end(run: Run, subscriber: Subscriber) -> None:
-    failing = subscriber.place(Say(503), Say(202))
-    patient = subscription("billing", failing.uri).replace("spec:", "spec:\n  delivery: {retry: 1, backoffDelay: PT5S}")
-    narrow = channel().replace("---", "spec: {consumerConfigTemplate: {maxAckPending: 1}}\n---")
-    laptop = run(narrow, patient, options=("--idle-seconds", "1"))
-    laptop.wait_until_ready()
-
-    await emit(laptop, "1", "2")
-    laptop.until(lambda laptop: told(laptop, "AckWindowsOpen") == ["False"], "the window is full")
-    laptop.until(lambda laptop: told(laptop, "AckWindowsOpen") == ["False", "True"], "it has room again", 60)
-
-    assert failing.ids == ["1", "1", "2"]
-    [line] = [line for line in laptop.events if line.get("reason") == "AckWindowFull"]
-    assert (line["level"], line["channel"]) == ("warning", "default/orders")
-    assert line["message"].startswith("default/billing has 1 of at most 1 events delivered and not settled; ")
 
 
 async def test_a_restart_with_the_same_data_loses_nothing(run: Run, subscriber: Subscriber) -> None:
