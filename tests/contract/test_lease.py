@@ -49,6 +49,7 @@ async def test_a_lease_on_an_empty_consumer_ends_after_the_linger(nats: Nats, fo
         "postponed": 0,
         "stuck": 0,
         "unsettled": 0,
+        "discarded": 0,
         "pending": 0,
         "ack_pending": 0,
         "next_due_seconds": None,

@@ -14,6 +14,7 @@ from headrace.core.settings import ReconcileSettings
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
+from headrace.io.jetstream import JetStream
 from headrace.reconcile import reconcile
 from tests.support.channels import channel, entry
 from tests.support.functions import Function
@@ -96,7 +97,8 @@ class OldServer(Admin):
 async def test_a_server_that_can_not_keep_the_order_is_told_of(connection: Client) -> None:
     parent = channel(entry(), annotations={"headrace.dev/delivery-order": "by-key"})
     asked = {"controller": {}, "parent": parent, "children": {}, "related": {}, "finalizing": False}
-    api = OldServer(JetStreamApi(connection))
+    calls = JetStreamApi(connection)
+    api = OldServer(calls, JetStream(connection, calls))
     answer = await reconcile("sync", json.dumps(asked).encode(), api=api, settings=ReconcileSettings(), now=NOON)
     [subscriber] = answer["status"]["subscribers"]
     assert subscriber["ready"] == "False"

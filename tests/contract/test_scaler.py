@@ -19,13 +19,13 @@ pytest_plugins = ["tests.support.scaled"]
 TOKEN = "the-shared-token"
 
 
-async def test_a_hint_opens_one_lease_at_once(nats: Nats, forward: Place, scale: Scale) -> None:
-    channel, durable = await subscribed(nats)
+async def test_a_hint_opens_one_lease_at_once(own_nats: Nats, stand_in: Place, scale: Scale) -> None:
+    channel, durable = await subscribed(own_nats)
 
     async with scale(channel):
         hinted_at = time.monotonic()
-        await hint(nats, channel)
-        [request] = await forward.wait(1)
+        await hint(own_nats, channel)
+        [request] = await stand_in.wait(1)
 
     assert request.at - hinted_at < 0.5
     assert request.header("authorization") == f"Bearer {TOKEN}"
@@ -36,46 +36,46 @@ async def test_a_hint_opens_one_lease_at_once(nats: Nats, forward: Place, scale:
         "linger": 2.0,
         "max_in_flight": 7,
     }
-    assert len(forward.received) == 1
+    assert len(stand_in.received) == 1
 
 
 async def test_a_hint_wakes_every_subscriber_of_its_channel_and_no_other(
-    nats: Nats, forward: Place, scale: Scale
+    own_nats: Nats, stand_in: Place, scale: Scale
 ) -> None:
-    channel, first = await subscribed(nats)
-    second = await nats.make_consumer(channel, {METADATA_KEY: json.dumps(metadata(channel))})
-    other, _ = await subscribed(nats)
+    channel, first = await subscribed(own_nats)
+    second = await own_nats.make_consumer(channel, {METADATA_KEY: json.dumps(metadata(channel))})
+    other, _ = await subscribed(own_nats)
 
     async with scale(channel, other):
-        await hint(nats, channel)
-        await forward.wait(2)
-        await none_within(forward, 0.3, after=2)
+        await hint(own_nats, channel)
+        await stand_in.wait(2)
+        await none_within(stand_in, 0.3, after=2)
 
-    assert {lease["consumer"] for lease in leases(forward)} == {first, second}
+    assert {lease["consumer"] for lease in leases(stand_in)} == {first, second}
 
 
-async def test_hints_while_a_lease_is_open_open_no_second_one(nats: Nats, forward: Place, scale: Scale) -> None:
-    forward.says(Hold(ended()))
-    channel, _ = await subscribed(nats)
+async def test_hints_while_a_lease_is_open_open_no_second_one(own_nats: Nats, stand_in: Place, scale: Scale) -> None:
+    stand_in.says(Hold(ended()))
+    channel, _ = await subscribed(own_nats)
 
     async with scale(channel):
         for _ in range(5):
-            await hint(nats, channel)
-        await forward.wait(1)
-        await none_within(forward, 0.5, after=1)
+            await hint(own_nats, channel)
+        await stand_in.wait(1)
+        await none_within(stand_in, 0.5, after=1)
 
 
-async def test_a_lease_beyond_its_time_holds_no_fresh_event_up(nats: Nats, forward: Place, scale: Scale) -> None:
-    forward.says(Hold(ended()), ended())
-    channel, _ = await subscribed(nats)
+async def test_a_lease_beyond_its_time_holds_no_fresh_event_up(own_nats: Nats, stand_in: Place, scale: Scale) -> None:
+    stand_in.says(Hold(ended()), ended())
+    channel, _ = await subscribed(own_nats)
 
     async with scale(channel, lease_seconds=0.5):
-        await hint(nats, channel)
-        await forward.wait(1)
-        await none_within(forward, 1.0, after=1)
+        await hint(own_nats, channel)
+        await stand_in.wait(1)
+        await none_within(stand_in, 1.0, after=1)
         await asyncio.sleep(2.0)
-        await hint(nats, channel)
-        await forward.wait(2)
+        await hint(own_nats, channel)
+        await stand_in.wait(2)
 
 
 @pytest.mark.parametrize(
@@ -86,53 +86,53 @@ async def test_a_lease_beyond_its_time_holds_no_fresh_event_up(nats: Nats, forwa
     ],
 )
 async def test_a_hint_in_the_last_moment_of_a_lease_is_not_lost(
-    nats: Nats, forward: Place, scale: Scale, stored_meanwhile: int, further_leases: int
+    own_nats: Nats, stand_in: Place, scale: Scale, stored_meanwhile: int, further_leases: int
 ) -> None:
-    forward.says(ended(delay=0.5), Hold(ended()))
-    channel, _ = await subscribed(nats)
+    stand_in.says(ended(delay=0.5), Hold(ended()))
+    channel, _ = await subscribed(own_nats)
 
     async with scale(channel):
-        await hint(nats, channel)
-        await forward.wait(1)
-        await store(nats, channel, stored_meanwhile)
-        await hint(nats, channel)
-        await none_within(forward, 1.5, after=1 + further_leases)
+        await hint(own_nats, channel)
+        await stand_in.wait(1)
+        await store(own_nats, channel, stored_meanwhile)
+        await hint(own_nats, channel)
+        await none_within(stand_in, 1.5, after=1 + further_leases)
 
 
 async def test_hints_are_heard_again_after_a_restart_of_the_server(
-    nats: Nats, nats_server: NatsServer, forward: Place, scale: Scale
+    own_nats: Nats, nats_server: NatsServer, stand_in: Place, scale: Scale
 ) -> None:
-    channel, _ = await subscribed(nats)
+    channel, _ = await subscribed(own_nats)
 
     async with scale(channel):
         nats_server.restart()
-        await _until_heard(nats, channel, forward)
+        await _until_heard(own_nats, channel, stand_in)
 
 
-async def _until_heard(nats: Nats, channel: Channel, forward: Place) -> None:
+async def _until_heard(own_nats: Nats, channel: Channel, stand_in: Place) -> None:
     """A hint is only worth one lease, and comes to nobody while nobody listens: so hint until it is heard."""
     for _ in range(100):
-        if nats.client.is_connected:
-            await nats.client.publish(f"headrace.wake.{channel.stream}")
+        if own_nats.client.is_connected:
+            await own_nats.client.publish(f"headrace.wake.{channel.stream}")
         await asyncio.sleep(0.1)
-        if forward.received:
+        if stand_in.received:
             return
     raise AssertionError("no hint was heard within 10 s")
 
 
 async def test_a_hint_finds_a_consumer_that_is_younger_than_the_last_look(
-    nats: Nats, forward: Place, scale: Scale
+    own_nats: Nats, stand_in: Place, scale: Scale
 ) -> None:
-    channel = await nats.make_channel()
+    channel = await own_nats.make_channel()
 
     async with scale(channel):
-        durable = await nats.make_consumer(channel, {METADATA_KEY: json.dumps(metadata(channel))})
-        await store(nats, channel, 1)
+        durable = await own_nats.make_consumer(channel, {METADATA_KEY: json.dumps(metadata(channel))})
+        await store(own_nats, channel, 1)
         await asyncio.sleep(1.0)
-        await hint(nats, channel)
-        await forward.wait(1)
+        await hint(own_nats, channel)
+        await stand_in.wait(1)
 
-    assert leases(forward)[0]["consumer"] == durable
+    assert leases(stand_in)[0]["consumer"] == durable
 
 
 @pytest.mark.parametrize(
@@ -144,45 +144,47 @@ async def test_a_hint_finds_a_consumer_that_is_younger_than_the_last_look(
     ],
 )
 async def test_the_sweep_finds_what_nobody_hinted_at(
-    nats: Nats, forward: Place, scale: Scale, stored: int, most: int, slots: int
+    own_nats: Nats, stand_in: Place, scale: Scale, stored: int, most: int, slots: int
 ) -> None:
-    forward.says(Hold(ended()))
-    channel, _ = await subscribed(nats, lagThreshold=2, maxScale=most)
+    stand_in.says(Hold(ended()))
+    channel, _ = await subscribed(own_nats, lagThreshold=2, maxScale=most)
 
     async with scale(channel, sweeping=0.2):
-        await store(nats, channel, stored)
-        await forward.wait(slots)
-        await none_within(forward, 0.5, after=slots)
+        await store(own_nats, channel, stored)
+        await stand_in.wait(slots)
+        await none_within(stand_in, 0.5, after=slots)
 
 
 async def test_a_slot_opens_its_next_lease_right_after_the_answer_and_never_before(
-    nats: Nats, forward: Place, scale: Scale
+    own_nats: Nats, stand_in: Place, scale: Scale
 ) -> None:
     busy = ended(delay=0.3, delivered=10, pending=1)
-    forward.says(busy, busy, busy, ended(delay=0.3, delivered=1))
-    channel, _ = await subscribed(nats)
+    stand_in.says(busy, busy, busy, ended(delay=0.3, delivered=1))
+    channel, _ = await subscribed(own_nats)
 
     async with scale(channel):
-        await store(nats, channel, 1)
-        await hint(nats, channel)
-        requests = await forward.wait(4)
-        await none_within(forward, 0.8, after=4)
+        await store(own_nats, channel, 1)
+        await hint(own_nats, channel)
+        requests = await stand_in.wait(4)
+        await none_within(stand_in, 0.8, after=4)
 
-    assert forward.most_at_once == 1
+    assert stand_in.most_at_once == 1
     assert all(0.3 <= gap < 0.6 for gap in gaps(requests)), gaps(requests)
 
 
-async def test_slots_close_after_their_answer_when_fewer_are_wanted(nats: Nats, forward: Place, scale: Scale) -> None:
-    channel, _ = await subscribed(nats, lagThreshold=1, maxScale=3)
-    await store(nats, channel, 3)
+async def test_slots_close_after_their_answer_when_fewer_are_wanted(
+    own_nats: Nats, stand_in: Place, scale: Scale
+) -> None:
+    channel, _ = await subscribed(own_nats, lagThreshold=1, maxScale=3)
+    await store(own_nats, channel, 3)
     still, last = ended(delay=0.5, delivered=1, pending=1), ended(delay=0.5, delivered=1)
-    forward.says(still, still, still, last)
+    stand_in.says(still, still, still, last)
 
     async with scale(channel):
-        await forward.wait(4)
-        await none_within(forward, 1.0, after=4)
+        await stand_in.wait(4)
+        await none_within(stand_in, 1.0, after=4)
 
-    assert forward.most_at_once == 3
+    assert stand_in.most_at_once == 3
 
 
 @pytest.mark.parametrize(
@@ -196,91 +198,95 @@ async def test_slots_close_after_their_answer_when_fewer_are_wanted(nats: Nats, 
     ],
 )
 async def test_no_lease_is_opened_for_a_consumer(
-    nats: Nats, forward: Place, scale: Scale, subscriber: dict[str, Any] | None, config: dict[str, Any]
+    own_nats: Nats, stand_in: Place, scale: Scale, subscriber: dict[str, Any] | None, config: dict[str, Any]
 ) -> None:
-    channel = await nats.make_channel()
+    channel = await own_nats.make_channel()
     marks = {} if subscriber is None else {METADATA_KEY: json.dumps(metadata(channel, **subscriber))}
-    await nats.make_consumer(channel, marks, **config)
-    await store(nats, channel, 3)
+    await own_nats.make_consumer(channel, marks, **config)
+    await store(own_nats, channel, 3)
 
     async with scale(channel, sweeping=0.1):
-        await hint(nats, channel)
-        await none_within(forward, 0.6)
+        await hint(own_nats, channel)
+        await none_within(stand_in, 0.6)
 
 
-async def test_no_lease_is_opened_while_the_ack_window_is_full(nats: Nats, forward: Place, scale: Scale) -> None:
-    channel = await nats.make_channel()
+async def test_no_lease_is_opened_while_the_ack_window_is_full(own_nats: Nats, stand_in: Place, scale: Scale) -> None:
+    channel = await own_nats.make_channel()
     marks = {METADATA_KEY: json.dumps(metadata(channel))}
-    durable = await nats.make_consumer(channel, marks, max_ack_pending=2, ack_wait=60 * NANOSECONDS)
-    await store(nats, channel, 5)
-    await pull(nats, channel, durable, 2)
+    durable = await own_nats.make_consumer(channel, marks, max_ack_pending=2, ack_wait=60 * NANOSECONDS)
+    await store(own_nats, channel, 5)
+    await pull(own_nats, channel, durable, 2)
 
     async with scale(channel, sweeping=0.1):
-        await hint(nats, channel)
-        await none_within(forward, 0.6)
+        await hint(own_nats, channel)
+        await none_within(stand_in, 0.6)
 
 
-async def test_streams_can_be_replaced_at_run_time(nats: Nats, forward: Place, scale: Scale) -> None:
-    old, _ = await subscribed(nats)
-    new, durable = await subscribed(nats)
-    await store(nats, new, 1)
+async def test_streams_can_be_replaced_at_run_time(own_nats: Nats, stand_in: Place, scale: Scale) -> None:
+    old, _ = await subscribed(own_nats)
+    new, durable = await subscribed(own_nats)
+    await store(own_nats, new, 1)
 
     async with scale(old) as running:
         running.scaler.serve([new.stream])
-        await forward.wait(1)
-        await hint(nats, old)
-        await none_within(forward, 0.3, after=1)
+        await stand_in.wait(1)
+        await hint(own_nats, old)
+        await none_within(stand_in, 0.3, after=1)
 
-    assert leases(forward)[0]["consumer"] == durable
+    assert leases(stand_in)[0]["consumer"] == durable
 
 
-async def test_an_open_lease_is_given_up_when_its_subscriber_changes(nats: Nats, forward: Place, scale: Scale) -> None:
-    forward.says(Hold(ended()))
-    channel, durable = await subscribed(nats, subscriber="http://old.example")
-    await store(nats, channel, 1)
+async def test_an_open_lease_is_given_up_when_its_subscriber_changes(
+    own_nats: Nats, stand_in: Place, scale: Scale
+) -> None:
+    stand_in.says(Hold(ended()))
+    channel, durable = await subscribed(own_nats, subscriber="http://old.example")
+    await store(own_nats, channel, 1)
 
     async with scale(channel) as running:
-        [old] = await forward.wait(1)
-        await change(nats, channel, durable, subscriber="http://new.example")
+        [old] = await stand_in.wait(1)
+        await change(own_nats, channel, durable, subscriber="http://new.example")
         await running.scaler.refresh(channel.stream)
-        await forward.wait(2)
-        await none_within(forward, 0.3, after=2)
+        await stand_in.wait(2)
+        await none_within(stand_in, 0.3, after=2)
 
         assert old.gone_at is not None
         assert running.scaler.stats()["open"] == 1
 
 
-async def test_an_open_lease_is_given_up_when_its_subscription_goes(nats: Nats, forward: Place, scale: Scale) -> None:
-    forward.says(Hold(ended()))
-    channel, durable = await subscribed(nats)
-    await store(nats, channel, 1)
+async def test_an_open_lease_is_given_up_when_its_subscription_goes(
+    own_nats: Nats, stand_in: Place, scale: Scale
+) -> None:
+    stand_in.says(Hold(ended()))
+    channel, durable = await subscribed(own_nats)
+    await store(own_nats, channel, 1)
 
     async with scale(channel) as running:
-        [old] = await forward.wait(1)
-        await change(nats, channel, durable, state="gone")
+        [old] = await stand_in.wait(1)
+        await change(own_nats, channel, durable, state="gone")
         await running.scaler.refresh(channel.stream)
-        await none_within(forward, 0.3, after=1)
+        await none_within(stand_in, 0.3, after=1)
 
         assert old.gone_at is not None
 
 
-async def test_a_changed_subscriber_counts_from_the_next_look_on(nats: Nats, forward: Place, scale: Scale) -> None:
-    forward.says(Hold(ended()))
-    channel, durable = await subscribed(nats, lagThreshold=1000)
-    await store(nats, channel, 4)
+async def test_a_changed_subscriber_counts_from_the_next_look_on(own_nats: Nats, stand_in: Place, scale: Scale) -> None:
+    stand_in.says(Hold(ended()))
+    channel, durable = await subscribed(own_nats, lagThreshold=1000)
+    await store(own_nats, channel, 4)
 
     async with scale(channel) as running:
-        await forward.wait(1)
-        await change(nats, channel, durable, lagThreshold=2)
+        await stand_in.wait(1)
+        await change(own_nats, channel, durable, lagThreshold=2)
         await running.scaler.refresh(channel.stream)
-        await forward.wait(2)
+        await stand_in.wait(2)
 
-        assert forward.received[0].gone_at is None
+        assert stand_in.received[0].gone_at is None
 
 
-async def change(nats: Nats, channel: Channel, durable: str, **subscriber: Any) -> None:
+async def change(own_nats: Nats, channel: Channel, durable: str, **subscriber: Any) -> None:
     """Another word in the metadata of a consumer."""
-    info = await nats.call(f"CONSUMER.INFO.{channel.stream}.{durable}")
+    info = await own_nats.call(f"CONSUMER.INFO.{channel.stream}.{durable}")
     marks = {METADATA_KEY: json.dumps(metadata(channel, **subscriber))}
     body = {"stream_name": channel.stream, "config": {**info["config"], "metadata": marks}}
-    await nats.call(f"CONSUMER.CREATE.{channel.stream}.{durable}", body)
+    await own_nats.call(f"CONSUMER.CREATE.{channel.stream}.{durable}", body)

@@ -16,67 +16,71 @@ from tests.support.subscriber import Answer, Hold, Place, Say
 pytest_plugins = ["tests.support.scaled"]
 
 
-async def test_a_delayed_retry_gets_its_lease_when_it_is_due(nats: Nats, forward: Place, scale: Scale) -> None:
-    forward.says(ended(retried=1, ack_pending=1, next_due_seconds=1.0), ended(delivered=1))
-    channel, _ = await subscribed(nats)
+async def test_a_delayed_retry_gets_its_lease_when_it_is_due(own_nats: Nats, stand_in: Place, scale: Scale) -> None:
+    stand_in.says(ended(retried=1, ack_pending=1, next_due_seconds=1.0), ended(delivered=1))
+    channel, _ = await subscribed(own_nats)
 
     async with scale(channel):
-        await hint(nats, channel)
-        first, second = await forward.wait(2)
-        await none_within(forward, 0.5, after=2)
+        await hint(own_nats, channel)
+        first, second = await stand_in.wait(2)
+        await none_within(stand_in, 0.5, after=2)
 
     assert 0.95 <= second.at - first.at < 1.6
 
 
-async def test_after_a_start_due_times_come_from_the_stage_records(nats: Nats, forward: Place, scale: Scale) -> None:
-    channel, durable = await subscribed(nats)
-    other = await nats.make_consumer(channel, {METADATA_KEY: json.dumps(metadata(channel))}, ack_wait=60 * NANOSECONDS)
-    await store(nats, channel, 3)
-    await pull(nats, channel, other, 3)
-    for event in await pull(nats, channel, durable, 3):
+async def test_after_a_start_due_times_come_from_the_stage_records(
+    own_nats: Nats, stand_in: Place, scale: Scale
+) -> None:
+    channel, durable = await subscribed(own_nats)
+    other = await own_nats.make_consumer(
+        channel, {METADATA_KEY: json.dumps(metadata(channel))}, ack_wait=60 * NANOSECONDS
+    )
+    await store(own_nats, channel, 3)
+    await pull(own_nats, channel, other, 3)
+    for event in await pull(own_nats, channel, durable, 3):
         await event.nak(delay=60)
     due = time.time() + 1.5
     for sequence, moment in ((1, due + 60), (2, due), (3, due + 30)):
-        await _record(nats, channel, durable, sequence, moment)
+        await _record(own_nats, channel, durable, sequence, moment)
 
     async with scale(channel, sweeping=0.3):
-        [request] = await forward.wait(1)
+        [request] = await stand_in.wait(1)
         late = time.time() - (time.monotonic() - request.at) - due
 
-    assert leases(forward)[0]["consumer"] == durable
+    assert leases(stand_in)[0]["consumer"] == durable
     assert -0.05 <= late < 0.6
 
 
 async def test_a_record_that_is_due_already_gets_its_lease_at_the_start(
-    nats: Nats, forward: Place, scale: Scale
+    own_nats: Nats, stand_in: Place, scale: Scale
 ) -> None:
-    channel, durable = await subscribed(nats)
-    await store(nats, channel, 1)
-    await pull(nats, channel, durable, 1)
-    await _record(nats, channel, durable, 1, time.time() - 100)
+    channel, durable = await subscribed(own_nats)
+    await store(own_nats, channel, 1)
+    await pull(own_nats, channel, durable, 1)
+    await _record(own_nats, channel, durable, 1, time.time() - 100)
 
     async with scale(channel):
-        await forward.wait(1, timeout=1.0)
-        await none_within(forward, 0.5, after=1)
+        await stand_in.wait(1, timeout=1.0)
+        await none_within(stand_in, 0.5, after=1)
 
 
 async def test_un_acked_events_that_nobody_knows_of_are_probed_for_after_the_ack_wait(
-    nats: Nats, forward: Place, scale: Scale
+    own_nats: Nats, stand_in: Place, scale: Scale
 ) -> None:
-    channel, durable = await subscribed(nats)
-    await store(nats, channel, 1)
-    await pull(nats, channel, durable, 1)
+    channel, durable = await subscribed(own_nats)
+    await store(own_nats, channel, 1)
+    await pull(own_nats, channel, durable, 1)
 
     async with scale(channel, sweeping=1.0):
         started = time.monotonic()
-        [request] = await forward.wait(1, timeout=12)
+        [request] = await stand_in.wait(1, timeout=12)
 
     assert 7.5 <= request.at - started < 10
 
 
-async def _record(nats: Nats, channel: Channel, durable: str, sequence: int, due: float) -> None:
+async def _record(own_nats: Nats, channel: Channel, durable: str, sequence: int, due: float) -> None:
     subject = f"{channel.namespace}.{channel.name}._knative_aside.stage.{durable}.{sequence}"
-    await nats.store(subject, json.dumps({"stage": "subscriber", "due": due}).encode())
+    await own_nats.store(subject, json.dumps({"stage": "subscriber", "due": due}).encode())
 
 
 @pytest.mark.parametrize(
@@ -88,24 +92,24 @@ async def _record(nats: Nats, channel: Channel, durable: str, sequence: int, due
     ],
 )
 async def test_a_failed_lease_is_tried_again_until_it_works(
-    nats: Nats, forward: Place, scale: Scale, failure: Answer
+    own_nats: Nats, stand_in: Place, scale: Scale, failure: Answer
 ) -> None:
-    forward.says(failure, failure, failure, ended(delivered=1))
-    channel, _ = await subscribed(nats)
+    stand_in.says(failure, failure, failure, ended(delivered=1))
+    channel, _ = await subscribed(own_nats)
 
     async with scale(channel) as running:
-        await hint(nats, channel)
-        requests = await forward.wait(4)
-        await none_within(forward, 0.5, after=4)
+        await hint(own_nats, channel)
+        requests = await stand_in.wait(4)
+        await none_within(stand_in, 0.5, after=4)
         stats = running.scaler.stats()
 
     assert [gap >= least for gap, least in zip(gaps(requests), (0.2, 0.3, 0.6), strict=True)] == [True] * 3
     assert (stats["opened"], stats["open"], stats["failures"]) == (4, 0, 3)
 
 
-async def test_a_forward_that_is_not_there_is_called_again_and_not_in_a_storm(nats: Nats, scale: Scale) -> None:
-    channel, durable = await subscribed(nats)
-    await store(nats, channel, 1)
+async def test_a_forward_that_is_not_there_is_called_again_and_not_in_a_storm(own_nats: Nats, scale: Scale) -> None:
+    channel, durable = await subscribed(own_nats)
+    await store(own_nats, channel, 1)
 
     async with scale(channel, uri=f"http://127.0.0.1:{free_port()}/") as running:
         await asyncio.sleep(1.5)
@@ -115,52 +119,52 @@ async def test_a_forward_that_is_not_there_is_called_again_and_not_in_a_storm(na
 
 
 async def test_a_lease_that_delivers_nothing_of_what_is_pending_is_followed_by_pauses(
-    nats: Nats, forward: Place, scale: Scale
+    own_nats: Nats, stand_in: Place, scale: Scale
 ) -> None:
-    forward.says(ended(pending=5))
-    channel, _ = await subscribed(nats)
+    stand_in.says(ended(pending=5))
+    channel, _ = await subscribed(own_nats)
 
     async with scale(channel):
-        await hint(nats, channel)
-        requests = await forward.wait(4)
+        await hint(own_nats, channel)
+        requests = await stand_in.wait(4)
 
     assert [gap >= least for gap, least in zip(gaps(requests), (0.5, 1.0, 2.0), strict=True)] == [True] * 3
 
 
 @pytest.mark.parametrize("status", [404, 409])
 async def test_a_consumer_that_is_gone_is_looked_up_and_left_alone(
-    nats: Nats, forward: Place, scale: Scale, status: int
+    own_nats: Nats, stand_in: Place, scale: Scale, status: int
 ) -> None:
-    forward.says(Say(status))
-    channel, durable = await subscribed(nats)
+    stand_in.says(Say(status))
+    channel, durable = await subscribed(own_nats)
 
     async with scale(channel) as running:
-        await nats.call(f"CONSUMER.DELETE.{channel.stream}.{durable}")
-        await hint(nats, channel)
-        await forward.wait(1)
-        await none_within(forward, 1.0, after=1)
+        await own_nats.call(f"CONSUMER.DELETE.{channel.stream}.{durable}")
+        await hint(own_nats, channel)
+        await stand_in.wait(1)
+        await none_within(stand_in, 1.0, after=1)
 
     assert running.missing == [channel.stream]
 
 
-async def test_a_stream_that_is_lost_is_told_of(nats: Nats, forward: Place, scale: Scale) -> None:
-    channel, _ = await subscribed(nats)
+async def test_a_stream_that_is_lost_is_told_of(own_nats: Nats, stand_in: Place, scale: Scale) -> None:
+    channel, _ = await subscribed(own_nats)
 
     async with scale(channel, sweeping=0.1) as running:
         assert running.missing == []
-        await nats.call(f"STREAM.DELETE.{channel.stream}")
+        await own_nats.call(f"STREAM.DELETE.{channel.stream}")
         await asyncio.sleep(0.5)
 
     assert channel.stream in running.missing
 
 
-async def test_a_scaler_that_ends_hangs_up_its_leases(nats: Nats, forward: Place, scale: Scale) -> None:
-    forward.says(Hold(ended()))
-    channel, _ = await subscribed(nats)
+async def test_a_scaler_that_ends_hangs_up_its_leases(own_nats: Nats, stand_in: Place, scale: Scale) -> None:
+    stand_in.says(Hold(ended()))
+    channel, _ = await subscribed(own_nats)
 
     async with scale(channel) as running:
-        await hint(nats, channel)
-        [request] = await forward.wait(1)
+        await hint(own_nats, channel)
+        [request] = await stand_in.wait(1)
         await running.stop()
         await asyncio.sleep(0.2)
 
@@ -169,28 +173,28 @@ async def test_a_scaler_that_ends_hangs_up_its_leases(nats: Nats, forward: Place
 
 
 async def test_a_server_that_is_away_ends_nothing(
-    nats: Nats, nats_server: NatsServer, forward: Place, scale: Scale
+    own_nats: Nats, nats_server: NatsServer, stand_in: Place, scale: Scale
 ) -> None:
-    channel, _ = await subscribed(nats)
-    await store(nats, channel, 1)
-    forward.says(ended(delivered=1))
+    channel, _ = await subscribed(own_nats)
+    await store(own_nats, channel, 1)
+    stand_in.says(ended(delivered=1))
 
     async with scale(channel, sweeping=0.2) as running:
-        await forward.wait(1)
+        await stand_in.wait(1)
         nats_server.stop()
         await asyncio.sleep(1.0)
         assert not running.task.done()
         nats_server.start()
-        await forward.wait(2)
+        await stand_in.wait(2)
 
 
 @pytest.mark.parametrize("order", ["ordered", "by-key"])
 async def test_where_there_is_an_order_one_lease_is_open_at_a_time(
-    nats: Nats, forward: Place, scale: Scale, order: str
+    own_nats: Nats, stand_in: Place, scale: Scale, order: str
 ) -> None:
-    channel, _ = await subscribed(nats, lagThreshold=1, maxScale=4, deliveryOrder=order)
-    await store(nats, channel, 10)
-    forward.says(ended(0.2, pending=9, delivered=1))
+    channel, _ = await subscribed(own_nats, lagThreshold=1, maxScale=4, deliveryOrder=order)
+    await store(own_nats, channel, 10)
+    stand_in.says(ended(0.2, pending=9, delivered=1))
     async with scale(channel):
-        await forward.wait(3)
-    assert forward.most_at_once == 1
+        await stand_in.wait(3)
+    assert stand_in.most_at_once == 1

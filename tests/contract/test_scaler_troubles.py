@@ -14,13 +14,13 @@ pytest_plugins = ["tests.support.scaled"]
 
 
 async def test_whoever_keeps_the_conditions_is_told_when_a_window_turns_full_and_when_it_has_room_again(
-    nats: Nats, forward: Place, scale: Scale
+    own_nats: Nats, stand_in: Place, scale: Scale
 ) -> None:
-    channel = await nats.make_channel()
+    channel = await own_nats.make_channel()
     marks = {METADATA_KEY: json.dumps(metadata(channel))}
-    durable = await nats.make_consumer(channel, marks, max_ack_pending=2, ack_wait=60 * NANOSECONDS)
-    await store(nats, channel, 5)
-    pulled = await pull(nats, channel, durable, 2)
+    durable = await own_nats.make_consumer(channel, marks, max_ack_pending=2, ack_wait=60 * NANOSECONDS)
+    await store(own_nats, channel, 5)
+    pulled = await pull(own_nats, channel, durable, 2)
 
     async with scale(channel, sweeping=0.1) as running:
         await running.told_of_trouble(channel.stream, 1)
@@ -30,12 +30,12 @@ async def test_whoever_keeps_the_conditions_is_told_when_a_window_turns_full_and
 
 @pytest.mark.parametrize("loss", ["stuck", "discarded"])
 async def test_whoever_keeps_the_conditions_is_told_of_events_that_are_stuck_or_lost(
-    nats: Nats, forward: Place, scale: Scale, loss: str
+    own_nats: Nats, stand_in: Place, scale: Scale, loss: str
 ) -> None:
-    forward.says(ended(**{loss: 3}))
-    channel, durable = await subscribed(nats)
+    stand_in.says(ended(**{loss: 3}))
+    channel, durable = await subscribed(own_nats)
 
     async with scale(channel) as running:
-        await hint(nats, channel)
+        await hint(own_nats, channel)
         await running.told_of_trouble(channel.stream, 1)
         assert running.scaler.stats()["consumers"][f"{channel.stream}/{durable}"]["events"][loss] == 3

@@ -8,13 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.laptop import Laptop, Run
-from tests.support.subscriber import Subscriber
 
-
-@pytest.fixture(scope="session")
-def subscriber() -> Iterator[Subscriber]:
-    with Subscriber() as server:
-        yield server
+# Whose `subscriber` these tests use, too.
+pytest_plugins = ["tests.support.served"]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.support.subscriber import Place, Subscriber
 
 
 @pytest.fixture
-async def nats(nats_server: NatsServer) -> AsyncIterator[Nats]:
+async def own_nats(nats_server: NatsServer) -> AsyncIterator[Nats]:
     async with Nats(nats_server.url) as client:
         yield client
 
@@ -32,18 +32,18 @@ def server() -> Iterator[Subscriber]:
 
 
 @pytest.fixture
-def forward(server: Subscriber) -> Place:
+def stand_in(server: Subscriber) -> Place:
     """What plays `forward`; its leases end at once and have found nothing, unless the test says more."""
     return server.place(ended())
 
 
 @pytest.fixture
-def scale(connection: Client, forward: Place) -> Scale:
+def scale(connection: Client, stand_in: Place) -> Scale:
     """Run a scaler for some channels; `sweeping` every so many seconds, by default once."""
 
     @asynccontextmanager
     async def scale(
-        *channels: Channel, sweeping: float = NEVER, uri: str = forward.uri, lease_seconds: float = DEFAULT_SECONDS
+        *channels: Channel, sweeping: float = NEVER, uri: str = stand_in.uri, lease_seconds: float = DEFAULT_SECONDS
     ) -> AsyncIterator[Running]:
         async with LeaseClient(TOKEN) as client:
 

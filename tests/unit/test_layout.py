@@ -155,6 +155,16 @@ def test_every_module_opens_with_its_promise():
     assert [name for name in modules if not ast.get_docstring(parsed(name))] == []
 
 
+def test_plugins_name_their_fixtures_apart_since_pytest_loads_each_for_all_tests_that_come_after_it():
+    places: dict[str, list[str]] = {}
+    for name in files("tests/support/*.py"):
+        for node in parsed(name).body:
+            decorators = getattr(node, "decorator_list", [])
+            if any("pytest.fixture" in ast.unparse(decorator) for decorator in decorators):
+                places.setdefault(node.name, []).append(name)
+    assert {fixture: names for fixture, names in places.items() if len(names) > 1} == {}
+
+
 def test_no_file_names_a_registry_or_a_path_of_the_machine_that_it_was_written_on():
     found = [
         f"{name}:{number}: {line.strip()[:80]}"
