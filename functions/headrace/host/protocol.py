@@ -44,8 +44,11 @@ class BoundedProtocol(HttpToolsProtocol):
     _complete = True
     _head_bytes = 0
     _refused = 0
+    _over = False
 
     def data_received(self, data: bytes) -> None:
+        if self._over:
+            return
         self._unset_keepalive_if_required()
         try:
             self._feed(data)
@@ -100,15 +103,21 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def _feed(self, data: bytes) -> None:
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            if self.parser.get_method() == b"CONNECT":
-                self._stop(405)
-            rest = data[upgrade.args[0] :]
-            head = self._head_without_upgrade()
-            self.parser = httptools.HttpRequestParser(self)
-            self._feed(head + rest)
+        # A view, and a loop: thousands of small requests that offer an upgrade fit into what is read at once.
+        rest = memoryview(data)
+        while True:
+            try:
+                self.parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as upgrade:
+                if self.parser.get_method() == b"CONNECT":
+                    self._stop(405)
+                rest = rest[upgrade.args[0] :]
+                head = self._head_without_upgrade()
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+                self.parser.feed_data(head)
+            else:
+                return
 
     def _head_without_upgrade(self) -> bytes:
         """The request as it would be from a client that offers no upgrade."""
@@ -135,7 +144,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-        begun = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        self._over = True
+        waits = self.cycle is not None and not self.cycle.response_complete
+        if waits and not self.cycle.more_body:
+            # A whole request came before: an answer now would be taken for its own. Its own closes the connection.
+            self.cycle.keep_alive = False
+            return
+        # With others in front of it, it gets no answer at all.
+        begun = waits and (self.cycle.response_started or bool(self.pipeline))
         if not begun and not self.transport.is_closing():
             self.transport.write(STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()
