@@ -15,9 +15,10 @@ from headrace.core.event import quoted
 
 _ISO = re.compile(
     r"P(?!$)(?:(?P<days>\d+)D)?"
-    r"(?:T(?=\d|\.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?|\.\d+)S)?)?"
+    r"(?:T(?=\d|\.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?|\.\d+)S)?)?",
+    re.ASCII,
 )
-_GO = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>ns|us|µs|μs|ms|s|m|h)")
+_GO = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _GO_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -33,8 +34,19 @@ def from_iso(text: str, *, field: str) -> timedelta:
             f"{field} is {quoted(text)}, which is not an ISO 8601 duration: write for example PT0.5S, PT10S or PT1M",
             field=field,
         )
-    parts = {unit: float(number) for unit, number in match.groupdict().items() if number}
-    return _bounded(parts, text, field)
+    whole, _, fraction = (match["seconds"] or "").partition(".")
+    try:
+        # Not as one float: of many days it would have no room for the microseconds.
+        return timedelta(
+            days=int(match["days"] or 0),
+            hours=int(match["hours"] or 0),
+            minutes=int(match["minutes"] or 0),
+            seconds=int(whole or 0),
+            microseconds=round(float(f"0.{fraction}") * 1e6),
+        )
+    # ValueError: more digits than Python reads.
+    except (OverflowError, ValueError):
+        raise _too_long(text, field) from None
 
 
 def from_go(text: str, *, field: str) -> timedelta:
@@ -44,9 +56,8 @@ def from_go(text: str, *, field: str) -> timedelta:
         InvalidSpec: naming `field` and quoting the text.
     """
     seconds, position = 0.0, 0
-    for match in _GO.finditer(text):
-        if match.start() != position:
-            break
+    # Not a search: in a text of digits alone it would begin again at each of them.
+    while match := _GO.match(text, position):
         seconds += float(match["number"]) * _GO_SECONDS[match["unit"]]
         position = match.end()
     if text == "0":
@@ -55,16 +66,17 @@ def from_go(text: str, *, field: str) -> timedelta:
         raise InvalidSpec(
             f"{field} is {quoted(text)}, which is not a duration: write for example 500ms, 30s, 5m or 1h", field=field
         )
-    return _bounded({"seconds": seconds}, text, field)
+    try:
+        return timedelta(seconds=seconds)
+    except OverflowError:
+        raise _too_long(text, field) from None
 
 
 def to_iso(span: timedelta) -> str:
-    """Write a span as ISO 8601 seconds: `PT0.2S`."""
-    return f"PT{span.total_seconds():.9f}".rstrip("0").rstrip(".") + "S"
+    """Write a span of 0 or more as ISO 8601 seconds: `PT0.2S`."""
+    whole, rest = divmod(span, timedelta(seconds=1))
+    return f"PT{whole}.{rest.microseconds:06}".rstrip("0").rstrip(".") + "S"
 
 
-def _bounded(parts: dict[str, float], text: str, field: str) -> timedelta:
-    try:
-        return timedelta(**parts)
-    except OverflowError:
-        raise InvalidSpec(f"{field} is {quoted(text)}, which is longer than any clock can wait", field=field) from None
+def _too_long(text: str, field: str) -> InvalidSpec:
+    return InvalidSpec(f"{field} is {quoted(text)}, which is longer than any clock can wait", field=field)
