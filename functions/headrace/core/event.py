@@ -161,6 +161,11 @@ def _missing_or_empty(attributes: Mapping[str, str], optional: tuple[str, ...]) 
             yield fault_in(name, "is '': give it a value or leave it out")
 
 
+def is_value(text: str) -> bool:
+    """Whether a text may be the value of an attribute: no control characters, surrogates or noncharacters."""
+    return text.isprintable() or _FORBIDDEN.search(text) is None
+
+
 def is_time(text: str) -> bool:
     """Whether a text is a time as RFC 3339 writes it."""
     match = _TIME.fullmatch(text)

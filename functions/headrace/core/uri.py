@@ -11,7 +11,7 @@ from ipaddress import IPv6Address
 from urllib.parse import urlsplit
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import quoted
+from headrace.core.event import is_value, quoted
 
 _SHOWN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,15}://|)(\[[0-9A-Fa-f:.%]*\]|[^/?#:@\\]*)")
 _IN_WORDS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,15}://[^\s'\"<>]*")
@@ -35,8 +35,11 @@ def checked_uri(uri: str, *, field: str) -> str:
     """
     text = uri if "://" in uri else f"http://{uri}"
     named = f"{field} {shown(uri)}"
-    if any(ord(char) <= 0x20 or ord(char) == 0x7F for char in text):
+    if any(ord(char) <= 0x20 or 0x7F <= ord(char) <= 0x9F for char in text):
         raise InvalidSpec(f"{named} holds blanks or control characters: percent-encode them", field=field)
+    # The address of a failed delivery becomes an attribute of the dead letter.
+    if not is_value(text):
+        raise InvalidSpec(f"{named} holds half a character, or what is none: percent-encode it", field=field)
     try:
         parts = urlsplit(text)
         _ = parts.port
