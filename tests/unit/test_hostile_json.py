@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core import consumer, hook, json_format, lease, manifest, stage_record, stream_config, subscriber
-from headrace.core.errors import HeadraceError
+from headrace.core.errors import HeadraceError, InvalidSpec
 from headrace.core.event import Event
 from headrace.core.lease import Lease, LeaseAnswer
 from headrace.core.stage_record import Attempts, Failure, Stage, StageRecord
@@ -107,6 +107,40 @@ def test_whatever_is_changed_in_it_nothing_but_our_errors_comes_of_it(
         read(text)
     except HeadraceError as error:
         assert len(str(error)) < 2000  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    "failure", [["http://b/\ud800", 500, "x"], ["http://b/\x00", 500, "x"], ["http://b/", 500, "a\r\nb"]]
+)
+def test_a_failure_that_no_dead_letter_can_tell_of_is_no_record(failure: list[object]) -> None:
+    assert read_record(json.dumps({**json.loads(stage_record.to_json(RECORD)), "failure": failure})) is None
+
+
+def test_no_header_of_a_record_can_smuggle_another() -> None:
+    headers = [["traceparent", "0"], ["knative-x", "a\r\nhost: b"], ["knative-x\r\ny", "1"], ["cookie", "1"]]
+    record = read_record(json.dumps({**json.loads(stage_record.to_json(RECORD)), "replyHeaders": headers}))
+    assert record == RECORD
+
+
+def test_headers_without_the_reply_that_they_go_with_are_forgotten() -> None:
+    body = json.loads(stage_record.to_json(RECORD))
+    del body["reply"]
+    record = read_record(json.dumps(body))
+    assert isinstance(record, StageRecord)
+    assert record.reply_headers == ()
+
+
+def test_an_empty_field_of_a_subscriber_is_none() -> None:
+    body = json.loads(SERVED.to_json())
+    body["subscriber"] = {"uri": "http://billing/", "CACerts": "", "audience": ""}
+    assert subscriber.from_json(json.dumps(body)).subscriber == Destination("http://billing/")
+
+
+@pytest.mark.parametrize("key", ["children", "related"])
+def test_what_was_observed_is_an_object(key: str) -> None:
+    assert getattr(hook.parse(json.dumps({"parent": CHANNEL, key: None}).encode()), key) == {}
+    with pytest.raises(InvalidSpec, match=f"body.{key} is not an object"):
+        hook.parse(json.dumps({"parent": CHANNEL, key: ["x"]}).encode())
 
 
 @pytest.mark.parametrize("due", [float("inf"), float("nan"), -1, 1e300, 10**400])

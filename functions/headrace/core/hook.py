@@ -79,10 +79,15 @@ def parse(body: bytes) -> HookRequest:
             raise InvalidSpec(f"body.parent.metadata.{key} is {given}: give it as text", field="body")
     return HookRequest(
         parent=parent,
-        children=request.get("children") or {},
-        related=request.get("related") or {},
+        children=_observed(request, "children"),
+        related=_observed(request, "related"),
         finalizing=request.get("finalizing") is True,
     )
+
+
+def _observed(request: dict[str, Any], key: str) -> dict[str, Any]:
+    """Children or related objects; null and nothing at all are none."""
+    return _object(request.get(key) or {}, f"body.{key}")
 
 
 def _object(value: Any, path: str, *, request_key: str | None = None) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from headrace.core import json_format
+from headrace.core import http_codec, json_format
 from headrace.core.errors import InvalidEvent
-from headrace.core.event import Event
+from headrace.core.event import Event, is_value
 from headrace.core.http import Headers
 from headrace.core.subscriber import MOST_RETRIES
 
@@ -114,12 +115,10 @@ def from_json(data: bytes) -> StageRecord | None:
             stage=Stage(body["stage"]),
             attempts=Attempts(*(min(max(0, int(count)), _MOST_ATTEMPTS) for count in body["attempts"])),
             due=None if body["due"] is None else _moment(body["due"]),
-            failure=None if failure is None else Failure(str(failure[0]), int(failure[1]), str(failure[2])),
+            failure=None if failure is None else Failure(_told(failure[0]), int(failure[1]), _told(failure[2])),
             last=str(body["last"]),
             reply=None if reply is None else json_format.read(base64.b64decode(reply)),
-            reply_headers=tuple(
-                (name.encode("latin-1"), value.encode("latin-1")) for name, value in body.get("replyHeaders", ())
-            ),
+            reply_headers=() if reply is None else _passing(body.get("replyHeaders", ())),
             key=None if key is None else str(key),
             stuck=body.get("stuck") is True,
         )
@@ -133,3 +132,16 @@ def _moment(due: float) -> float:
     if not 0 <= moment < _END_OF_TIME:
         raise ValueError(f"due is {moment}")
     return moment
+
+
+def _told(value: object) -> str:
+    """Text that may become an attribute of the dead letter."""
+    text = str(value)
+    if not is_value(text):
+        raise ValueError("no attribute can hold it")
+    return text
+
+
+def _passing(headers: Iterable[tuple[str, str]]) -> Headers:
+    """What may travel of the headers, as when they came: no line break gets out of a record into a request."""
+    return http_codec.passthrough((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)

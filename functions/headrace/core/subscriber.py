@@ -231,7 +231,8 @@ def _text(body: Mapping[str, object], key: str) -> str:
 
 
 def _optional_text(body: Mapping[str, object], key: str) -> str | None:
-    return None if body.get(key) is None else _text(body, key)
+    # An empty one is written as none.
+    return None if body.get(key) is None else _text(body, key) or None
 
 
 def _stream(body: Mapping[str, object], key: str) -> str:
