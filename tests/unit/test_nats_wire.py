@@ -32,7 +32,7 @@ RECORDED = sorted(Path(__file__).with_name("recorded").glob("*.bin"))
 # Blanks and control characters end a subject on the wire; everything else may be in one.
 subjects = st.text(st.characters(blacklist_categories=("C", "Z"), blacklist_characters=" "), min_size=1, max_size=20)
 names = st.text(st.characters(min_codepoint=33, max_codepoint=126, blacklist_characters=":"), min_size=1, max_size=12)
-values = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\r\n"), max_size=20).map(
+values = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\r\n\0"), max_size=20).map(
     lambda value: value.strip(" \t")
 )
 headers = st.dictionaries(names.map(str.lower), values, max_size=4)

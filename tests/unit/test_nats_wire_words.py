@@ -115,6 +115,8 @@ def test_a_reply_that_would_end_early_is_refused():
         pytest.param({"a": "1\r\nb: 2"}, id="a line break in a value"),
         pytest.param({"ce-id": "1\n"}, id="half a line break in a value"),
         pytest.param({"ce-id": "\r"}, id="the other half"),
+        pytest.param({"ce-id": "1\0"}, id="a NUL in a value"),
+        pytest.param({"a\0": "1"}, id="a NUL in a name"),
         pytest.param({"a\r\n": "1"}, id="a line break in a name"),
         pytest.param({"a:b": "1"}, id="a colon in a name"),
         pytest.param({"a b": "1"}, id="a blank in a name"),

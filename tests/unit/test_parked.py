@@ -115,6 +115,12 @@ def test_any_message_can_be_kept_aside(headers: dict[str, str], words: str, name
     assert nats_codec.encoded(made).data == b"data"
 
 
+def test_a_subject_with_a_nul_is_told_without_it() -> None:
+    made = parked.parked_message(replace(message(), subject="shop.a\0b"), FAILED, "gave up", BILLING)
+    assert b"\0" not in nats_codec.encoded(made).block
+    assert made.headers["Headrace-Origin-Subject"] == "shop.a\ufffdb"
+
+
 def test_a_parked_event_tells_no_query() -> None:
     record = replace(FAILED, failure=Failure("http://billing/hook?token=secret#x", 503))
     made = parked.parked_message(message(), record, "no", BILLING)

@@ -137,7 +137,8 @@ def parked_message(message: Message, record: StageRecord, reason: str, subscribe
         MSG_ID: f"{message.stream}:{message.sequence}:{message.timestamp_ns}:{message.consumer}",
         ORIGIN_STREAM: message.stream,
         ORIGIN_SEQUENCE: str(message.sequence),
-        ORIGIN_SUBJECT: message.subject,
+        # NATS takes a NUL in a subject, and no header may hold one.
+        ORIGIN_SUBJECT: message.subject.replace("\0", "\ufffd"),
         CONSUMER: message.consumer,
         SUBSCRIPTION: _one_line(subscriber.full_name),
         ATTEMPTS: str(sum(record.attempts)),

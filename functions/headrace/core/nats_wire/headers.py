@@ -7,6 +7,7 @@ break the connection again at each redelivery. Writing forgives nothing: a line 
 
 from __future__ import annotations
 
+import re
 from collections.abc import ItemsView, Iterator, Mapping
 
 from headrace.core.errors import Refused
@@ -33,6 +34,8 @@ _KNOWN = frozenset(
 )
 
 
+# What ends a line for some reader, or the text that it is in.
+_ENDS = re.compile("[\r\n\0]")
 # Characters of a stranger's header name in a message.
 _SHOWN = 60
 
@@ -127,7 +130,12 @@ def header_block(headers: Mapping[str, str]) -> bytes:
     except UnicodeEncodeError as error:
         raise Refused(f"a header can't be encoded ({error}): send text", status=400) from None
     line_ends = len(headers) + 2
-    if block.count(b"\n") != line_ends or block.count(b"\r") != line_ends or not _KNOWN.issuperset(headers):
+    if (
+        block.count(b"\n") != line_ends
+        or block.count(b"\r") != line_ends
+        or b"\0" in block
+        or not _KNOWN.issuperset(headers)
+    ):
         _check(headers)
     return block
 
@@ -138,7 +146,7 @@ def can_carry(name: str, value: str) -> bool:
         value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return False
-    return _is_legal(name) and "\r" not in value and "\n" not in value
+    return _is_legal(name) and not _ENDS.search(value)
 
 
 def _check(headers: Mapping[str, str]) -> None:
@@ -147,8 +155,8 @@ def _check(headers: Mapping[str, str]) -> None:
         if not _is_legal(name):
             shown = f"{name[:_SHOWN]!r}"
             raise Refused(f"header name {shown} is not legal: use printable ASCII, no colon, no blank", status=400)
-        if "\r" in value or "\n" in value:
-            raise Refused(f"header {name[:_SHOWN]} has a line break in its value: remove it", status=400)
+        if _ENDS.search(value):
+            raise Refused(f"header {name[:_SHOWN]} has a line break or NUL in its value: remove it", status=400)
 
 
 def _is_legal(name: str) -> bool:
