@@ -235,3 +235,10 @@ def test_headers_that_travel_with_an_event():
         (b"knative-foo", b"1"),
         (b"x-b3-traceid", b"2"),
     )
+
+
+def test_an_empty_header_adds_nothing_to_one_of_the_same_name():
+    trace = (b"tracestate", b"a=1")
+    for headers in ([(b"tracestate", b""), trace], [trace, (b"tracestate", b" ")], [trace]):
+        assert passthrough(headers) == (trace,)
+    assert passthrough([(b"tracestate", b"")]) == ((b"tracestate", b""),)

@@ -109,7 +109,8 @@ def is_event(headers: Headers) -> bool:
 def passthrough(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
     """The headers that travel with an event through the channel, beside its attributes; names in lower case.
 
-    A name that comes twice is joined with a comma; a value that is not printable ASCII stays behind.
+    A name that comes twice is joined with a comma, empty values left out; a value that is not printable ASCII stays
+    behind.
     """
     kept: dict[bytes, bytes] = {}
     for given, value in headers:
@@ -117,7 +118,8 @@ def passthrough(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
         if travels(name):
             value = value.strip(b" \t")
             if _HEADER_VALUE.fullmatch(value):
-                kept[name] = kept[name] + b", " + value if name in kept else value
+                earlier = kept.get(name)
+                kept[name] = earlier + b", " + value if earlier and value else earlier or value
     return tuple(kept.items())
 
 
