@@ -1,0 +1,185 @@
+"""Targets: what producers and subscribers send as events, and what strangers publish to a stream."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from headrace.core import http_codec, json_format, nats_codec, nats_wire
+from headrace.core.errors import InvalidEvent
+from headrace.core.event import Event, faults_of
+from headrace.core.http_codec import HttpMessage
+from headrace.core.nats_codec import NatsMessage
+from headrace.core.stored_block import stored_block
+from tests.fuzz import mutations
+from tests.fuzz.mutations import Header
+from tests.fuzz.target import Target
+
+_CONTROLS = bytes((*range(0x20), 0x7F))
+Headers = tuple[Header, ...]
+
+BINARY: Headers = (
+    (b"ce-specversion", b"1.0"),
+    (b"ce-id", b"order-1"),
+    (b"ce-source", b"/shop"),
+    (b"ce-type", b"shop.order"),
+    (b"ce-time", b"2026-01-31T09:30:00.5Z"),
+    (b"ce-subject", b"%E2%82%AC 5"),
+    (b"content-type", b"application/json"),
+    (b"traceparent", b"00-1-2-01"),
+)
+STRUCTURED: Headers = ((b"content-type", b"application/cloudevents+json; charset=utf-8"), (b"knative-x", b"1"))
+NAMES = (
+    *(b"ce-specversion", b"ce-id", b"ce-source", b"ce-type", b"ce-time", b"ce-subject", b"ce-dataschema", b"ce-data"),
+    *(b"ce-schemaurl", b"ce-datacontenttype", b"ce-datacontentencoding", b"ce-data_base64", b"ce-", b"ce-a-b", b"ce-A"),
+    *(b"content-type", b"content-length", b"traceparent", b"tracestate", b"knative-x", b"x-b3-traceid", b"knative-"),
+    *(b"x-request-id", b"retry-after", b"accept", b"ce-x\r\ny", b"knative-\r\nx", b"nats-msg-id", b"headrace-only"),
+)
+VALUES = (
+    *(b"1.0", b"0.3", b"2.0", b"", b" ", b"a b", b"50%", b"%41", b"%00", b"%0d%0aNats-Msg-Id: x", b"%ff", b"%ed%a0%80"),
+    *(
+        b'"q\\"r"',
+        b'"',
+        b'"\r\n"',
+        b"a\r\nb: c",
+        b"a\nb: c",
+        b"\x00",
+        b"\x85",
+        b"\xc2\x85",
+        b"\xef\xb7\x90",
+        b"\xc3\xa9",
+    ),
+    *(b"2026-02-30T00:00:00Z", b"0000-02-29T00:00:00Z", b"2026-01-01T00:00:60.0+23:59", b"text/plain; charset=utf-8"),
+    *(b"application/json", b"application/cloudevents+json", b"application/cloudevents-batch+json", b"Text/X+JSON"),
+    *(
+        b"application/cloudevents+json;charset=latin-1",
+        b"application/cloudevents",
+        b"a/b;\x7f",
+        b"\xef\xbf\xbf",
+        b"\tx\t",
+    ),
+)
+JSON_EVENTS = (
+    {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": {"a": [1, "b", None]}, "ext": 5, "on": True},
+    {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "datacontenttype": "a/b", "data_base64": "aGVsbG8="},
+    {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "datacontenttype": "text/plain", "data": "hello"},
+    {
+        "specversion": "0.3",
+        "id": "1",
+        "source": "/s",
+        "type": "t",
+        "time": "2026-01-31T09:30:00Z",
+        "datacontentencoding": "base64",
+        "data": "aGVsbG8=",
+        "schemaurl": "x",
+    },
+)
+_bodies = mutations.json_texts(*JSON_EVENTS)
+_good_body = json_format.write(json_format.read(b'{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"x"}'))
+_headers = st.one_of(*(mutations.headers(good, NAMES, VALUES) for good in (BINARY, BINARY, STRUCTURED)))
+
+
+def written_well(headers: Headers) -> None:
+    """Nothing in these headers can end a line, or the value that it stands in."""
+    for name, value in headers:
+        assert name, "a header without a name is written"
+        assert name.translate(None, _CONTROLS) == name, f"a control character in the name {name!r} is written"
+        assert value.translate(None, _CONTROLS) == value, f"a control character in the value of {name!r} is written"
+
+
+def comes_back(event: Event, passing: Headers = ()) -> None:
+    """What was accepted is valid, is written without smuggling, and is read back as it was, in all modes."""
+    assert faults_of(event.attributes) == ()
+    for write in (http_codec.to_http, http_codec.to_binary, http_codec.to_structured):
+        written_well(write(event).headers)
+    assert http_codec.from_http(http_codec.to_http(event)) == event
+    assert http_codec.from_binary(http_codec.to_binary(event)) == event
+    assert http_codec.from_structured(http_codec.to_structured(event)) == event
+    assert json_format.read(json_format.write(event)) == event
+    for stored in (nats_codec.to_binary(event, "s", passing), nats_codec.to_structured(event, "s", passing)):
+        block = nats_codec.encoded(stored).block
+        written = tuple((name.encode(), value.encode()) for name, value in nats_wire.pairs(block))
+        written_well(written)
+        assert len(written) == len(stored.headers) == block.count(b"\n") - 2
+        kept = NatsMessage("s", nats_wire.Headers(block), stored.data)
+        assert nats_codec.from_nats(kept, stream="S", sequence=1) == event
+        assert nats_codec.passthrough_of(kept) == passing
+
+
+def _read_http(given: tuple[Headers, bytes]) -> tuple[Event, Headers]:
+    headers, body = given
+    http_codec.is_event(headers)
+    passing = http_codec.passthrough(headers)
+    return http_codec.from_http(HttpMessage(headers, body)), passing
+
+
+def _hold_http(given: object, result: tuple[Event, Headers]) -> None:
+    event, passing = result
+    written_well(passing)
+    comes_back(event, passing)
+
+
+def _read_nats(given: tuple[bytes, bytes, str]) -> tuple[Event, Event, Headers]:
+    block, data, subject = given
+    message = NatsMessage(subject, nats_wire.Headers(block), data)
+    foreign = nats_codec.foreign(message, "KN_S__C", 7)
+    try:
+        event = nats_codec.from_nats(message, stream="KN_S__C", sequence=7)
+    except InvalidEvent:
+        event = foreign
+    return event, foreign, nats_codec.passthrough_of(message)
+
+
+def _hold_nats(given: tuple[bytes, bytes, str], result: tuple[Event, Event, Headers]) -> None:
+    event, foreign, passing = result
+    assert foreign.data == given[1], "a stranger's bytes are changed"
+    written_well(passing)
+    comes_back(foreign)
+    comes_back(event, passing)
+
+
+def _hold_json(given: bytes, event: Event) -> None:
+    comes_back(event)
+
+
+def _hold_stored(headers: Headers, block: bytes | None) -> None:
+    """The short cut says what the codecs say, or nothing; where they refuse, nothing."""
+    if block is None:
+        return
+    event = http_codec.from_http(HttpMessage(headers, b"data"))
+    message = nats_codec.to_binary(event, "s", http_codec.passthrough(headers))
+    quick, slow = (list(nats_wire.pairs(found)) for found in (block, nats_codec.encoded(message).block))
+    assert sorted(quick) == sorted(slow), "the short cut stores other headers than the codecs"
+    assert len(quick) == block.count(b"\n") - 2 == block.count(b"\r") - 2
+    assert b"\0" not in block
+
+
+_blocks = mutations.mutated(
+    [
+        b"NATS/1.0\r\nNats-Msg-Id: 1\r\n" + b"\r\n".join(b": ".join(header) for header in BINARY) + b"\r\n\r\n",
+        b"NATS/1.0\r\nCE-Id: 1\r\nce-id: 2\r\nContent-Type: application/cloudevents+json\r\n\r\n",
+        b"NATS/1.0 503 No Responders\r\n\r\n",
+        b"",
+    ],
+    [*(name + b": v\r\n" for name in NAMES), *VALUES],
+)
+
+TARGETS = (
+    Target(
+        "http_codec",
+        st.tuples(_headers, _bodies | mutations.mutated([b"data"])),
+        ((BINARY, b"{}"), (STRUCTURED, _good_body)),
+        _read_http,
+        _hold_http,
+        (InvalidEvent,),
+    ),
+    Target(
+        "nats_codec",
+        st.tuples(_blocks, _bodies | mutations.mutated([b"data"]), mutations.mutated_text(["shop.orders._knative"])),
+        ((b"NATS/1.0\r\nx: y\r\n\r\n", b"data", "a.b"), (b"", _good_body, "a.b")),
+        _read_nats,
+        _hold_nats,
+        (),
+    ),
+    Target("json_format", _bodies, (_good_body,), json_format.read, _hold_json, (InvalidEvent,)),
+    Target("stored_block", _headers, (BINARY, STRUCTURED), stored_block, _hold_stored, ()),
+)
