@@ -35,7 +35,21 @@ NAMES = (
     *(b"x-request-id", b"retry-after", b"accept", b"ce-x\r\ny", b"knative-\r\nx", b"nats-msg-id", b"headrace-only"),
 )
 VALUES = (
-    *(b"1.0", b"0.3", b"2.0", b"", b" ", b"a b", b"50%", b"%41", b"%00", b"%0d%0aNats-Msg-Id: x", b"%ff", b"%ed%a0%80"),
+    *(
+        b"1.0",
+        b"0.3",
+        b"2.0",
+        b"",
+        b" ",
+        b"a b",
+        b"50%",
+        b"%41",
+        b"%2541",
+        b"%00",
+        b"%0d%0aNats-Msg-Id: x",
+        b"%ff",
+        b"%ed%a0%80",
+    ),
     *(
         b'"q\\"r"',
         b'"',

@@ -109,20 +109,28 @@ def headers(
     value = st.sampled_from((*values, *_WORDS)) | mutated([*values, *(value for _, value in good)])
     line = st.tuples(st.sampled_from(tuple(names)) | mutated(names), value)
     extra = st.lists(line, max_size=4)
-    lost = st.sets(st.integers(0, len(good) - 1), max_size=2) | st.just(set())
-    doubled = st.none() | st.tuples(st.integers(0, len(good)), st.sampled_from((1, 2, 300)))
+    lost = st.just(set()) | st.just(set()) | st.sets(st.integers(0, len(good) - 1), max_size=2)
+    doubled = st.none() | st.none() | st.none() | st.tuples(st.integers(0, len(good)), st.sampled_from((1, 2, 300)))
+
+    instead = st.none() | st.tuples(st.integers(0, len(good) - 1), value)
 
     def build(
-        more: list[Header], without: set[int], again: tuple[int, int] | None, numbered: int
+        other: tuple[int, bytes] | None,
+        more: list[Header],
+        without: set[int],
+        again: tuple[int, int] | None,
+        numbered: int,
     ) -> tuple[Header, ...]:
-        lines = [header for at, header in enumerate(good) if at not in without]
-        lines += more
+        lines = list(good)
+        if other is not None:
+            lines[other[0]] = (lines[other[0]][0], other[1])
+        lines = [header for at, header in enumerate(lines) if at not in without] + more
         if again is not None and lines:
             lines += [lines[again[0] % len(lines)]] * again[1]
         lines += [(b"ce-n%d" % number, b"v") for number in range(numbered)]
         return tuple(lines)
 
-    return st.builds(build, extra, lost, doubled, st.sampled_from((0, 0, 0, 0, 0, 1, 250, 300)))
+    return st.builds(build, instead, st.just([]) | extra, lost, doubled, st.sampled_from((*[0] * 20, 1, 250, 300)))
 
 
 def pieces(texts: st.SearchStrategy[bytes]) -> st.SearchStrategy[tuple[bytes, ...]]:

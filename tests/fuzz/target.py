@@ -6,6 +6,7 @@ promises beside that is its target's own `hold`.
 
 from __future__ import annotations
 
+import signal
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -20,6 +21,8 @@ FREE_SECONDS = 0.05
 # CPU per byte of input, measured under tracemalloc on a slow core where 0.2 is usual; what is quadratic needs more than
 # this from a few kilobytes on.
 SECONDS_PER_BYTE = 3e-6
+# Of CPU, after which an input is given up.
+HOPELESS_SECONDS = 10.0
 # Errors go back to senders and into logs. An event's 32 faults have some 200 characters each.
 LONGEST_ERROR = 16 * 1024
 
@@ -58,14 +61,14 @@ def check(target: Target, given: Any, *, timed: bool = True) -> bool:
     Raises:
         AssertionError: it is not what was promised. Or whatever else the code raises that it may not.
     """
-    accepted, result, peak, seconds = _measured(target, given)
+    accepted, result, peak, seconds = _measured(target, given, timed=timed)
     size = size_of(given)
     most, longest = FREE_BYTES + target.memory * size, FREE_SECONDS + target.seconds * size
     # The first time, something may be imported or remembered, or the core be taken away: again, then.
     for _ in range(2):
         # Not what is hopeless: it may take minutes.
         if peak > most or (timed and longest < seconds < 10 * longest):
-            _, _, again, quicker = _measured(target, given)
+            _, _, again, quicker = _measured(target, given, timed=timed)
             peak, seconds = min(peak, again), min(seconds, quicker)
     assert peak <= most, f"{peak} bytes held for an input of {size}; at most {most} were to be expected"
     if timed and seconds > longest:
@@ -84,9 +87,12 @@ def size_of(given: Any) -> int:
     return 8 + sum(map(size_of, given)) if isinstance(given, tuple) else 8
 
 
-def _measured(target: Target, given: Any) -> tuple[bool, Any, int, float]:
+def _measured(target: Target, given: Any, *, timed: bool) -> tuple[bool, Any, int, float]:
     """Accepted or not, what was read, the peak of memory in bytes, and seconds of this thread's CPU."""
     result: Any = None
+    if timed:
+        signal.signal(signal.SIGVTALRM, _give_up)
+        signal.setitimer(signal.ITIMER_VIRTUAL, HOPELESS_SECONDS)
     tracemalloc.start()
     began = time.thread_time()
     try:
@@ -98,5 +104,11 @@ def _measured(target: Target, given: Any) -> tuple[bool, Any, int, float]:
         seconds = time.thread_time() - began
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
+        if timed:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     assert len(said) <= LONGEST_ERROR, f"an error of {len(said)} characters"
     return accepted, result, peak, seconds
+
+
+def _give_up(*_: object) -> None:
+    raise TooSlow(f"given up after {HOPELESS_SECONDS:.0f} s of CPU")
