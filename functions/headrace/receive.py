@@ -6,13 +6,14 @@ after JetStream has acknowledged the event. Called by `headrace.host` for each H
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from headrace.core import http_codec, names, nats_codec
 from headrace.core.errors import Refused
-from headrace.core.http import Headers, Request, Response, problem
+from headrace.core.http import Headers, Request, Response, problem, request
 from headrace.core.http_codec import HttpMessage
 from headrace.core.jetstream import PubAck
 from headrace.core.nats_codec import Encoded
@@ -30,6 +31,10 @@ LONGEST_ADDRESS = 640
 
 # Headers after which the body may not be what it seems.
 CODED = frozenset((b"content-encoding", b"transfer-encoding", b"upgrade"))
+# With one of these there is more to decide than the headers of the event say.
+DECISIVE = CODED | {b"k-original-host", b"forwarded"}
+# A path that means itself: without escapes, query or an empty part.
+PLAIN_URL = re.compile(rb"/|(?:/[a-z0-9.-]+)+")
 
 ACCEPTED = Response(202, ALLOW)
 
@@ -76,6 +81,40 @@ async def receive(request: Request, body: Body, effects: Effects) -> Response:
     ack = await effects.publish(message)
     effects.wake(ack.stream)
     return ACCEPTED
+
+
+def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: bytes, limit: int) -> Encoded | None:
+    """The message of a whole POST that leaves nothing to decide; None: `receive` must look at it.
+
+    Args:
+        url: as it was sent; headers: names in lower case.
+        limit: largest message that may be stored.
+    """
+    fields = dict(headers)
+    if len(fields) != len(headers) or not fields.keys().isdisjoint(DECISIVE):
+        return None
+    subject = _subject_at_once(fields.get(b"host", b""), url)
+    if subject is None:
+        return None
+    block = stored_block(headers)
+    if block is None:
+        return None
+    message = Encoded(subject, block, data)
+    return message if message.size <= limit else None
+
+
+def _subject_at_once(host: bytes, url: bytes) -> str | None:
+    if len(host) > LONGEST_ADDRESS or len(url) > LONGEST_ADDRESS:
+        return None
+    return _subject_of(host, url)
+
+
+@lru_cache(REMEMBERED)
+def _subject_of(host: bytes, url: bytes) -> str | None:
+    if PLAIN_URL.fullmatch(url) is None:
+        return None
+    found = route(request("POST", url.decode(), ((b"host", host),)))
+    return found if isinstance(found, str) else None
 
 
 def route(request: Request) -> str | Response:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.http import Request, Response, problem
@@ -17,6 +17,9 @@ from headrace.io import environment, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
+
+if TYPE_CHECKING:
+    from headrace.host.direct import Offers
 
 READY_SECONDS = 1.0
 
@@ -33,10 +36,15 @@ class Handler(Protocol):
 
 
 class App:
-    """The ASGI application of one target."""
+    """The ASGI application of one target.
 
-    def __init__(self, target: str, make: Callable[[Client, JetStreamApi], Handler]) -> None:
+    Attributes:
+        direct: its handler takes events the short way, too (see `headrace.host.direct`).
+    """
+
+    def __init__(self, target: str, make: Callable[[Client, JetStreamApi], Handler], *, direct: bool = False) -> None:
         self.target = target
+        self.direct = direct
         self._make = make
         self._nats = environment.read(NatsSettings)
         self._client: Client | None = None
@@ -67,6 +75,10 @@ class App:
             self._client = connect(self._nats, name=f"headrace-{self.target}")
             self._handler = self._make(self._client, JetStreamApi(self._client))
         return self._handler
+
+    def short_way(self) -> Offers:
+        """The handler again, of a `direct` target."""
+        return cast("Offers", self.handler())
 
     def alive(self) -> bool:
         return True
@@ -135,7 +147,7 @@ def application(target: str | None = None) -> App:
         case "receive":
             from headrace.host.receiving import Receiving
 
-            return App(name, Receiving.configured())
+            return App(name, Receiving.configured(), direct=True)
         case "forward":
             from headrace.host.leasing import Leasing
 

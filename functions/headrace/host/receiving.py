@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from headrace.core.errors import Unavailable
+from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.http import Request, Response
 from headrace.core.jetstream import PubAck
 from headrace.core.nats_codec import Encoded
@@ -15,7 +15,9 @@ from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.io.wake import WakeHints
-from headrace.receive import ALLOW, Effects, receive
+from headrace.receive import ACCEPTED, ALLOW, Effects, message_at_once, receive
+
+STORED = web.whole(ACCEPTED, ALLOW)
 
 
 class Receiving:
@@ -29,6 +31,7 @@ class Receiving:
     def __init__(self, settings: ReceiveSettings, client: Client, api: JetStreamApi) -> None:
         self._settings = settings
         self._jetstream = JetStream(client, api)
+        self._publish_seconds = settings.publish_timeout.total_seconds()
         self._waiting = 0
         self._effects = Effects(
             publish=self._publish,
@@ -38,6 +41,30 @@ class Receiving:
 
     async def handle(self, request: Request, receive_: web.Receive, send: web.Send) -> None:
         await web.answer(self._receive(request, receive_), send, ALLOW)
+
+    def offer(
+        self, url: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Callable[[Response], None]
+    ) -> bool:
+        """Take a whole POST the short way; see `headrace.host.direct`."""
+        message = message_at_once(url, headers, body, self._jetstream.max_event_bytes)
+        if message is None:
+            return False
+        held = message.size
+        if self._waiting and self._waiting + held > self._settings.max_waiting_bytes:
+            return False
+
+        def done(outcome: PubAck | HeadraceError) -> None:
+            self._waiting -= held
+            if isinstance(outcome, PubAck):
+                answer(STORED)
+                self._effects.wake(outcome.stream)
+            else:
+                answer(web.whole(web.response_of(outcome), ALLOW))
+
+        if not self._jetstream.publish_at_once(message, self._publish_seconds, done):
+            return False
+        self._waiting += held
+        return True
 
     def drain(self) -> None:
         """Nothing to do: an answer comes only after JetStream's, so whatever is accepted is stored."""
@@ -65,4 +92,4 @@ class Receiving:
             self._waiting -= held
 
     async def _publish(self, message: Encoded) -> PubAck:
-        return await self._jetstream.publish(message, self._settings.publish_timeout.total_seconds())
+        return await self._jetstream.publish(message, self._publish_seconds)

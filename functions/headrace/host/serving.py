@@ -17,6 +17,7 @@ import uvicorn
 
 from headrace.core.errors import Misconfigured
 from headrace.host.app import App, application
+from headrace.host.direct import DirectProtocol
 from headrace.host.protocol import BoundedProtocol
 from headrace.io import environment, log
 
@@ -52,7 +53,7 @@ def config(app: object) -> uvicorn.Config:
     return uvicorn.Config(
         app,  # type: ignore[arg-type]  # uvicorn's own ASGI types are narrower than the specification
         loop="auto",
-        http=BoundedProtocol,
+        http=DirectProtocol if isinstance(app, App) and app.direct else BoundedProtocol,
         ws="none",
         lifespan="on" if isinstance(app, App) else "off",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

@@ -12,11 +12,13 @@ from typing import Protocol, TypeAlias
 from headrace.core.errors import HeadraceError
 from headrace.core.nats_wire import Arrival
 
-__all__ = ["Arrival", "Broken", "Client", "Headers", "OnArrival", "Subscription"]
+__all__ = ["Arrival", "Broken", "Client", "Headers", "OnAnswer", "OnArrival", "Subscription"]
 
 # Bytes are a block that `nats_wire.header_block` made, for those who encode for themselves; `nats_wire.pairs` reads it.
 Headers: TypeAlias = Mapping[str, str] | bytes
 OnArrival: TypeAlias = Callable[[Arrival], None]
+# Gets an answer, or the error in its place.
+OnAnswer: TypeAlias = Callable[[Arrival | HeadraceError], None]
 
 
 class Broken(HeadraceError):
@@ -83,6 +85,18 @@ class Client(Protocol):
             Unavailable: neither in time; what was sent may still be acted on.
             Broken: the connection broke before the answer; what was sent may have been acted on.
             Refused: as for `publish`; also 403, the server forbids the subject.
+        """
+
+    def ask(self, subject: str, data: bytes, block: bytes, timeout: float, on_answer: OnAnswer) -> bool:
+        """Like `request`, but without a coroutine, and only where it can be sent at once.
+
+        Args:
+            block: one that `nats_wire.header_block` made, or empty.
+            on_answer: called once, never from within this call, with the first answer or with what `request` would
+                raise; quick, and without exceptions.
+
+        Returns:
+            Whether it was sent. If not, nothing has happened, and `request` is the way.
         """
 
     async def subscribe(self, subject: str, on_arrival: OnArrival) -> Subscription:

@@ -11,6 +11,8 @@ import asyncio
 import json
 import re
 import secrets
+from collections.abc import Callable
+from typing import TypeAlias
 
 from headrace.core import jetstream
 from headrace.core.errors import HeadraceError, Refused, Unavailable
@@ -40,6 +42,7 @@ OVERTAKEN = {10071}
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 ADD_TRIES = 10
 _MOST_DIGITS = 19
+OnPublished: TypeAlias = Callable[[PubAck | HeadraceError], None]
 PLAIN_ACK = re.compile(rb'\{"stream":"([\w-]+)", ?"seq":(\d{1,19})\}', re.ASCII)
 
 
@@ -54,6 +57,7 @@ class JetStream:
         self._client = client
         self._api = api
         self._missing: dict[str, float] = {}
+        self._going_on: set[asyncio.Future[PubAck]] = set()
 
     @property
     def max_event_bytes(self) -> int:
@@ -77,6 +81,33 @@ class JetStream:
             Unavailable: no answer in time; the event may or may not be stored.
         """
         return await self._publish(message, timeout, headroom=HEADROOM_BYTES)
+
+    def publish_at_once(self, message: Encoded, timeout: float, done: OnPublished) -> bool:
+        """Like `publish`, without a coroutine as long as all goes well, and only where it can be sent at once.
+
+        Args:
+            done: called once, never from within this call, with the PubAck or with what `publish` would raise.
+
+        Returns:
+            Whether it is on its way. If not, nothing has happened, and `publish` is the way.
+        """
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if message.size > self.max_event_bytes or self._missing.get(message.subject, 0.0) > now:
+            return False
+
+        def asked(answer: Arrival | HeadraceError) -> None:
+            if isinstance(answer, HeadraceError):
+                if isinstance(answer, Refused):
+                    done(answer)
+                else:
+                    self._go_on(message, timeout, now + timeout, str(answer), done)
+            elif answer.status == "503":
+                self._go_on(message, timeout, now + timeout, "no responders", done)
+            else:
+                done(_outcome(answer, message.subject))
+
+        return self._client.ask(message.subject, message.data, message.block, min(timeout, TRY_SECONDS), asked)
 
     async def publish_aside(self, message: Encoded, timeout: float) -> PubAck:
         """Like `publish`, for stage records and parked events: they may use the headroom that events leave."""
@@ -175,10 +206,33 @@ class JetStream:
         if self._client.connected:
             await self._client.publish(subject)
 
-    async def _publish(self, message: Encoded, timeout: float, *, headroom: int) -> PubAck:
+    def _go_on(self, message: Encoded, timeout: float, deadline: float, why: str, done: OnPublished) -> None:
+        """After a first try that has shown nothing for sure: go on as `publish` does."""
+        task = asyncio.ensure_future(
+            self._publish(message, timeout, headroom=HEADROOM_BYTES, deadline=deadline, why=why)
+        )
+        self._going_on.add(task)
+
+        def ended(task: asyncio.Future[PubAck]) -> None:
+            self._going_on.discard(task)
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, HeadraceError):
+                done(error)
+            elif error is not None:
+                done(HeadraceError(repr(error)))
+            elif not task.cancelled():
+                done(task.result())
+
+        task.add_done_callback(ended)
+
+    async def _publish(
+        self, message: Encoded, timeout: float, *, headroom: int, deadline: float = 0.0, why: str = "no answer"
+    ) -> PubAck:
+        """Args:
+        deadline: of the loop's clock; by default `timeout` seconds from now.
+        """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout
-        why = "no answer"
+        deadline = deadline or loop.time() + timeout
         while (left := deadline - loop.time()) > 0:
             if not self._client.connected:
                 await self._client.ready(left)
@@ -250,6 +304,13 @@ def _pub_ack(answer: Arrival, subject: str) -> PubAck:
         words = f"something that is not JetStream answered on {subject}: {answer.data[:80]!r}"
         raise Unavailable(words) from None
     raise refusal(ApiError(subject, error))
+
+
+def _outcome(answer: Arrival, subject: str) -> PubAck | HeadraceError:
+    try:
+        return _pub_ack(answer, subject)
+    except HeadraceError as error:
+        return error
 
 
 def refusal(error: ApiError) -> HeadraceError:

@@ -1,8 +1,7 @@
 """The fallback client: nats-py behind our port, for whoever sets `NATS_CLIENT=nats-py`.
 
 Never gives up: a server that is away is retried for ever, and a client that nats-py closed for good (any -ERR but a
-few does that) is replaced. Credentials are files, read again at each connect. Costs several times the CPU of the
-engine; the same contract tests run on both.
+few does that) is replaced. Credentials are files, read again at each connect. Several times the CPU of the engine.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.nats_wire import Arrival
 from headrace.core.settings import NatsSettings
 from headrace.io import log
-from headrace.io.client import Broken, Headers, OnArrival
+from headrace.io.client import Broken, Headers, OnAnswer, OnArrival
 
 # Two missed pings at this pace are noticed in 6 s; nats-py's own 120 s would take minutes (measured).
 PING_SECONDS = 3
@@ -83,12 +82,11 @@ class NatsPy:
     async def request(
         self, subject: str, data: bytes = b"", *, headers: Headers | None = None, timeout: float
     ) -> Arrival:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout
+        deadline = asyncio.get_running_loop().time() + timeout
         await self.ready(timeout)
         self._serial += 1
         reply = f"{self._prefix}.{self._serial}"
-        future: asyncio.Future[Arrival] = loop.create_future()
+        future: asyncio.Future[Arrival] = asyncio.get_running_loop().create_future()
         self._answers[reply] = future
         try:
             await self.publish(subject, data, reply=reply, headers=headers)
@@ -100,6 +98,9 @@ class NatsPy:
             self._answers.pop(reply, None)
             # A failed one holds its traceback, and so this frame with the data in it: a cycle, rarely collected.
             del future
+
+    def ask(self, subject: str, data: bytes, block: bytes, timeout: float, on_answer: OnAnswer) -> bool:  # noqa: ARG002  # the port's signature
+        return False  # it can send from within a coroutine only
 
     async def subscribe(self, subject: str, on_arrival: OnArrival) -> _Subscribed:
         subscribed = _Subscribed(self, on_arrival)

@@ -150,16 +150,22 @@ async def send_response(send: Send, response: Response, extra: Headers = ()) -> 
     await send({"type": "http.response.body", "body": response.body})
 
 
+def whole(response: Response, extra: Headers = ()) -> Response:
+    """An answer with all its headers: also those of `extra` that it lacks, and its length."""
+    headers = _all_headers(response.headers, extra, len(response.body))
+    return response._replace(headers=headers)
+
+
 @lru_cache(64)
 def _start(status: int, headers: Headers, extra: Headers, length: int) -> MutableMapping[str, Any]:
     """The first message of an answer; the few that come all the time are made once, since nobody changes them."""
+    return {"type": "http.response.start", "status": status, "headers": _all_headers(headers, extra, length)}
+
+
+def _all_headers(headers: Headers, extra: Headers, length: int) -> Headers:
     present = {name for name, _ in headers}
     added = [(name, value) for name, value in extra if name not in present]
-    return {
-        "type": "http.response.start",
-        "status": status,
-        "headers": [*headers, *added, (b"content-length", str(length).encode())],
-    }
+    return (*headers, *added, (b"content-length", str(length).encode()))
 
 
 class Token:

@@ -1,21 +1,22 @@
-"""Requests that wait for their answer: one inbox, a future and a table entry each, one timer for all."""
+"""Requests that wait for their answer: one inbox, a table entry each, one timer for all."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeAlias
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.nats_wire import Arrival
-from headrace.io.client import Broken
+from headrace.io.client import Broken, OnAnswer
 
 _NEVER = float("inf")
 
 
-# One request: where its answer goes, until when (loop time), and what was asked.
-Awaited: TypeAlias = tuple[asyncio.Future[Arrival], float, str]
+# One request: who is told, until when he waits (loop time), and what was asked.
+Awaited: TypeAlias = tuple[OnAnswer, float, str]
 
 
 class Answers:
@@ -39,16 +40,20 @@ class Answers:
 
         The future raises Unavailable after `timeout` seconds, Broken and Refused as told to this table.
         """
+        future: asyncio.Future[Arrival] = asyncio.get_running_loop().create_future()
+        return self.tell(partial(_settle, future), subject, timeout), future
+
+    def tell(self, on_answer: OnAnswer, subject: str, timeout: float) -> str:
+        """A reply subject; `on_answer` gets its answer, or the error that a future of `expect` would raise."""
         loop = self._loop or asyncio.get_running_loop()
         self._loop = loop
         self._serial += 1
         reply = f"{self._prefix}{self._serial}"
         deadline = loop.time() + timeout
-        future: asyncio.Future[Arrival] = loop.create_future()
-        self._awaited[reply] = future, deadline, subject
+        self._awaited[reply] = on_answer, deadline, subject
         if deadline < self._due:
             self._arm(loop, deadline)
-        return reply, future
+        return reply
 
     def forget(self, reply: str) -> None:
         self._awaited.pop(reply, None)
@@ -56,8 +61,8 @@ class Answers:
     def arrived(self, answer: Arrival) -> None:
         """What the inbox brings; late answers are for nobody."""
         awaited = self._awaited.pop(answer.subject, None)
-        if awaited is not None and not awaited[0].done():
-            awaited[0].set_result(answer)
+        if awaited is not None:
+            awaited[0](answer)
 
     def open(self) -> list[str]:
         """The reply subjects of all that waits now."""
@@ -65,12 +70,25 @@ class Answers:
 
     async def linger(self, replies: list[str], timeout: float) -> None:
         """Wait until all of these are answered; after `timeout` seconds, or when cancelled, they never will be."""
-        futures = [self._awaited[reply][0] for reply in replies if reply in self._awaited]
+        told = [self._also_told(reply) for reply in replies if reply in self._awaited]
         try:
-            if futures:
-                await asyncio.wait(futures, timeout=timeout)
+            if told:
+                await asyncio.wait(told, timeout=timeout)
         finally:
             self.broke(replies)
+
+    def _also_told(self, reply: str) -> asyncio.Future[None]:
+        """Done when whoever waits for this reply has been told, whatever it was."""
+        on_answer, deadline, subject = self._awaited[reply]
+        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def tell(answer: Arrival | HeadraceError) -> None:
+            if not told.done():
+                told.set_result(None)
+            on_answer(answer)
+
+        self._awaited[reply] = tell, deadline, subject
+        return told
 
     def broke(self, replies: Iterable[str] | None = None) -> None:
         """The connection is gone, and no answer will come to these, or to any."""
@@ -91,10 +109,9 @@ class Answers:
 
     def _fail(self, replies: list[str], why: Callable[[], HeadraceError]) -> None:
         for reply in replies:
-            future, _, _ = self._awaited.pop(reply)
-            if not future.done():
-                # An exception each: it collects the traceback of every coroutine that it passes through.
-                future.set_exception(why())
+            on_answer, _, _ = self._awaited.pop(reply)
+            # An exception each: it collects the traceback of every coroutine that it passes through.
+            on_answer(why())
 
     def _arm(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
         if self._timer is not None:
@@ -110,3 +127,12 @@ class Answers:
         self._fail(overdue, lambda: Unavailable("NATS did not answer in time"))
         if self._awaited:
             self._arm(loop, min(deadline for _, deadline, _ in self._awaited.values()))
+
+
+def _settle(future: asyncio.Future[Arrival], answer: Arrival | HeadraceError) -> None:
+    if future.done():
+        return
+    if isinstance(answer, HeadraceError):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)

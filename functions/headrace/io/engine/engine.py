@@ -13,11 +13,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from headrace.core import nats_wire
-from headrace.core.errors import HeadraceError, Unavailable
+from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.nats_wire import Arrival, ServerError
 from headrace.core.settings import NatsSettings
 from headrace.io import log
-from headrace.io.client import Broken, Headers, OnArrival
+from headrace.io.client import Broken, Headers, OnAnswer, OnArrival
 from headrace.io.engine.answers import Answers
 from headrace.io.engine.link import Link
 from headrace.io.engine.upkeep import Owner, Upkeep
@@ -74,8 +74,7 @@ class Engine:
         if link is None or link.paused:
             link, timeout = await self._writable(timeout)
         if not self._inbox_open:
-            self._inbox_open = True
-            self._subscribe(self._answers.subject, self._answers.arrived)
+            self._open_inbox()
         reply, future = self._answers.expect(subject, timeout)
         try:
             link.send(nats_wire.publish(subject, data, reply, headers, self._upkeep.max_payload))
@@ -86,6 +85,21 @@ class Engine:
         finally:
             # A failed one holds its traceback, and so this frame with the data in it: a cycle, rarely collected.
             del future
+
+    def ask(self, subject: str, data: bytes, block: bytes, timeout: float, on_answer: OnAnswer) -> bool:
+        link = self._upkeep.link
+        if link is None or link.paused:
+            return False
+        if not self._inbox_open:
+            self._open_inbox()
+        reply = self._answers.tell(on_answer, subject, timeout)
+        try:
+            frame = nats_wire.publish(subject, data, reply, block, self._upkeep.max_payload)
+        except Refused:
+            self._answers.forget(reply)
+            return False
+        link.send(frame)
+        return True
 
     async def subscribe(self, subject: str, on_arrival: OnArrival) -> Subscribed:
         if self._upkeep.link is None:
@@ -145,6 +159,10 @@ class Engine:
         except TimeoutError:
             raise Unavailable(f"NATS reads too slowly: nothing could be sent within {timeout:.1f} s") from None
         return link, deadline - loop.time()
+
+    def _open_inbox(self) -> None:
+        self._inbox_open = True
+        self._subscribe(self._answers.subject, self._answers.arrived)
 
     def _subscribe(self, subject: str, on_arrival: OnArrival) -> int:
         sid = next(self._sids)

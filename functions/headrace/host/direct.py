@@ -1,0 +1,195 @@
+"""The short way of an event from the socket to the stream and back, under our own server.
+
+An event that came in one piece needs no ASGI: its headers and body go to the handler as they are, and the answer is
+written when the handler says so; no scope, no task, no queue of messages. Whatever is not of that plain kind (another
+method, a body that is still on its way, chunked, Expect, HTTP/1.0, behind another request on the same connection) goes
+the way of `uvicorn`, and so does what the handler declines. Both ways give the same bytes; a test holds them to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from headrace.core.http import Response
+from headrace.host.protocol import LONGEST_HEAD, LONGEST_URL, MOST_HEADERS, BoundedProtocol
+
+Answer: TypeAlias = Callable[[Response], None]
+
+
+class Offers(Protocol):
+    """Whoever takes events the short way."""
+
+    def offer(self, url: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Answer) -> bool:
+        """Take a whole POST, and say whether.
+
+        Args:
+            url: as it was sent.
+            headers: names in lower case.
+            answer: to be called once and later, if it was taken, with an answer that has all its headers.
+        """
+
+
+class _OnItsWay:
+    """Stands where uvicorn keeps its own state of the current request, and answers what it asks of that.
+
+    So uvicorn's queue of pipelined requests, its drain at shutdown and its clean-up work as they do for its own.
+    """
+
+    __slots__ = ("disconnected", "keep_alive", "message_event", "response_complete", "response_started")
+
+    def __init__(self) -> None:
+        self.response_started = False
+        self.response_complete = True
+        self.disconnected = False
+        self.keep_alive = True
+        # Set by uvicorn when the connection is lost; nobody waits for it.
+        self.message_event = asyncio.Event()
+
+
+class DirectProtocol(BoundedProtocol):
+    """One connection to an application whose `short_way` gives an `Offers`."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._offers: Offers | None = None
+        self._on_its_way = _OnItsWay()
+        self._body = b""
+        # The message that is being read may still go either way.
+        self._open = False
+        self._idle_since: float | None = None
+
+    # What the parser calls. As in `BoundedProtocol`, and uvicorn's own, but nothing is made that may not be needed.
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._complete, self._head_bytes = True, False, 0
+        self.url, self._body = b"", b""
+        self.headers = []
+        self.expect_100_continue = False
+        self._open = True
+
+    def on_url(self, url: bytes) -> None:
+        self.url += url
+        if len(self.url) > LONGEST_URL:
+            self._stop(414)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:
+            headers = self.headers
+            if len(headers) >= MOST_HEADERS or len(name) + len(value) > LONGEST_HEAD:
+                self._stop(431)
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+
+    def on_body(self, body: bytes) -> None:
+        if self._open:
+            self._body = self._body + body if self._body else body
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
+        if self._open and self._taken():
+            self._open, self._complete = False, True
+            return
+        self._go_by_asgi()
+        super().on_message_complete()
+
+    def _feed(self, data: bytes) -> None:
+        super()._feed(data)
+        if not (self._in_head or self._complete):
+            self._go_by_asgi()
+
+    def _taken(self) -> bool:
+        """Is this request of the plain kind, at its turn, and does the handler take it?"""
+        parser, before, current = self.parser, self.cycle, self._on_its_way
+        if (
+            (before is not None and not before.response_complete)
+            or self.expect_100_continue
+            or self.flow.write_paused
+            or parser.get_method() != b"POST"
+            or parser.get_http_version() != "1.1"
+            or not parser.should_keep_alive()
+        ):
+            return False
+        offers = self._offers
+        if offers is None:
+            offers = self._offers = self.app.short_way()
+        if not offers.offer(self.url, self.headers, self._body, self._answer):
+            return False
+        current.response_complete = False
+        self.cycle = current  # type: ignore[assignment]  # stands in for it: see there
+        return True
+
+    def _go_by_asgi(self) -> None:
+        """Do now what uvicorn does with the beginning of a request."""
+        if not self._open:
+            return
+        self._open = False
+        url, headers, body, expects = self.url, self.headers, self._body, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers.extend(headers)
+        super().on_headers_complete()
+        if body:
+            super().on_body(body)
+
+    def _answer(self, response: Response) -> None:
+        current, transport = self._on_its_way, self.transport
+        current.response_complete = True
+        if transport.is_closing():
+            return
+        transport.write(written(response, closing=not current.keep_alive))
+        if not current.keep_alive:
+            transport.close()
+        self.on_response_complete()
+
+    # One timer for the idle times of a connection, instead of one for each.
+
+    def on_response_complete(self) -> None:
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._look_in(self.timeout_keep_alive)
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._idle_since = None
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.timeout_keep_alive_task = None
+        if self._idle_since is not None:
+            left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+            if left > 0:
+                self._look_in(left)
+            else:
+                super().timeout_keep_alive_handler()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+        super().connection_lost(exc)
+
+    def _look_in(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+
+def written(response: Response, *, closing: bool) -> bytes:
+    """An answer as uvicorn writes it."""
+    lines = [b"%b: %b\r\n" % header for header in response.headers]
+    if closing:
+        lines.append(b"connection: close\r\n")
+    return b"".join((STATUS_LINE[response.status], *lines, b"\r\n", response.body))
