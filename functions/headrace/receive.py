@@ -17,7 +17,7 @@ from headrace.core.http import Headers, Request, Response, problem, request
 from headrace.core.http_codec import HttpMessage
 from headrace.core.jetstream import PubAck
 from headrace.core.nats_codec import Encoded
-from headrace.core.stored_block import stored_block
+from headrace.core.stored_block import stored_block, stored_structured
 
 ALLOW: Headers = ((b"allow", b"POST, OPTIONS"),)
 # The WebHook handshake of CloudEvents: anyone may send, at any rate.
@@ -33,6 +33,8 @@ LONGEST_ADDRESS = 640
 CODED = frozenset((b"content-encoding", b"transfer-encoding", b"upgrade"))
 # With one of these there is more to decide than the headers of the event say.
 DECISIVE = CODED | {b"k-original-host", b"forwarded"}
+# Structured mode, as it is written where nothing is wrong with it.
+PLAIN_STRUCTURED = re.compile(rb"application/cloudevents\+json(?:; ?charset=utf-8)?", re.IGNORECASE)
 # A path that means itself: without escapes, query or an empty part.
 PLAIN_URL = re.compile(rb"/|(?:/[a-z0-9.-]+)+")
 
@@ -96,11 +98,14 @@ def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: by
     subject = _subject_at_once(fields.get(b"host", b""), url)
     if subject is None:
         return None
-    block = stored_block(headers)
-    if block is None:
+    block: bytes | None
+    if PLAIN_STRUCTURED.fullmatch(fields.get(b"content-type", b"")) is None:
+        block = stored_block(headers)
+    else:
+        block, data = stored_structured(data, headers) or (None, data)
+    if block is None or len(block) + len(data) > limit:
         return None
-    message = Encoded(subject, block, data)
-    return message if message.size <= limit else None
+    return Encoded(subject, block, data)
 
 
 def _subject_at_once(host: bytes, url: bytes) -> str | None:

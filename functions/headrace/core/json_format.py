@@ -11,7 +11,7 @@ from __future__ import annotations
 import binascii
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple, NoReturn
 
@@ -47,6 +47,14 @@ def _no_constant(constant: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_constant)
 
 
+# Given the place where a value begins, the value and where it ends; StopIteration where none begins.
+_SCAN: Callable[[str, int], tuple[object, int]] = _DECODER.scan_once  # type: ignore[attr-defined]  # not in typeshed
+# For `plain_members`: a name, and a string without escapes up to the mark behind it, or nothing of what is no such.
+_OPENING = re.compile(r"[ \t\n\r]*\{")
+_PLAIN_MEMBER = re.compile(r'[ \t\n\r]*"([a-z0-9]+)"[ \t\n\r]*:[ \t\n\r]*(?:"([ !#-\[\]-~]*)"[ \t\n\r]*([,}]))?')
+_CLOSING = re.compile(r"[ \t\n\r]*([,}])")
+
+
 class _Member(NamedTuple):
     """A member of the top-level object: its name, its value, and the value's JSON text as it was written."""
 
@@ -78,6 +86,44 @@ def read(body: bytes) -> Event:
         known = {fault.attribute for fault in faults}
         raise InvalidEvent(*faults, *(fault for fault in faults_of(attributes) if fault.attribute not in known))
     return make_event(attributes, data)
+
+
+def plain_members(body: bytes) -> tuple[list[tuple[str, str]], bytes] | None:
+    """Attributes and data, in a fraction of the time, of an event as most producers write it: attributes that are
+    strings of printable ASCII without escapes, and data that are a JSON value but no string. None: `read` it.
+
+    Names are not judged, and may come twice.
+    """
+    try:
+        return _plain_members(body.decode())
+    except (ValueError, RecursionError, StopIteration):
+        return None
+
+
+def _plain_members(text: str) -> tuple[list[tuple[str, str]], bytes] | None:
+    opening = _OPENING.match(text)
+    at, mark = (opening.end(), ",") if opening else (0, "")
+    attributes: list[tuple[str, str]] = []
+    raw = ""
+    while mark == ",":
+        member = _PLAIN_MEMBER.match(text, at)
+        if member is None:
+            return None
+        name, string, mark = member.groups()
+        at = member.end()
+        if name == "data":
+            value, end = _SCAN(text, at)
+            closing = _CLOSING.match(text, end)
+            if raw or value is None or closing is None or text[at] == '"' or mark is not None:
+                return None
+            raw, mark, at = text[at:end], closing[1], closing.end()
+        elif mark is not None:
+            attributes.append((name, string))
+    if mark != "}" or text[at:].strip(" \t\n\r"):
+        return None
+    if raw and all(name != "datacontenttype" for name, _ in attributes):
+        attributes.append(("datacontenttype", "application/json"))
+    return attributes, raw.encode()
 
 
 def write(event: Event) -> bytes:

@@ -10,6 +10,7 @@ data untouched.
 
 from __future__ import annotations
 
+from binascii import hexlify
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -127,6 +128,11 @@ def passthrough_of(message: NatsMessage) -> tuple[tuple[bytes, bytes], ...]:
 def msg_id(source: str, id: str) -> str:
     """The `Nats-Msg-Id` of an event: 32 hex digits; the length prefix keeps source and id apart."""
     return blake2b(f"{len(source)}:{source}{id}".encode(), digest_size=16).hexdigest()
+
+
+def ascii_msg_id(source: bytes, id: bytes) -> bytes:
+    """The same of ASCII bytes, where a byte is a character."""
+    return hexlify(blake2b(b"%d:%b%b" % (len(source), source, id), digest_size=16).digest())
 
 
 class _Scanned(NamedTuple):

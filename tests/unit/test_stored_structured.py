@@ -1,0 +1,90 @@
+"""The short cut of structured mode leads where the codecs lead, to the byte of the data, or declines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from headrace.core import http_codec, nats_codec, nats_wire
+from headrace.core.errors import InvalidEvent
+from headrace.core.http_codec import HttpMessage
+from headrace.core.stored_block import stored_structured
+
+LEAST = '"specversion":"1.0","id":"1","source":"/shop","type":"order"'
+CONTENT_TYPE = (b"content-type", b"application/cloudevents+json")
+
+blanks = st.sampled_from(["", " ", "\n", "\t\r\n "])
+names = st.sampled_from(
+    [
+        *("specversion", "id", "source", "type", "time", "subject", "datacontenttype", "datacontentencoding", "note"),
+        *("data", "data_base64", "Note", "my-ext", "", "é", "data\\u0061"),
+    ]
+)
+values = st.sampled_from(
+    [
+        *('"1.0"', '"0.3"', '"x"', '""', '"a b"', '"50%"', '"%41"', '"q\\"q"', '"\\u0041"', '"é"', "null", "7", "-0"),
+        *("1.50", "1e400", "true", "NaN", "Infinity", "-Infinity", "01", '{"a" : 1.0}', "[ ]", '[1,{"b":null}]', "{,}"),
+        *('"2026-11-28T10:00:00Z"', '"2026-02-30T00:00:00Z"', '"application/json"', '"application/cloudevents+json"'),
+        *('"text/plain"', '"application/json; charset=utf-8"', '"\x7f"', '"a\tb"', "[" * 100_000, '{"a":1}{'),
+    ]
+)
+members = st.builds('{}{}"{}"{}:{}{}{}'.format, blanks, blanks, names, blanks, blanks, values, blanks)
+bodies = st.lists(members | st.just(LEAST), max_size=6).map(lambda found: f"{{{','.join([LEAST, *found])}}}".encode())
+headers = st.lists(
+    st.sampled_from([(b"traceparent", b"00-1-2-01"), (b"knative-x", b"\xff"), (b"host", b"h"), (b"ce-id", b"other")]),
+    max_size=3,
+    unique=True,
+)
+
+
+def by_the_codecs(body: bytes, others: list[tuple[bytes, bytes]]) -> tuple[dict[str, str], bytes]:
+    given_ = (CONTENT_TYPE, *others)
+    event = http_codec.from_http(HttpMessage(given_, body))
+    message = nats_codec.encoded(nats_codec.to_binary(event, "s", http_codec.passthrough(given_)))
+    return dict(nats_wire.pairs(message.block)), message.data
+
+
+@given(bodies | st.binary(max_size=20), headers)
+@example(f"{{{LEAST}}} x".encode(), [])
+@example(f"{{{LEAST},}}".encode(), [])
+@example(f'{{{LEAST},"data":1,"data":2}}'.encode(), [])
+@example(f'{{{LEAST},"data":1,"data_base64":"AA=="}}'.encode(), [])
+@example(f'{{{LEAST},"id":"2"}}'.encode(), [])
+@example(f'{{{LEAST},"data":0}}'.encode(), [])
+@example(f"\ufeff{{{LEAST}}}".encode(), [])
+def test_the_short_cut_stores_the_same_or_declines(body: bytes, others: list[tuple[bytes, bytes]]) -> None:
+    found = stored_structured(body, [CONTENT_TYPE, *others])
+    if found is not None:
+        assert (dict(nats_wire.pairs(found[0])), found[1]) == by_the_codecs(body, others)
+
+
+@pytest.mark.parametrize(
+    ("members", "data"),
+    [
+        pytest.param("", b"", id="the least event"),
+        pytest.param(', "data" : { "n" : 1.0,\t"big":1e400 }\n', b'{ "n" : 1.0,\t"big":1e400 }', id="odd numbers"),
+        pytest.param(',"datacontenttype":"application/json","data":[1]', b"[1]", id="a content type"),
+        pytest.param(',"time":"2026-11-28T10:00:00Z","data":false', b"false", id="a time"),
+        pytest.param(
+            ',"data":{"text":"gr\u00fc\\u00dfe"}', '{"text":"gr\u00fc\\u00dfe"}'.encode(), id="other alphabets"
+        ),
+    ],
+)
+def test_what_most_producers_send_takes_the_short_cut(members: str, data: bytes) -> None:
+    body = f"{{{LEAST}{members}}}".encode()
+    found = stored_structured(body, [CONTENT_TYPE])
+    assert found is not None
+    assert found[1] == data
+    assert dict(nats_wire.pairs(found[0])) == by_the_codecs(body, [])[0]
+
+
+@pytest.mark.parametrize("left_out", ["specversion", "id", "source", "type"])
+def test_a_fault_is_never_stored_by_the_short_cut(left_out: str) -> None:
+    members = {name: value for name, value in json.loads(f"{{{LEAST}}}").items() if name != left_out}
+    body = json.dumps(members).encode()
+    assert stored_structured(body, [CONTENT_TYPE]) is None
+    with pytest.raises(InvalidEvent):
+        by_the_codecs(body, [])
