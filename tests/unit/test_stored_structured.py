@@ -53,7 +53,8 @@ def by_the_codecs(body: bytes, others: list[tuple[bytes, bytes]]) -> tuple[dict[
 @example(f'{{{LEAST},"data":1,"data":2}}'.encode(), [])
 @example(f'{{{LEAST},"data":1,"data_base64":"AA=="}}'.encode(), [])
 @example(f'{{{LEAST},"id":"2"}}'.encode(), [])
-@example(f'{{{LEAST},"data":0}}'.encode(), [])
+@example(f'{{{LEAST},"data":null}}'.encode(), [])
+@example(f'{{{LEAST},"datacontenttype":"text/plain","data":"a\\"b"}}'.encode(), [])
 @example(f"\ufeff{{{LEAST}}}".encode(), [])
 def test_the_short_cut_stores_the_same_or_declines(body: bytes, others: list[tuple[bytes, bytes]]) -> None:
     found = stored_structured(body, [CONTENT_TYPE, *others])
