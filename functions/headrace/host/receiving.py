@@ -17,6 +17,9 @@ from headrace.io.jetstream import JetStream
 from headrace.io.wake import WakeHints
 from headrace.receive import ACCEPTED, ALLOW, Effects, message_at_once, receive
 
+# What an event that waits takes beside its own bytes, task and request included (measured: 2.6 KiB the short way, up to
+# 8.7 KiB the long one): without it a flood of tiny events would be held by the million.
+BESIDE_BYTES = 8 * 1024
 STORED = web.whole(ACCEPTED, ALLOW)
 
 
@@ -49,7 +52,7 @@ class Receiving:
         message = message_at_once(url, headers, body, self._jetstream.max_event_bytes)
         if message is None:
             return False
-        held = message.size
+        held = message.size + BESIDE_BYTES
         if self._waiting and self._waiting + held > self._settings.max_waiting_bytes:
             return False
 
@@ -78,12 +81,13 @@ class Receiving:
         def charge(size: int) -> None:
             """Bytes count from the moment they are here, so that neither slow clients nor a slow NATS pile them up."""
             nonlocal held
-            if self._waiting and self._waiting + size > self._settings.max_waiting_bytes:
+            if self._waiting > held and self._waiting + size > self._settings.max_waiting_bytes:
                 raise Unavailable("too many events are on their way already: try again later")
             held += size
             self._waiting += size
 
         async def body(limit: int) -> bytes:
+            charge(BESIDE_BYTES + sum(len(name) + len(value) for name, value in request.headers))
             return await web.read_body(receive_, request, limit, charge)
 
         try:
