@@ -236,7 +236,9 @@ class Laptop:
 
     async def _start(self, target: str, why: str, at: Listen | None = None) -> Child:
         at = at or Listen(LOOPBACK, free_port())
-        variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port)}
+        # One worker, unless whoever runs us says otherwise: a laptop has other things to do.
+        workers = environment.variable("RECEIVE_WORKERS", "1")
+        variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port), "RECEIVE_WORKERS": workers}
         child = await self._children.start(
             target,
             [sys.executable, "-m", "headrace.host"],
