@@ -22,9 +22,9 @@ def module(name: str, directory: Path) -> Running:
 
 
 def function(target: str, directory: Path, environment: Mapping[str, str]) -> Running:
-    """A function as `python -m headrace.host` serves it."""
+    """A function as `python -m headrace.host` serves it, in one process: what is measured is per worker."""
     port = free_port()
-    own = {"FUNCTION_TARGET": target, "HOST": "127.0.0.1", "PORT": str(port), **environment}
+    own = {"FUNCTION_TARGET": target, "HOST": "127.0.0.1", "PORT": str(port), "RECEIVE_WORKERS": "1", **environment}
     return Running(target, [sys.executable, "-m", "headrace.host"], port, directory, own).wait_until_ready()
 
 

@@ -36,6 +36,8 @@ class Function:
             "PORT": str(self.port),
             "NATS_URL": nats_url,
             "HEADRACE_TOKEN": TOKEN,
+            # What is bounded or remembered is so in each worker; tests of several say how many.
+            "RECEIVE_WORKERS": "1",
             **settings,
         }
         self._process: Running | None = None
@@ -49,6 +51,10 @@ class Function:
         self._process = Running(self.target, command, self.port, self._directory, self._environment, inherit=False)
         self._process.wait_until_ready() if self._ready else self._process.wait_until_open()
         return self
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid
 
     def terminate(self) -> None:
         """SIGTERM, as Kubernetes sends it; `wait` for the end."""

@@ -96,6 +96,14 @@ class ReceiveSettings(_Settings):
         description="bytes held for events that NATS has not acknowledged, headers and 8 KiB for each included; "
         "beyond that 503 at once",
     )
+    workers: int | None = Field(
+        None,
+        alias="RECEIVE_WORKERS",
+        description="processes that serve, each with limits and a connection of its own; by default the CPU limit of "
+        "the container, rounded up, or the CPUs that there are. Under functions-framework its server has workers",
+        ge=1,
+        le=256,
+    )
 
 
 class ForwardSettings(_Settings):

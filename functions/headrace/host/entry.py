@@ -30,11 +30,10 @@ def serve_scaffold() -> int:
     """Serve FUNCTION_TARGET on LISTEN_ADDRESS until SIGTERM; the exit status is 2 for what the deployer can cure."""
     try:
         text = environment.variable("LISTEN_ADDRESS", DEFAULT_LISTEN_ADDRESS)
-        serve(addresses=addresses(text, ipv6=socket.has_dualstack_ipv6()))
+        return serve(addresses=addresses(text, ipv6=socket.has_dualstack_ipv6()))
     except Misconfigured as error:
         print(f"headrace: {error}", file=sys.stderr)
         return 2
-    return 0
 
 
 def addresses(text: str, *, ipv6: bool) -> list[Address]:

@@ -6,6 +6,7 @@ closing them; SIGTERM finishes what is in flight, however long, and Knative's ow
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import sys
@@ -16,10 +17,13 @@ from types import FrameType
 import uvicorn
 
 from headrace.core.errors import Misconfigured
+from headrace.core.settings import ReceiveSettings
 from headrace.host.app import App, application
 from headrace.host.direct import DirectProtocol
 from headrace.host.protocol import BoundedProtocol
+from headrace.host.workers import Workers
 from headrace.io import environment, log
+from headrace.io.cpu_limit import cpus
 
 KEEP_ALIVE_SECONDS = 95
 BACKLOG = 2048
@@ -29,9 +33,22 @@ Address = tuple[str, int]
 class _Server(uvicorn.Server):
     """Tells the application first: a lease has to stop pulling before its answer can come."""
 
-    def __init__(self, config: uvicorn.Config, app: App) -> None:
+    def __init__(self, config: uvicorn.Config, app: App, lifeline: int | None = None) -> None:
+        """Args:
+        lifeline: a pipe; when its other end is closed, we end as on SIGTERM.
+        """
         super().__init__(config)
         self._app = app
+        self._lifeline = lifeline
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._lifeline is not None:
+            asyncio.get_running_loop().add_reader(self._lifeline, self._parent_gone, self._lifeline)
+        await super().startup(sockets)
+
+    def _parent_gone(self, lifeline: int) -> None:
+        asyncio.get_running_loop().remove_reader(lifeline)
+        self.handle_exit(signal.SIGTERM, None)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -66,32 +83,57 @@ def config(app: object) -> uvicorn.Config:
     )
 
 
-def serve(target: str | None = None, addresses: Sequence[Address] | None = None) -> None:
+def serve(target: str | None = None, addresses: Sequence[Address] | None = None) -> int:
     """Serve one function until SIGTERM or SIGINT, and finish what is in flight.
 
     Args:
         target: receive, forward or reconcile; by default FUNCTION_TARGET's.
         addresses: host and port to listen on; by default HOST (0.0.0.0) and PORT (8080).
 
+    Returns:
+        The exit status: 0, or 1 when a worker did not end well.
+
     Raises:
         Misconfigured: a setting is wrong, or an address can't be bound.
     """
     log.configure(environment.variable("LOG_LEVEL", "info"), plain=environment.variable("LOG_FORMAT") == "plain")
     app = application(target)
+    workers = _workers(app)
     served = addresses or [_default_address()]
-    sockets = [_bind(*address) for address in served]
-    log.get("host").info("serving", target=app.target, addresses=[f"{host}:{port}" for host, port in served])
-    _Server(config(app), app).run(sockets=sockets)
+    sockets = _listeners(served, workers)
+    shown = [f"{host}:{port}" for host, port in served]
+    log.get("host").info("serving", target=app.target, addresses=shown, workers=workers)
+    if workers == 1:
+        _Server(config(app), app).run(sockets=sockets[0])
+        return 0
+    return Workers(sockets, lambda own, lifeline: _Server(config(app), app, lifeline).run(sockets=own)).run()
 
 
 def main() -> int:
     """Exit status 2, with one line, for what the deployer can cure."""
     try:
-        serve()
+        return serve()
     except Misconfigured as error:
         print(f"headrace: {error}", file=sys.stderr)
         return 2
-    return 0
+
+
+def _workers(app: App) -> int:
+    """A lease belongs to one process, and `reconcile` has little to do: only `receive` has more than one."""
+    return environment.read(ReceiveSettings).workers or cpus() if app.direct else 1
+
+
+def _listeners(addresses: Sequence[Address], workers: int) -> list[list[socket.socket]]:
+    """The sockets of each worker."""
+    # Also for many: it fails where somebody else listens, which sharing would hide.
+    alone = [_bind(*address) for address in addresses]
+    if workers == 1 or sys.platform != "linux":
+        # Elsewhere the kernel does not spread connections over sockets, and all accept from the same ones.
+        return [alone] * workers
+    bound = [(host, one.getsockname()[1]) for (host, _), one in zip(addresses, alone, strict=True)]
+    for one in alone:
+        one.close()
+    return [[_bind(*address, shared=True) for address in bound] for _ in range(workers)]
 
 
 def _default_address() -> Address:
@@ -101,10 +143,12 @@ def _default_address() -> Address:
     return environment.variable("HOST", "0.0.0.0"), int(port)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     if family == socket.AF_INET6 and hasattr(socket, "IPV6_V6ONLY"):
         listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     try:

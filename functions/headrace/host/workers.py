@@ -1,0 +1,178 @@
+"""Processes that serve the same port, and the one that does nothing but keep them alive.
+
+Made by fork, after the settings are read and before there is a loop or a connection. Each has listening sockets of its
+own on the shared port, which the parent made and keeps: the kernel spreads connections over them, and what waits at
+those of a worker that died is served by its successor. A worker ends by itself when the parent is gone.
+
+Knows processes and signals; does not know what is served. Called by `headrace.host.serving`.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from headrace.io import log
+
+# Between the end of a worker and its successor: doubled from one to the next, until one has lived for a while.
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 5.0
+SETTLED_SECONDS = 10.0
+
+ENDING = (signal.SIGTERM, signal.SIGINT)
+
+Serve = Callable[[list[socket.socket], int], None]
+
+_log = log.get("host")
+
+
+@dataclass
+class _Worker:
+    """A place for a process, and the process in it; `pid` is 0 while there is none."""
+
+    sockets: list[socket.socket]
+    pid: int = 0
+    began: float = 0.0
+    due: float = 0.0
+    pause: float = field(default=FIRST_PAUSE_SECONDS)
+
+
+class Workers:
+    """As many processes as there are lists of sockets."""
+
+    def __init__(self, sockets: Sequence[list[socket.socket]], serve: Serve) -> None:
+        """Args:
+        serve: called in each worker with its sockets and the read end of a pipe that closes with the parent;
+            serves until SIGTERM or that, and returns.
+        """
+        self._workers = [_Worker(own) for own in sockets]
+        self._serve = serve
+        self._ending = False
+        self._failed = False
+        self._lifeline, self._held = os.pipe()
+
+    def run(self) -> int:
+        """Until SIGTERM or SIGINT, and until every worker has finished what it had; the exit status."""
+        # What is there now is shared by all, and stays so as long as no collection touches it.
+        gc.freeze()
+        with _signals() as signals:
+            while not self._ending or any(worker.pid for worker in self._workers):
+                if not self._ending:
+                    self._start_due()
+                for number in signals(self._patience()):
+                    self._heed(number)
+                self._reap()
+        return 1 if self._failed else 0
+
+    def _start_due(self) -> None:
+        now = time.monotonic()
+        for worker in self._workers:
+            if not worker.pid and worker.due <= now:
+                worker.began = now
+                self._start(worker)
+
+    def _patience(self) -> float | None:
+        """Seconds until a worker is due; None when none is awaited."""
+        due = [worker.due for worker in self._workers if not worker.pid and not self._ending]
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+    def _start(self, worker: _Worker) -> None:
+        # Until the worker has handlers of its own, a signal must neither be lost in ours nor reach the parent's pipe.
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        worker.pid = os.fork()
+        if worker.pid == 0:
+            self._work(worker)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+    def _work(self, worker: _Worker) -> None:
+        """The whole life of a worker; does not return."""
+        status = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (*ENDING, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            # Ctrl-C is for the parent, which tells us.
+            os.setpgid(0, 0)
+            os.close(self._held)
+            for other in self._workers:
+                if other is not worker:
+                    _close(one for one in other.sockets if one not in worker.sockets)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+            self._serve(worker.sockets, self._lifeline)
+            status = 0
+        except BaseException:  # noqa: BLE001  # nothing may get out of here into the parent's code
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+    def _heed(self, number: int) -> None:
+        if number not in ENDING:
+            return
+        if not self._ending:
+            self._ending = True
+            for worker in self._workers:
+                _close(worker.sockets)
+            number = signal.SIGTERM
+        for worker in self._workers:
+            if worker.pid:
+                os.kill(worker.pid, number)
+
+    def _reap(self) -> None:
+        for worker in self._workers:
+            if not worker.pid:
+                continue
+            pid, ended = os.waitpid(worker.pid, os.WNOHANG)
+            if pid:
+                worker.pid = 0
+                self._ended(worker, os.waitstatus_to_exitcode(ended))
+
+    def _ended(self, worker: _Worker, status: int) -> None:
+        now = time.monotonic()
+        if self._ending:
+            # SIGTERM found a worker that had not begun to serve: it had nothing to finish.
+            self._failed = self._failed or status not in (0, -signal.SIGTERM)
+            return
+        if now - worker.began > SETTLED_SECONDS:
+            worker.pause = FIRST_PAUSE_SECONDS
+        worker.due = now + worker.pause
+        _log.warning("a worker ended, another one follows", status=status, seconds=worker.pause)
+        worker.pause = min(2 * worker.pause, LONGEST_PAUSE_SECONDS)
+
+
+def _close(sockets: Iterator[socket.socket] | Sequence[socket.socket]) -> None:
+    for one in sockets:
+        one.close()
+
+
+@contextmanager
+def _signals() -> Iterator[Callable[[float | None], list[int]]]:
+    """Gives a function that waits for signals, for some seconds or without end, and says which came."""
+    reading, writing = socket.socketpair()
+    reading.setblocking(False)
+    writing.setblocking(False)
+    before = {number: signal.signal(number, lambda *_: None) for number in (*ENDING, signal.SIGCHLD)}
+    wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+
+    def wait(seconds: float | None) -> list[int]:
+        ready, _, _ = select.select([reading], [], [], seconds)
+        return list(reading.recv(4096)) if ready else []
+
+    try:
+        yield wait
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        reading.close()
+        writing.close()
