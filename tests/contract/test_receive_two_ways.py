@@ -1,0 +1,229 @@
+"""The short way of an event and the way through ASGI: the same bytes to the client, the same messages in the stream.
+
+Whatever is sent goes to two servers that differ in nothing but that, each with a nats-server of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from headrace.host import serving
+from headrace.host.receiving import Receiving
+from tests.support.in_process import InProcess
+from tests.support.nats_server import NatsServer
+from tests.support.streams import Channel, Nats, Stored
+
+ORDERS = Channel("demo", "orders")
+SMALL = Channel("demo", "small")
+FULL = Channel("demo", "full")
+LIMITS = {ORDERS: {}, SMALL: {"max_msg_size": 400}, FULL: {"max_msgs": 3, "discard": "new"}}
+EVENT = {"ce-specversion": "1.0", "ce-source": "/shop", "ce-type": "order.created"}
+# The server closes after this one, which is how we know that all has been said.
+LAST = b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+
+
+@dataclass
+class Way:
+    """A `receive`, its nats-server, and how many events it took the short way."""
+
+    served: InProcess
+    nats_url: str
+    short: list[bytes] = field(default_factory=list)
+
+    def says(self, pieces: list[bytes]) -> bytes:
+        """What comes back on one connection until the server closes it."""
+        host, port = self.served.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            try:
+                for piece in pieces:
+                    connection.sendall(piece)
+                    time.sleep(0.0005)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # refused and closed meanwhile
+            said = b""
+            try:
+                while piece := connection.recv(65536):
+                    said += piece
+            except ConnectionResetError:
+                pass
+            return said
+
+    def stored(self) -> list[Stored]:
+        async def look() -> list[Stored]:
+            async with Nats(self.nats_url) as nats:
+                return [one for channel in LIMITS for one in await nats.stored(channel.stream)]
+
+        return asyncio.run(look())
+
+
+@pytest.fixture(scope="module")
+def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Way, Way]]:
+    """The short one and the long one."""
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as opened:
+        patch.setattr(serving, "KEEP_ALIVE_SECONDS", 2)
+        made = []
+        for name in ("short", "long"):
+            server = NatsServer(tmp_path_factory.mktemp(name)).start()
+            opened.callback(server.kill)
+            asyncio.run(_make_channels(server.url))
+            patch.setenv("NATS_URL", server.url)
+            served = opened.enter_context(InProcess("receive", direct=name == "short"))
+            made.append(Way(served, server.url))
+        offer: Callable[..., bool] = Receiving.offer
+
+        def counted(self: Receiving, url: bytes, *rest: object) -> bool:
+            taken = offer(self, url, *rest)
+            if taken:
+                made[0].short.append(url)
+            return taken
+
+        patch.setattr(Receiving, "offer", counted)
+        yield made[0], made[1]
+
+
+async def _make_channels(url: str) -> None:
+    async with Nats(url) as nats:
+        for channel, limits in LIMITS.items():
+            await nats.make_channel(channel, **limits)
+
+
+def request(
+    target: str,
+    headers: dict[str, str],
+    body: bytes,
+    *,
+    method: str = "POST",
+    version: str = "1.1",
+    chunked: bool = False,
+) -> bytes:
+    host = {} if "host" in headers else {"host": "x"}
+    length = {"transfer-encoding": "chunked"} if chunked else {"content-length": str(len(body))}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in {**host, **headers, **length}.items())
+    framed = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if chunked and body else b"0\r\n\r\n" if chunked else body
+    return f"{method} {target} HTTP/{version}\r\n{lines}\r\n".encode("latin-1") + framed
+
+
+def structured(members: str) -> bytes:
+    return f'{{"specversion":"1.0","source":"/shop","type":"t"{members}}}'.encode()
+
+
+targets = st.sampled_from(
+    [
+        *(ORDERS.path, ORDERS.path, ORDERS.path, SMALL.path, FULL.path, "/demo/nobody", "/demo/orders?a=b", "/"),
+        *("/demo%2Forders", "//demo/orders", "/demo/orders/", "/Demo/Orders", "/demo/%6frders", "*", "/healthz"),
+        "http://other/demo/orders",
+    ]
+)
+ids = st.sampled_from(["1", "2", "3", "4", "gr%C3%BC", "a b", "", '"q"', "\xfc"])
+more = st.dictionaries(
+    st.sampled_from(
+        [
+            *("CE-Time", "ce-time", "ce-note", "ce-My_Name", "ce-data", "content-type", "Content-Type", "traceparent"),
+            *("knative-x", "x-b3-flags", "cookie", "content-encoding", "forwarded", "k-original-host", "host"),
+            *("expect", "connection", "upgrade", "http2-settings", "user-agent", "ce-id", "ce-specversion"),
+        ]
+    ),
+    st.sampled_from(
+        [
+            *("x", "", " y ", "2026-11-28T10:00:00Z", "noon", "application/json", "text/plain; charset=utf-8"),
+            *("identity", "gzip", "host=orders-kn-jsm-channel.demo.svc", "orders-kn-jsm-channel.demo.svc"),
+            *("100-continue", "close", "keep-alive", "Upgrade, HTTP2-Settings", "h2c", "kube-probe/1.33", "1.0", "0.3"),
+        ]
+    ),
+    max_size=3,
+)
+bodies = st.sampled_from([b"", b"data", b'{ "n" : 1.0 }', bytes(range(256)), bytes(3000)])
+binary = st.builds(
+    lambda target, id, more, body, method, version, chunked: request(
+        target, {**EVENT, "ce-id": id, **more}, body, method=method, version=version, chunked=chunked
+    ),
+    targets,
+    ids,
+    more,
+    bodies,
+    st.sampled_from(["POST"] * 6 + ["GET", "OPTIONS", "PUT", "HEAD"]),
+    st.sampled_from(["1.1"] * 6 + ["1.0"]),
+    st.sampled_from([False] * 4 + [True]),
+)
+json_events = st.builds(
+    lambda target, id, rest, kind: request(target, {"content-type": kind}, structured(f',"id":"{id}"{rest}')),
+    targets,
+    st.sampled_from(["1", "5", "6"]),
+    st.sampled_from(["", ',"data":{"n" : 1.0}', ',"data":"text"', ',"data_base64":"AAH/"', ',"n":7', ',"id":"2"', ","]),
+    st.sampled_from(
+        [
+            *("application/cloudevents+json", "application/cloudevents+json; charset=UTF-8"),
+            *("application/cloudevents+json;charset=latin-1", "application/cloudevents-batch+json"),
+        ]
+    ),
+)
+garbage = st.sampled_from([b"POST\r\n\r\n", b"\r\n", b"GET / HTTP/1.1\r\nhost x\r\n\r\n"])
+plain = st.builds(
+    lambda id: request(ORDERS.path, {**EVENT, "ce-id": id}, b"data"), st.integers(10, 10_000_000).map(str)
+)
+requests = plain | binary | binary | json_events | garbage
+
+
+def cut(sent: bytes, places: list[int]) -> list[bytes]:
+    at = sorted({place % len(sent) for place in places})
+    return [sent[begin:end] for begin, end in zip([0, *at], [*at, len(sent)], strict=True)]
+
+
+quickly = settings(max_examples=150, deadline=None)
+
+
+@quickly
+@given(st.lists(requests, min_size=1, max_size=5))
+@example([request(ORDERS.path, {**EVENT, "ce-id": "at once"}, b"1") for _ in range(4)])
+@example([request(FULL.path, {**EVENT, "ce-id": f"{at}"}, b"1") for at in range(5)])
+@example([request(SMALL.path, {**EVENT, "ce-id": "large"}, bytes(500)), request(ORDERS.path, EVENT, b"")])
+def test_both_ways_give_the_same_bytes_to_requests_that_come_at_once(
+    ways: tuple[Way, Way], conversation: list[bytes]
+) -> None:
+    short, long = ways
+    sent = b"".join([*conversation, LAST])
+    assert short.says([sent]) == long.says([sent])
+
+
+@quickly
+@given(requests, st.lists(st.integers(0, 20_000), min_size=1, max_size=3))
+@example(request(ORDERS.path, {**EVENT, "ce-id": "head first"}, b"1234"), [120])
+def test_both_ways_give_the_same_bytes_to_a_request_that_comes_in_pieces(
+    ways: tuple[Way, Way], sent: bytes, places: list[int]
+) -> None:
+    short, long = ways
+    pieces = cut(sent + LAST, places)
+    assert short.says(pieces) == long.says(pieces)
+
+
+def test_both_ways_have_stored_the_same(ways: tuple[Way, Way]) -> None:
+    short, long = ways
+    mine, theirs = short.stored(), long.stored()
+    assert [(one.subject, one.headers, one.data) for one in mine] == [
+        (one.subject, one.headers, one.data) for one in theirs
+    ]
+    # And the one way was really the short one, for a good part of it.
+    assert len(short.short) > 20 < len(mine)
+
+
+@pytest.mark.parametrize("way", [0, 1], ids=["short", "long"])
+def test_an_idle_connection_is_closed_after_the_keep_alive_time_and_not_before(ways: tuple[Way, Way], way: int) -> None:
+    host, port = ways[way].served.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        for id in ("idle-1", "idle-2"):
+            connection.sendall(request(ORDERS.path, {**EVENT, "ce-id": id}, b"1"))
+            assert connection.recv(65536).startswith(b"HTTP/1.1 202 ")
+            answered = time.monotonic()
+            time.sleep(1.2)
+        assert connection.recv(1) == b""
+        # 2 s, since the fixture says so: after the last answer, not after the first.
+        assert time.monotonic() - answered > 1.9
