@@ -72,7 +72,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Way, Way]]:
         patch.setattr(serving, "KEEP_ALIVE_SECONDS", 2)
         made = []
         for name in ("short", "long"):
-            server = NatsServer(tmp_path_factory.mktemp(name)).start()
+            server = NatsServer(tmp_path_factory.mktemp(name), config="max_payload: 16384").start()
             opened.callback(server.kill)
             asyncio.run(_make_channels(server.url))
             patch.setenv("NATS_URL", server.url)
@@ -141,7 +141,7 @@ more = st.dictionaries(
     ),
     max_size=3,
 )
-bodies = st.sampled_from([b"", b"data", b'{ "n" : 1.0 }', bytes(range(256)), bytes(3000)])
+bodies = st.sampled_from([b"", b"data", b'{ "n" : 1.0 }', bytes(range(256)), bytes(3000), bytes(9000)])
 binary = st.builds(
     lambda target, id, more, body, method, version, chunked: request(
         target, {**EVENT, "ce-id": id, **more}, body, method=method, version=version, chunked=chunked
@@ -178,6 +178,14 @@ def cut(sent: bytes, places: list[int]) -> list[bytes]:
     return [sent[begin:end] for begin, end in zip([0, *at], [*at, len(sent)], strict=True)]
 
 
+def event(
+    target: str = ORDERS.path, *, body: bytes = b"1", version: str = "1.1", chunked: bool = False, **more: str
+) -> bytes:
+    """An event with one thing about it that matters."""
+    headers = {**EVENT, "ce-id": "one", **{name.replace("_", "-"): value for name, value in more.items()}}
+    return request(target, headers, body, version=version, chunked=chunked)
+
+
 quickly = settings(max_examples=150, deadline=None)
 
 
@@ -186,6 +194,15 @@ quickly = settings(max_examples=150, deadline=None)
 @example([request(ORDERS.path, {**EVENT, "ce-id": "at once"}, b"1") for _ in range(4)])
 @example([request(FULL.path, {**EVENT, "ce-id": f"{at}"}, b"1") for at in range(5)])
 @example([request(SMALL.path, {**EVENT, "ce-id": "large"}, bytes(500)), request(ORDERS.path, EVENT, b"")])
+@example([request(ORDERS.path, {**EVENT, "ce-id": "too large"}, bytes(9000))])
+@example([event(expect="100-continue"), event(connection="close"), event()])
+@example([event(version="1.0"), event()])
+@example([event(version="1.0", connection="keep-alive"), event()])
+@example([event(content_encoding="gzip"), event(content_encoding="identity"), event(chunked=True), event()])
+@example([event(forwarded="host=small-kn-jsm-channel.demo.svc", body=bytes(500)), event()])
+@example([event(k_original_host="small-kn-jsm-channel.demo.svc", body=bytes(500)), event()])
+@example([event("/", host="orders-kn-jsm-channel.demo.svc"), event(host="orders-kn-jsm-channel.demo.svc"), event()])
+@example([event(connection="upgrade", upgrade="h2c"), event()])
 def test_both_ways_give_the_same_bytes_to_requests_that_come_at_once(
     ways: tuple[Way, Way], conversation: list[bytes]
 ) -> None:

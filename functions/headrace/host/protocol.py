@@ -152,9 +152,6 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         # With others in front of it, it gets no answer at all.
         begun = waits and (self.cycle.response_started or bool(self.pipeline))
-        if self.cycle is not None:
-            # An answer that is still to come has nowhere to go.
-            self.cycle.disconnected = True
         if not begun and not self.transport.is_closing():
             self.transport.write(STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()
