@@ -85,12 +85,12 @@ async def receive(request: Request, body: Body, effects: Effects) -> Response:
     return ACCEPTED
 
 
-def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: bytes, limit: int) -> Encoded | None:
+def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: bytes) -> Encoded | None:
     """The message of a whole POST that leaves nothing to decide; None: `receive` must look at it.
 
     Args:
-        url: as it was sent; headers: names in lower case.
-        limit: largest message that may be stored.
+        url: as it was sent.
+        headers: names in lower case.
     """
     fields = dict(headers)
     if len(fields) != len(headers) or not fields.keys().isdisjoint(DECISIVE):
@@ -103,9 +103,7 @@ def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: by
         block = stored_block(headers)
     else:
         block, data = stored_structured(data, headers) or (None, data)
-    if block is None or len(block) + len(data) > limit:
-        return None
-    return Encoded(subject, block, data)
+    return None if block is None else Encoded(subject, block, data)
 
 
 def _subject_at_once(host: bytes, url: bytes) -> str | None:

@@ -49,7 +49,7 @@ class Receiving:
         self, url: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Callable[[Response], None]
     ) -> bool:
         """Take a whole POST the short way; see `headrace.host.direct`."""
-        message = message_at_once(url, headers, body, self._jetstream.max_event_bytes)
+        message = message_at_once(url, headers, body)
         if message is None:
             return False
         held = message.size + BESIDE_BYTES
