@@ -7,13 +7,13 @@ after JetStream has acknowledged the event. Called by `headrace.host` for each H
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from headrace.core import http_codec, names, nats_codec
 from headrace.core.errors import Refused
-from headrace.core.http import Headers, Request, Response, problem, request
+from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.http_codec import HttpMessage
 from headrace.core.jetstream import PubAck
 from headrace.core.nats_codec import Encoded
@@ -31,8 +31,6 @@ LONGEST_ADDRESS = 640
 
 # Headers after which the body may not be what it seems.
 CODED = frozenset((b"content-encoding", b"transfer-encoding", b"upgrade"))
-# With one of these there is more to decide than the headers of the event say.
-DECISIVE = CODED | {b"k-original-host", b"forwarded"}
 # Structured mode, as it is written where nothing is wrong with it.
 PLAIN_STRUCTURED = re.compile(rb"application/cloudevents\+json(?:; ?charset=utf-8)?", re.IGNORECASE)
 # A path that means itself: without escapes, query or an empty part.
@@ -93,9 +91,9 @@ def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: by
         headers: names in lower case.
     """
     fields = dict(headers)
-    if len(fields) != len(headers) or not fields.keys().isdisjoint(DECISIVE):
+    if len(fields) != len(headers) or not fields.keys().isdisjoint(CODED):
         return None
-    subject = _subject_at_once(fields.get(b"host", b""), url)
+    subject = _subject_at_once(_hosts(fields), url)
     if subject is None:
         return None
     block: bytes | None
@@ -106,41 +104,45 @@ def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: by
     return None if block is None else Encoded(subject, block, data)
 
 
-def _subject_at_once(host: bytes, url: bytes) -> str | None:
-    if len(host) > LONGEST_ADDRESS or len(url) > LONGEST_ADDRESS:
+def _subject_at_once(hosts: tuple[bytes, ...], url: bytes) -> str | None:
+    if any(len(address) > LONGEST_ADDRESS for address in (*hosts, url)):
         return None
-    return _subject_of(host, url)
+    return _subject_of(hosts, url)
 
 
 @lru_cache(REMEMBERED)
-def _subject_of(host: bytes, url: bytes) -> str | None:
+def _subject_of(hosts: tuple[bytes, ...], url: bytes) -> str | None:
     if PLAIN_URL.fullmatch(url) is None:
         return None
-    found = route(request("POST", url.decode(), ((b"host", host),)))
+    found = _route(hosts, url.decode())
     return found if isinstance(found, str) else None
 
 
 def route(request: Request) -> str | Response:
     """The subject of the channel that a request is addressed to, by Host (its original one, behind Knative's gateway)
     or by path."""
-    for host in _hosts(request):
-        by_host = _subject_of_host(host)
+    return _route(_hosts(request.fields), request.path)
+
+
+def _route(hosts: tuple[bytes, ...], path: str) -> str | Response:
+    for host in hosts:
+        by_host = _subject_of_host(_text(host))
         if by_host is None:
             continue
-        if request.path not in ("/", ""):
-            detail = f"the host names the channel already, so the path must be /, not {request.path!r}"
+        if path not in ("/", ""):
+            detail = f"the host names the channel already, so the path must be /, not {path!r}"
             return problem(400, "Bad path", detail, headers=ALLOW)
         return by_host
-    by_path = _subject_of_path(request.path)
+    by_path = _subject_of_path(path)
     if by_path is not None:
         return by_path
-    if request.path in ("/", ""):
+    if path in ("/", ""):
         detail = (
-            f"no channel has the host {next(_hosts(request), '')!r}: send to "
+            f"no channel has the host {_text(hosts[0]) if hosts else ''!r}: send to "
             "http://<name>-kn-jsm-channel.<namespace>.svc… or to the path /<namespace>/<name>"
         )
         return problem(404, "No such channel", detail, headers=ALLOW)
-    detail = f"the path {request.path!r} is not /<namespace>/<name>, both in lower case as Kubernetes names are"
+    detail = f"the path {path!r} is not /<namespace>/<name>, both in lower case as Kubernetes names are"
     return problem(400, "Bad path", detail, headers=ALLOW)
 
 
@@ -192,15 +194,17 @@ async def _message(request: Request, body: Body, subject: str, limit: int) -> En
     return message
 
 
-def _hosts(request: Request) -> Iterator[str]:
+def _hosts(fields: Mapping[bytes, bytes]) -> tuple[bytes, ...]:
     """K-Original-Host, the host of Forwarded, Host: Knative's gateway rewrites the last."""
-    for value in (
-        request.header(b"k-original-host"),
-        _forwarded_host(request.header(b"forwarded")),
-        request.header(b"host"),
-    ):
-        if value is not None:
-            yield value.decode("latin-1").strip()
+    host = fields.get(b"host")
+    original, forwarded = fields.get(b"k-original-host"), fields.get(b"forwarded")
+    if original is None and forwarded is None:
+        return () if host is None else (host,)
+    return tuple(value for value in (original, _forwarded_host(forwarded), host) if value is not None)
+
+
+def _text(host: bytes) -> str:
+    return host.decode("latin-1").strip()
 
 
 def _forwarded_host(value: bytes | None) -> bytes | None:
