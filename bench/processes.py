@@ -23,9 +23,14 @@ def module(name: str, directory: Path) -> Running:
 
 def function(target: str, directory: Path, environment: Mapping[str, str]) -> Running:
     """A function as `python -m headrace.host` serves it, in one process: what is measured is per worker."""
+    return starting(target, directory, environment).wait_until_ready()
+
+
+def starting(target: str, directory: Path, environment: Mapping[str, str]) -> Running:
+    """The same, just begun."""
     port = free_port()
     own = {"FUNCTION_TARGET": target, "HOST": "127.0.0.1", "PORT": str(port), "RECEIVE_WORKERS": "1", **environment}
-    return Running(target, [sys.executable, "-m", "headrace.host"], port, directory, own).wait_until_ready()
+    return Running(target, [sys.executable, "-m", "headrace.host"], port, directory, own)
 
 
 def cpu_seconds(pid: int) -> float:

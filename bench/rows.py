@@ -7,23 +7,13 @@ from dataclasses import dataclass
 
 from bench.processes import cpu_seconds, peak_rss
 from bench.requests import Mode
+from bench.sample import Sample
 from bench.stage import DRAINED, NAMESPACE, STORED, Stage, load
+from bench.start import started
 from tests.support.process import Running
 
 LINGER_SECONDS = 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One round of one row. CPU is of the measured process; `nats_cpu_seconds` of nats-server meanwhile."""
-
-    events: int
-    seconds: float
-    cpu_seconds: float
-    nats_cpu_seconds: float = 0.0
-    p50_ms: float | None = None
-    p99_ms: float | None = None
-    peak_rss: int | None = None
+CHANNELS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +59,11 @@ def rows() -> list[Row]:
         ),
         Row("floor-post", "bare HTTP client, the same bytes to the same sink", _post),
         Row("forward", "stored events drained to a fast sink", _forward, "floor-post", go_channel_us=274.0),
+        Row(
+            "start, 100 channels",
+            "a fresh `receive`; p50 and p99 are from exec to the first 202 of a channel, over 100 channels",
+            lambda stage, _: started(stage, CHANNELS),
+        ),
     ]
 
 

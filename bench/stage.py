@@ -10,7 +10,7 @@ import secrets
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ SUBSCRIPTION_UID = "5d1e0c52-0000-4000-8000-000000000001"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The processes by their parts."""
+    """The processes by their parts, and what more of them would need."""
 
     nats: NatsServer
     floor: Running
@@ -40,11 +40,24 @@ class Stage:
     reconcile: Running
     forward: Running
     token: str
+    directory: Path
+    environment: Mapping[str, str]
+
+    def another_receive(self) -> Running:
+        """One more `receive`, just begun; whoever asks for it stops it."""
+        return processes.starting("receive", self.directory, self.environment)
 
     def make_channels(self) -> None:
         """One channel that only stores, and one whose events wait for `forward`."""
         self._sync(STORED)
         self._sync(DRAINED, entry(SUBSCRIPTION_UID, subscriberUri=f"{self.sink.url}/"))
+
+    def make_many(self, count: int) -> list[str]:
+        """So many channels that only store; the paths of all."""
+        many = [f"many-{number}" for number in range(count)]
+        for name in many:
+            self._sync(name)
+        return [f"/{NAMESPACE}/{name}" for name in many]
 
     def lease(self, *, linger: float) -> dict[str, Any]:
         """Open one lease on the drained channel and wait for its answer."""
@@ -102,6 +115,8 @@ def opened(directory: Path) -> Iterator[Stage]:
             reconcile=keep(processes.function("reconcile", directory, environment)),
             forward=keep(processes.function("forward", directory, environment)),
             token=token,
+            directory=directory,
+            environment=environment,
         )
         stage.make_channels()
         yield stage

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from headrace.core.http import Response
+from headrace.core.http import Headers, Response
 from headrace.host.protocol import LONGEST_HEAD, LONGEST_URL, MOST_HEADERS, BoundedProtocol
 
 Answer: TypeAlias = Callable[[Response], None]
@@ -189,7 +190,12 @@ class DirectProtocol(BoundedProtocol):
 
 def written(response: Response, *, closing: bool) -> bytes:
     """An answer as uvicorn writes it."""
-    lines = [b"%b: %b\r\n" % header for header in response.headers]
+    return _head(response.status, response.headers, closing) + response.body
+
+
+@lru_cache(64)
+def _head(status: int, headers: Headers, closing: bool) -> bytes:
+    lines = [b"%b: %b\r\n" % header for header in headers]
     if closing:
         lines.append(b"connection: close\r\n")
-    return b"".join((STATUS_LINE[response.status], *lines, b"\r\n", response.body))
+    return b"".join((STATUS_LINE[status], *lines, b"\r\n"))
