@@ -214,6 +214,8 @@ def test_both_ways_give_the_same_bytes_to_requests_that_come_at_once(
 
 @quickly
 @given(requests, st.lists(st.integers(0, 20_000), min_size=1, max_size=3))
+@example(event(expect="100-continue", body=bytes(100)), [200])
+@example(event("/demo/nobody", body=bytes(100)), [200])
 @example(request(ORDERS.path, {**EVENT, "ce-id": "head-first"}, b"1234"), [120])
 def test_both_ways_give_the_same_bytes_to_a_request_that_comes_in_pieces(
     ways: tuple[Way, Way], sent: bytes, places: list[int]
@@ -221,6 +223,15 @@ def test_both_ways_give_the_same_bytes_to_a_request_that_comes_in_pieces(
     short, long = ways
     pieces = cut(sent + LAST, places)
     assert short.says(pieces) == long.says(pieces)
+
+
+@pytest.mark.parametrize("after", [0, 50], ids=["behind the head", "in the body"])
+def test_a_small_event_that_comes_in_two_packets_takes_the_short_way(ways: tuple[Way, Way], after: int) -> None:
+    short, _ = ways
+    sent = event(body=bytes(100))
+    before, head = len(short.short), sent.index(b"\r\n\r\n") + 4
+    assert short.says(cut(sent + LAST, [head + after])).startswith(b"HTTP/1.1 202 ")
+    assert len(short.short) == before + 1
 
 
 def test_both_ways_have_stored_the_same(ways: tuple[Way, Way]) -> None:

@@ -1,9 +1,9 @@
 """The short way of an event from the socket to the stream and back, under our own server.
 
-An event that came in one piece needs no ASGI: its headers and body go to the handler as they are, and the answer is
-written when the handler says so; no scope, no task, no queue of messages. Whatever is not of that plain kind (another
-method, a body that is still on its way, chunked, Expect, HTTP/1.0, behind another request on the same connection) goes
-the way of `uvicorn`, and so does what the handler declines. Both ways give the same bytes; a test holds them to it.
+A whole event needs no ASGI: its headers and body go to the handler as they are, and the answer is written when the
+handler says so; no scope, no task, no queue of messages. Whatever is not of that plain kind (another method, a large
+body that is still on its way, chunked, Expect, HTTP/1.0, behind another request on the same connection) goes the way of
+`uvicorn`, and so does what the handler declines. Both ways give the same bytes; a test holds them to it (ADR 016).
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ from headrace.core.http import Headers, Response
 from headrace.host.protocol import LONGEST_HEAD, LONGEST_URL, MOST_HEADERS, BoundedProtocol
 
 Answer: TypeAlias = Callable[[Response], None]
+
+
+# Go's proxies, and so each one of Knative's, send the head ahead and the body in a packet of its own: one that small is
+# waited for. Little beside the head that every connection may make us hold.
+SMALL_BODY = 16 * 1024
 
 
 class Offers(Protocol):
@@ -102,13 +107,30 @@ class DirectProtocol(BoundedProtocol):
         if self._open and self._taken():
             self._open, self._complete = False, True
             return
-        self._go_by_asgi()
+        if self._open:
+            self._go_by_asgi()
         super().on_message_complete()
 
     def _feed(self, data: bytes) -> None:
         super()._feed(data)
-        if not (self._in_head or self._complete):
+        if self._is_in_body() and not self._is_worth_waiting():
             self._go_by_asgi()
+
+    def shutdown(self) -> None:
+        # Whoever is in the middle of sending gets the same last moment on either way.
+        if self._is_in_body():
+            self._go_by_asgi()
+        super().shutdown()
+
+    def _is_in_body(self) -> bool:
+        return self._open and not (self._in_head or self._complete)
+
+    def _is_worth_waiting(self) -> bool:
+        """Is the rest of a plain event about to come, and is it small?"""
+        if self.expect_100_continue or self.parser.get_method() != b"POST":
+            return False
+        length = next((value for name, value in self.headers if name == b"content-length"), b"")
+        return length.isdigit() and int(length) <= SMALL_BODY
 
     def _taken(self) -> bool:
         """Is this request of the plain kind, at its turn, and does the handler take it?"""
@@ -133,8 +155,6 @@ class DirectProtocol(BoundedProtocol):
 
     def _go_by_asgi(self) -> None:
         """Do now what uvicorn does with the beginning of a request."""
-        if not self._open:
-            return
         self._open = False
         url, headers, body, expects = self.url, self.headers, self._body, self.expect_100_continue
         super().on_message_begin()
