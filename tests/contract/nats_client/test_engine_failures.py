@@ -128,14 +128,19 @@ async def test_a_lame_duck_that_dies_before_it_has_answered_fails_what_it_was_as
         await other.flush(5)
         await engine.ready(5)
         request = asyncio.create_task(engine.request("silent", timeout=20))
+        told: list[object] = []
         await until("it was asked", lambda: bool(asked))
+        assert engine.ask("silent", b"", b"", 20, told.append)
+        await until("it was asked again", lambda: len(asked) == 2)
         moved = disconnects(engine)
         os.kill(cluster[0].pid, signal.SIGUSR2)
         await until("the engine has moved", lambda: bool(moved))
         assert not request.done()
+        assert not told
         cluster[0].kill()
         with pytest.raises(Broken):
             await request
+        assert [type(found) for found in told] == [Broken]
         assert asyncio.get_running_loop().time() - moved[0] < 1.5
         assert engine.connected
 

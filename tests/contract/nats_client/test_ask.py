@@ -1,0 +1,120 @@
+"""Asking without a coroutine: the same answers and the same errors as `request`, each told once, or nothing at all."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.nats_wire import header_block
+from headrace.io.client import Arrival, Broken
+from headrace.io.engine import Engine
+from tests.support.waiting import until
+
+BLOCK = header_block({"ce-id": "1"})
+
+
+class Told(list[Arrival | HeadraceError]):
+    """What was told, in its order."""
+
+    async def one(self) -> Arrival | HeadraceError:
+        await until("it is told", lambda: bool(self))
+        # Nothing follows.
+        await asyncio.sleep(0.05)
+        [found] = self
+        return found
+
+
+async def echo(engine: Engine) -> list[Arrival]:
+    """Answer on `echo` with what is asked, from the first question on."""
+    asked: list[Arrival] = []
+    replies: set[asyncio.Task[None]] = set()
+
+    def answer(question: Arrival) -> None:
+        asked.append(question)
+        replies.add(asyncio.ensure_future(engine.publish(question.reply, question.data, headers=question.headers)))
+
+    await engine.subscribe("echo", answer)
+    await engine.flush(5)
+    return asked
+
+
+async def test_a_question_is_answered_later_and_with_what_was_sent(engine):
+    await engine.ready(5)
+    await echo(engine)
+    told = Told()
+    assert engine.ask("echo", b"data", BLOCK, 5, told.append)
+    assert not told
+    answer = await told.one()
+    assert (answer.data, dict(answer.headers)) == (b"data", {"ce-id": "1"})
+
+
+async def test_a_client_that_is_not_connected_or_not_able_sends_nothing(client):
+    told = Told()
+    assert not client.ask("echo", b"data", BLOCK, 5, told.append)
+    assert not told
+
+
+async def test_what_it_says_of_sending_is_true(client):
+    await client.ready(5)
+    told = Told()
+    if client.ask("nobody.listens", b"", b"", 5, told.append):
+        assert (await told.one()).status == "503"
+    else:
+        assert (await client.request("nobody.listens", timeout=5)).status == "503"
+        assert not told
+
+
+async def test_what_is_too_large_or_illegal_is_not_sent(engine):
+    await engine.ready(5)
+    told = Told()
+    assert not engine.ask("echo", bytes(engine.max_payload), BLOCK, 5, told.append)
+    assert not engine.ask("two words", b"", b"", 5, told.append)
+    # They left nothing behind that would be told when the time is up.
+    assert (await engine.request("nobody.listens", timeout=5)).status == "503"
+    assert not told
+
+
+async def test_silence_is_told_when_the_time_is_up(engine):
+    await engine.ready(5)
+    await engine.subscribe("silent", lambda _: None)
+    told = Told()
+    began = asyncio.get_running_loop().time()
+    assert engine.ask("silent", b"", b"", 0.3, told.append)
+    assert isinstance(await told.one(), Unavailable)
+    assert asyncio.get_running_loop().time() - began > 0.29
+
+
+async def test_a_broken_connection_is_told_at_once(engine, nats_server):
+    await engine.ready(5)
+    await engine.subscribe("silent", lambda _: None)
+    told = Told()
+    assert engine.ask("silent", b"", b"", 60, told.append)
+    await engine.flush(5)
+    nats_server.kill()
+    assert isinstance(await told.one(), Broken)
+
+
+async def test_what_the_server_forbids_is_told_as_refused(engine, nats_server):
+    permissions = 'default_permissions: { publish: ["free"], subscribe: ">" }'
+    nats_server.restart(config=f"authorization {{ {permissions}, users: [{{user: a, password: a}}] }}\nno_auth_user: a")
+    await engine.ready(5)
+    told = Told()
+    assert engine.ask("forbidden", b"", b"", 60, told.append)
+    refused = await told.one()
+    assert isinstance(refused, Refused)
+    assert refused.status == 403
+
+
+async def test_answers_find_their_questions_in_any_order(engine):
+    count = 1000
+    await engine.ready(5)
+    asked: list[Arrival] = []
+    await engine.subscribe("later", asked.append)
+    told: dict[int, Arrival | HeadraceError] = {}
+    for number in range(count):
+        assert engine.ask("later", b"%d" % number, b"", 20, lambda found, number=number: told.update({number: found}))
+    await until("all were asked", lambda: len(asked) == count)
+    for question in reversed(asked):
+        await engine.publish(question.reply, question.data)
+    await until("all are told", lambda: len(told) == count)
+    assert all(told[number].data == b"%d" % number for number in range(count))
