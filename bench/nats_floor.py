@@ -90,6 +90,34 @@ async def _engine_publish(url: str, messages: int, headers: dict[str, str] | byt
     return cpu
 
 
+async def engine_ask(url: str, messages: int) -> float:
+    engine = Engine(NatsSettings(url=url))
+    await engine.ready(5)
+    answered = 0
+    done = asyncio.Event()
+
+    def ask() -> None:
+        if not engine.ask(SUBJECT, DATA, BLOCK, 5, on_answer):
+            # Paused: again in the next turn.
+            asyncio.get_running_loop().call_soon(ask)
+
+    def on_answer(_: object) -> None:
+        nonlocal answered
+        answered += 1
+        if answered == messages:
+            done.set()
+        elif answered <= messages - WINDOW:
+            ask()
+
+    cpu = time.process_time()
+    for _ in range(WINDOW):
+        ask()
+    await done.wait()
+    cpu = time.process_time() - cpu
+    await engine.close()
+    return cpu
+
+
 async def nats_py_publish(url: str, messages: int) -> float:
     client = await nats.connect(url)
     jetstream = client.jetstream()
@@ -157,6 +185,7 @@ PUBLISH: dict[str, tuple[str, Work]] = {
     "bare-future": ("the same, a future per publish", future_publish),
     "engine-block": ("engine, header block encoded beforehand", engine_publish_block),
     "engine": ("engine, headers as a mapping", engine_publish),
+    "engine-ask": ("engine, block encoded beforehand, answers told without a coroutine, as in `receive`", engine_ask),
     "nats-py": ("nats-py, JetStream publish", nats_py_publish),
 }
 PULLS: dict[str, tuple[str, Work]] = {

@@ -144,10 +144,14 @@ class DirectProtocol(BoundedProtocol):
             or not parser.should_keep_alive()
         ):
             return False
-        offers = self._offers
-        if offers is None:
-            offers = self._offers = self.app.short_way()
-        if not offers.offer(self.url, self.headers, self._body, self._answer):
+        try:
+            offers = self._offers
+            if offers is None:
+                offers = self._offers = self.app.short_way()
+            if not offers.offer(self.url, self.headers, self._body, self._answer):
+                return False
+        except Exception:  # the parser would take a fault of ours for one of the sender, and a 400 is never sent again
+            self.logger.exception("the short way failed")
             return False
         current.response_complete = False
         self.cycle = current  # type: ignore[assignment]  # stands in for it: see there
