@@ -8,8 +8,6 @@ never means "not stored", so the message must carry a `Nats-Msg-Id` for the serv
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import secrets
 from collections.abc import Callable
 from typing import TypeAlias
@@ -19,9 +17,10 @@ from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.jetstream import HEADROOM_BYTES, Message, PubAck
 from headrace.core.nats_codec import MSG_ID, Encoded, NatsMessage, encoded
 from headrace.core.nats_wire import Arrival
-from headrace.io.api import PREFIX, ApiError, JetStreamApi
+from headrace.io.api import PREFIX, JetStreamApi
 from headrace.io.client import Broken, Client
 from headrace.io.pin import Pin
+from headrace.io.pub_acks import Overtaken, outcome, pub_ack
 from headrace.io.pull import OnEnd, OnMessage, PullInbox
 
 # One try of a publish; shorter than the whole deadline, so that an ack lost with a dying server is asked for again.
@@ -29,25 +28,10 @@ TRY_SECONDS = 2.0
 # Between tries while the server is there but JetStream is not, as in the moments after its start.
 PAUSE_SECONDS = 0.1
 MISSING_SECONDS = 1.0
-FULL_RETRY_AFTER = 10.0
-
-# JetStream error numbers: the stream or the account has no room left.
-FULL = {10077, 10047, 10023, 10028, 10002}
-TOO_LARGE = {10054, 10097}
-SEALED = {10109, 10052}
-# Another stream has the subject now than the one that a replay is for.
-NOT_THAT_STREAM = {10060}
-# Somebody else has written to the subject since we read it.
-OVERTAKEN = {10071}
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 ADD_TRIES = 10
 _MOST_DIGITS = 19
 OnPublished: TypeAlias = Callable[[PubAck | HeadraceError], None]
-PLAIN_ACK = re.compile(rb'\{"stream":"([\w-]+)", ?"seq":(\d{1,19})\}', re.ASCII)
-
-
-class Overtaken(Refused):
-    """What was read is not the newest any more."""
 
 
 class JetStream:
@@ -105,7 +89,7 @@ class JetStream:
             elif answer.status == "503":
                 self._go_on(message, timeout, now + timeout, "no responders", done)
             else:
-                done(_outcome(answer, message.subject))
+                done(outcome(answer, message.subject))
 
         return self._client.ask(message.subject, message.data, message.block, min(timeout, TRY_SECONDS), asked)
 
@@ -253,7 +237,7 @@ class JetStream:
                 why = "JetStream has no leader for the stream, or is not ready"
                 await asyncio.sleep(min(PAUSE_SECONDS, max(0.0, deadline - loop.time())))
                 continue
-            return _pub_ack(answer, message.subject)
+            return pub_ack(answer, message.subject)
         raise Unavailable(f"the event was not stored for sure within {timeout:.1f} s: {why}")
 
     def _check(self, message: Encoded, headroom: int, now: float) -> None:
@@ -288,41 +272,3 @@ def _no_channel(subject: str) -> Refused:
         f"there is no channel {name!r} in namespace {namespace!r}: no stream captures {subject}; is it made and Ready?"
     )
     return Refused(words, status=404)
-
-
-def _pub_ack(answer: Arrival, subject: str) -> PubAck:
-    # Nearly every answer has this form, to the letter; anything else is read as the JSON that it is.
-    plain = PLAIN_ACK.fullmatch(answer.data)
-    if plain is not None:
-        return PubAck(plain[1].decode(), int(plain[2]))
-    try:
-        body = json.loads(answer.data)
-        error = body.get("error")
-        if error is None:
-            return PubAck(str(body["stream"]), int(body["seq"]), bool(body.get("duplicate", False)))
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        words = f"something that is not JetStream answered on {subject}: {answer.data[:80]!r}"
-        raise Unavailable(words) from None
-    raise refusal(ApiError(subject, error))
-
-
-def _outcome(answer: Arrival, subject: str) -> PubAck | HeadraceError:
-    try:
-        return _pub_ack(answer, subject)
-    except HeadraceError as error:
-        return error
-
-
-def refusal(error: ApiError) -> HeadraceError:
-    """What a JetStream error on a publish means for the producer."""
-    if error.err_code in FULL:
-        return Refused(f"the channel is full: {error.description}", status=507, retry_after=FULL_RETRY_AFTER)
-    if error.err_code in TOO_LARGE:
-        return Refused(f"the channel refuses events of this size: {error.description}", status=413)
-    if error.err_code in NOT_THAT_STREAM:
-        return Refused(f"the stream that the event came from does not capture its subject: {error}", status=404)
-    if error.err_code in OVERTAKEN:
-        return Overtaken(str(error), status=409)
-    if error.err_code in SEALED:
-        return Refused(f"the channel takes no more events: {error.description}", status=403)
-    return Unavailable(f"the channel could not store the event: {error}")

@@ -1,0 +1,70 @@
+"""What JetStream's answer to a publish means: stored, or an error that says who can cure it.
+
+Knows the server's error numbers. Used by `headrace.io.jetstream` alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.jetstream import PubAck
+from headrace.core.nats_wire import Arrival
+from headrace.io.api import ApiError
+
+FULL_RETRY_AFTER = 10.0
+
+# JetStream error numbers: the stream or the account has no room left.
+FULL = {10077, 10047, 10023, 10028, 10002}
+TOO_LARGE = {10054, 10097}
+SEALED = {10109, 10052}
+# Another stream has the subject now than the one that a replay is for.
+NOT_THAT_STREAM = {10060}
+# Somebody else has written to the subject since we read it.
+OVERTAKEN = {10071}
+PLAIN_ACK = re.compile(rb'\{"stream":"([\w-]+)", ?"seq":(\d{1,19})\}', re.ASCII)
+
+
+class Overtaken(Refused):
+    """What was read is not the newest any more."""
+
+
+def pub_ack(answer: Arrival, subject: str) -> PubAck:
+    """The PubAck that an answer is; raises what it is instead (see `JetStream.publish`)."""
+    # Nearly every answer has this form, to the letter; anything else is read as the JSON that it is.
+    plain = PLAIN_ACK.fullmatch(answer.data)
+    if plain is not None:
+        return PubAck(plain[1].decode(), int(plain[2]))
+    try:
+        body = json.loads(answer.data)
+        error = body.get("error")
+        if error is None:
+            return PubAck(str(body["stream"]), int(body["seq"]), bool(body.get("duplicate", False)))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        words = f"something that is not JetStream answered on {subject}: {answer.data[:80]!r}"
+        raise Unavailable(words) from None
+    raise _refusal(ApiError(subject, error))
+
+
+def outcome(answer: Arrival, subject: str) -> PubAck | HeadraceError:
+    """The same, the error given back."""
+    try:
+        return pub_ack(answer, subject)
+    except HeadraceError as error:
+        return error
+
+
+def _refusal(error: ApiError) -> HeadraceError:
+    """What a JetStream error on a publish means for the producer."""
+    if error.err_code in FULL:
+        return Refused(f"the channel is full: {error.description}", status=507, retry_after=FULL_RETRY_AFTER)
+    if error.err_code in TOO_LARGE:
+        return Refused(f"the channel refuses events of this size: {error.description}", status=413)
+    if error.err_code in NOT_THAT_STREAM:
+        return Refused(f"the stream that the event came from does not capture its subject: {error}", status=404)
+    if error.err_code in OVERTAKEN:
+        return Overtaken(str(error), status=409)
+    if error.err_code in SEALED:
+        return Refused(f"the channel takes no more events: {error.description}", status=403)
+    return Unavailable(f"the channel could not store the event: {error}")
