@@ -236,13 +236,11 @@ class Laptop:
 
     async def _start(self, target: str, why: str, at: Listen | None = None) -> Child:
         at = at or Listen(LOOPBACK, free_port())
-        # One worker, unless whoever runs us says otherwise: a laptop has other things to do.
-        workers = environment.variable("RECEIVE_WORKERS", "1")
-        variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port), "RECEIVE_WORKERS": workers}
+        variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port)}
         child = await self._children.start(
             target,
             [sys.executable, "-m", "headrace.host"],
-            {**self._environment, **variables},
+            {"RECEIVE_WORKERS": "1", **self._environment, **variables},  # unless told: a laptop has more to do
             at.url,
             lambda: answers_200(at.local, at.port, "/health/readiness"),
             why=why,
