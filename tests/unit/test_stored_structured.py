@@ -89,3 +89,9 @@ def test_a_fault_is_never_stored_by_the_short_cut(left_out: str) -> None:
     assert stored_structured(body, [CONTENT_TYPE]) is None
     with pytest.raises(InvalidEvent):
         by_the_codecs(body, [])
+
+
+def test_names_that_a_stranger_makes_up_are_not_remembered_when_they_are_long() -> None:
+    body = f'{{{LEAST},"{"x" * 101}":"1"}}'.encode()
+    assert stored_structured(body, [CONTENT_TYPE]) is None
+    assert by_the_codecs(body, [])[0][f"ce-{'x' * 101}"] == "1"
