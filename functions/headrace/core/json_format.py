@@ -49,7 +49,8 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_c
 
 # Given the place where a value begins, the value and where it ends; StopIteration where none begins.
 _SCAN: Callable[[str, int], tuple[object, int]] = _DECODER.scan_once  # type: ignore[attr-defined]  # not in typeshed
-# For `plain_members`: a name, not so long that remembering it would cost much, and a string without escapes up to the mark behind it, or nothing of what is no such.
+# For `plain_members`: a name, not so long that remembering it would cost much, and a string without escapes up to the
+# mark behind it, or nothing of what is no such.
 _OPENING = re.compile(r"[ \t\n\r]*\{")
 _PLAIN_MEMBER = re.compile(r'[ \t\n\r]*"([a-z0-9]{1,100})"[ \t\n\r]*:[ \t\n\r]*(?:"([ !#-\[\]-~]*)"[ \t\n\r]*([,}]))?')
 _CLOSING = re.compile(r"[ \t\n\r]*([,}])")
