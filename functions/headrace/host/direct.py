@@ -45,12 +45,14 @@ class _OnItsWay:
     So uvicorn's queue of pipelined requests, its drain at shutdown and its clean-up work as they do for its own.
     """
 
-    __slots__ = ("disconnected", "keep_alive", "message_event", "response_complete", "response_started")
+    __slots__ = ("disconnected", "keep_alive", "message_event", "more_body", "response_complete", "response_started")
 
     def __init__(self) -> None:
         self.response_started = False
         self.response_complete = True
         self.disconnected = False
+        # It is here whole, or it would not be on this way.
+        self.more_body = False
         self.keep_alive = True
         # Set by uvicorn when the connection is lost; nobody waits for it.
         self.message_event = asyncio.Event()
