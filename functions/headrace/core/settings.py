@@ -100,7 +100,7 @@ class ReceiveSettings(_Settings):
         None,
         alias="RECEIVE_WORKERS",
         description="processes that serve, each with limits and a connection of its own; by default the CPU limit of "
-        "the container, rounded up, or the CPUs that there are. Under functions-framework its server has workers",
+        "the container, rounded up, or without one the CPUs, up to 4. Under functions-framework its server has workers",
         ge=1,
         le=256,
     )

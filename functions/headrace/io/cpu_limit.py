@@ -10,15 +10,20 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+UNLIMITED = 4
+
 
 def cpus(root: Path = Path("/")) -> int:
     """At least 1. A part of a CPU counts as one: whoever is given 1.5 can use 2 for some of the time.
+
+    Without a limit at most UNLIMITED, or a pod of a large node would start with a process for each of its CPUs.
 
     Args:
         root: where /proc and /sys are.
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([allowed, *(math.ceil(limit) for limit in _limits(root))]))
+    limits = [math.ceil(limit) for limit in _limits(root)] or [UNLIMITED]
+    return max(1, min(allowed, *limits))
 
 
 def _limits(root: Path) -> Iterator[float]:
