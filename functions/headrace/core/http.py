@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -40,9 +39,8 @@ class Response(NamedTuple):
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """What came back for one POST.
+class HttpAnswer(NamedTuple):
+    """What came back for one POST. A tuple, since one is made for each event.
 
     Attributes:
         status: None when nothing came back; `error` then says why.

@@ -6,10 +6,11 @@ Knows the ack subject grammar and the meaning of the server's statuses. Shared b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from typing import NamedTuple
+
+from headrace.core.nats_wire.headers import Headers
 
 # Acks that the server understands in the payload of a publish to the message's reply subject.
 ACK = b"+ACK"
@@ -25,6 +26,8 @@ ACK_WAIT = timedelta(seconds=8)
 HEADROOM_BYTES = 8 * 1024
 
 
+# The constructors of tuples that are made for each event; they take half the time of those written in Python.
+_new = tuple.__new__
 # The server counts nanoseconds in 64 bits, and would take more for no delay at all.
 _LONGEST_NAK = 2**63 - 1
 
@@ -37,9 +40,8 @@ class PubAck(NamedTuple):
     duplicate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One pulled message, not yet settled.
+class Message(NamedTuple):
+    """One pulled message, not yet settled. A tuple, since one is made for each event.
 
     Attributes:
         headers: names in lower case.
@@ -64,7 +66,11 @@ class Message:
     @property
     def size(self) -> int:
         """Bytes that it holds in memory, roughly: data and headers."""
-        return len(self.data) + sum(len(name) + len(value) + 4 for name, value in self.headers.items())
+        headers = self.headers
+        if type(headers) is Headers:
+            # Without a look into it.
+            return len(self.data) + len(headers.block)
+        return len(self.data) + sum(len(name) + len(value) + 4 for name, value in headers.items())
 
 
 class PullEnd(Enum):
@@ -103,14 +109,15 @@ def pull_end(status: str, description: str) -> PullEnd | None:
             return PullEnd.BROKEN
 
 
-@dataclass(frozen=True, slots=True)
-class AckTokens:
+class AckTokens(NamedTuple):
+    """What an ack subject tells of its message; the order is that of `Message`."""
+
     stream: str
     consumer: str
     delivered: int
     sequence: int
-    delivery: int
     timestamp_ns: int
+    delivery: int
 
 
 def ack_tokens(reply: str) -> AckTokens | None:
@@ -122,15 +129,12 @@ def ack_tokens(reply: str) -> AckTokens | None:
         return None
     start = 2 if len(tokens) == 9 else 4
     try:
-        return AckTokens(
-            tokens[start],
-            tokens[start + 1],
-            int(tokens[start + 2]),
-            int(tokens[start + 3]),
-            int(tokens[start + 4]),
-            int(tokens[start + 5]),
+        # The slice is whole, or can't be taken apart.
+        stream, consumer, delivered, sequence, delivery, timestamp_ns = tokens[start : start + 6]
+        return _new(
+            AckTokens, (stream, consumer, int(delivered), int(sequence), int(timestamp_ns), int(delivery))
         )
-    except (ValueError, IndexError):
+    except ValueError:
         return None
 
 
