@@ -20,6 +20,7 @@ from headrace.core.nats_wire.frames import (
 from headrace.core.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers, status_of
 
 _CRLF = b"\r\n"
+_LF = 0x0A
 _SIGNALS = {signal.value.encode(): signal for signal in Signal}
 # Their own constructors take half the time of those written in Python.
 _new = tuple.__new__
@@ -71,6 +72,8 @@ class Decoder:
         try:
             if data.startswith(b"MSG "):
                 position = _small_messages(data, frames)
+            elif data.startswith(b"HMSG "):
+                position = _pulled_messages(data, frames)
             while position < len(data):
                 line_end = data.find(_CRLF, position)
                 if line_end < 0:
@@ -132,6 +135,52 @@ def _small_messages(data: bytes, frames: list[Frame]) -> int:
             break
         done += 2
     return sum(map(len, lines[:done])) + 2 * done
+
+
+def _pulled_messages(data: bytes, frames: list[Frame]) -> int:
+    """Decode what is at the start of these bytes, as long as it is HMSG of one subject, with replies, as pulls bring.
+
+    What they have in common is read once: `HMSG subject sid`, and the pairs of sizes. Stops, without judging, at
+    whatever is different.
+
+    Returns:
+        The position up to which frames were found.
+    """
+    words = data[: data.find(b"\r")].split(b" ")
+    if len(words) != 6 or not all(words):
+        return 0
+    try:
+        subject, sid = words[1].decode(), int(words[2])
+    except UnicodeDecodeError:
+        return 0
+    common = b"HMSG %b %b " % (words[1], words[2])
+    after = len(common)
+    known: dict[bytes, tuple[int, int]] = {}
+    position = 0
+    while data[position : position + after] == common:
+        line_end = data.find(b"\r", position)
+        reply, _, sizes = data[position + after : line_end].partition(b" ")
+        if sizes not in known:
+            header_size, _, total = sizes.partition(b" ")
+            if not (header_size.isdigit() and total.isdigit()):
+                break
+            known[sizes] = (int(header_size), int(total))
+        start = line_end + 2
+        middle, stop = known[sizes]
+        middle += start
+        stop += start
+        block = data[start:middle]
+        # A version line without a status, and whole; whatever else there may be is not ours to judge.
+        if block[: len(PLAIN_START)] != PLAIN_START or middle > stop or data[stop : stop + 2] != _CRLF:
+            break
+        # Other alphabets are for the general way, and so is a lone CR.
+        if data[line_end + 1] != _LF or not reply.isascii():
+            break
+        headers = _new_object(Headers)
+        headers.block = block
+        frames.append(_new(Arrival, (subject, reply.decode(), headers, data[middle:stop], "", "", sid)))
+        position = stop + 2
+    return position
 
 
 def _control(verb: bytes, line: bytes) -> Frame:
