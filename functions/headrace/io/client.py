@@ -73,6 +73,13 @@ class Client(Protocol):
             Refused: 413 more than max_payload; 400 an illegal subject or header. Nothing was sent.
         """
 
+    def answer(self, reply: str, data: bytes) -> bool:
+        """Send a few bytes to the reply subject of an arrival at once; False when that takes waiting: `publish` then.
+
+        Args:
+            reply: exactly as it came.
+        """
+
     async def request(
         self, subject: str, data: bytes = b"", *, headers: Headers | None = None, timeout: float
     ) -> Arrival:

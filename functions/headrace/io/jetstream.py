@@ -120,6 +120,10 @@ class JetStream:
             await self._client.ready(TRY_SECONDS)
         await self._client.publish(message.reply, payload)
 
+    def settle_now(self, message: Message, payload: bytes) -> bool:
+        """`settle` without waiting; False when it takes that, and nothing was sent."""
+        return self._client.answer(message.reply, payload)
+
     async def ack(self, message: Message, timeout: float) -> None:
         """Ack, and wait until the server confirms it.
 

@@ -79,6 +79,9 @@ class NatsPy:
         except _FOREIGN as error:
             raise Unavailable(f"nothing could be sent: {error!r}") from error
 
+    def answer(self, reply: str, data: bytes) -> bool:  # noqa: ARG002  # the port's names
+        return False  # nats-py sends in coroutines only.
+
     async def request(
         self, subject: str, data: bytes = b"", *, headers: Headers | None = None, timeout: float
     ) -> Arrival:
@@ -198,13 +201,11 @@ class NatsPy:
         if settings.nkey_seed_file:
             options["nkeys_seed"] = settings.nkey_seed_file
         if settings.user and settings.password is not None:
-            options["user"] = settings.user
-            options["password"] = settings.password.get_secret_value()
+            options |= {"user": settings.user, "password": settings.password.get_secret_value()}
         if settings.token is not None:
             options["token"] = settings.token.get_secret_value()
         if settings.tls_ca_file or settings.tls_cert_file or settings.tls_first:
-            options["tls"] = _tls(settings)
-            options["tls_handshake_first"] = settings.tls_first
+            options |= {"tls": _tls(settings), "tls_handshake_first": settings.tls_first}
         return options
 
     async def _on_disconnected(self) -> None:

@@ -120,20 +120,7 @@ class PullInbox:
         self._remaining -= 1
         if self._pin is not None:
             self._pin.seen(arrival.headers, f"{self._prefix}.pin")
-        self._on_message(
-            Message(
-                arrival.subject,
-                arrival.headers,
-                arrival.data,
-                arrival.reply,
-                tokens.stream,
-                tokens.consumer,
-                tokens.delivered,
-                tokens.sequence,
-                tokens.timestamp_ns,
-                tokens.delivery,
-            )
-        )
+        self._on_message(Message(arrival.subject, arrival.headers, arrival.data, arrival.reply, *tokens))
         if self._remaining <= 0:
             self._end(PullEnd.FILLED)
 

@@ -12,7 +12,7 @@ Source: NATS client protocol reference; NATS ADR 4 (headers).
 
 from headrace.core.nats_wire.credentials import Credentials, read_credentials
 from headrace.core.nats_wire.decoder import Decoder
-from headrace.core.nats_wire.encoder import PING, PONG, connect, publish, subscribe, unsubscribe
+from headrace.core.nats_wire.encoder import PING, PONG, answer, connect, publish, subscribe, unsubscribe
 from headrace.core.nats_wire.frames import (
     DEFAULT_MAX_PAYLOAD,
     MAX_INFO_BYTES,
@@ -46,6 +46,7 @@ __all__ = [
     "ServerError",
     "Severity",
     "Signal",
+    "answer",
     "can_carry",
     "connect",
     "header_block",

@@ -63,6 +63,14 @@ def publish(
     return b"".join((head, _CRLF, block, data, _CRLF))
 
 
+def answer(reply: str, data: bytes) -> bytes:
+    """PUB to a reply subject exactly as the server has just sent it, with a few bytes of data: an ack.
+
+    Nothing is left to check: a subject that came over the wire has no blank and no line end in it.
+    """
+    return b"PUB %b %d\r\n%b\r\n" % (reply.encode("utf-8", "surrogateescape"), len(data), data)
+
+
 def subscribe(subject: str, sid: int) -> bytes:
     """SUB.
 

@@ -67,6 +67,13 @@ class Engine:
             await link.writable()
         link.send(frame)
 
+    def answer(self, reply: str, data: bytes) -> bool:
+        link = self._upkeep.link
+        if link is None or link.paused:
+            return False
+        link.send(nats_wire.answer(reply, data))
+        return True
+
     async def request(
         self, subject: str, data: bytes = b"", *, headers: Headers | None = None, timeout: float
     ) -> Arrival:
