@@ -27,6 +27,8 @@ MOST_PADDING = 64 * 1024
 # Below the 5 s after which common servers (uvicorn, Node) close an idle connection: a POST on a connection that is
 # being closed can't be told from a failed one.
 KEEP_ALIVE_SECONDS: Final = 4.0
+# Of an answer that is remembered: idle connections hold it. No more than of a body is always kept.
+_KNOWN_BYTES = 512
 _CONTROLS = bytes(code for code in (*range(0x20), 0x7F) if code != 0x09)
 
 
@@ -47,10 +49,14 @@ class AnswerReader:
         self._parser = httptools.HttpResponseParser(self)
         # What Go's client, which the peer uses, takes from careless servers: bare LF, folded values, padded chunk
         # sizes. Control characters in values come with that: `_check` refuses them.
+        self._known: bytes | None = None
+        self._known_answer = HttpAnswer(None)
+        self._known_keep_alive = 0.0
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
         self.expect(0)
+        self.forget()
 
     def expect(self, limit: int, *, reply: bool = True) -> None:
         """Begin with the next answer.
@@ -61,14 +67,17 @@ class AnswerReader:
         """
         self._limit = limit
         self._reply = reply
-        self._kept = min(limit, ERROR_BYTES)
         self._answer: HttpAnswer | None = None
+        self._fed = 0
+
+    def forget(self) -> None:
+        """Let go of the parts of the last answer, and begin with the next when its first bytes come."""
+        self._kept = min(self._limit, ERROR_BYTES)
         self._headers: list[tuple[bytes, bytes]] = []
         self._head: tuple[tuple[bytes, bytes], ...] | None = None
         self._status = 0
         self._body: bytes | BytesIO = b""
         self._size = 0
-        self._fed = 0
         self._heads = 0
         self._interim = 0
         self._padding = 0
@@ -84,6 +93,15 @@ class AnswerReader:
         Raises:
             Malformed: no answer can come of it.
         """
+        if not self._fed:
+            # Most servers say the same again and again, to the second. At the start of an answer, the same bytes mean
+            # the same, as long as its bounds allow for them.
+            if data == self._known and len(data) <= self._limit:
+                self._fed = len(data)
+                self.keep_alive = self._known_keep_alive
+                self._answer = self._known_answer
+                return self._answer
+            self.forget()
         self._fed += len(data)
         size = self._size
         try:
@@ -95,11 +113,13 @@ class AnswerReader:
                 raise _explained(error) from None
         if self._answer is None:
             self._check_progress(len(data) if self._size == size else 0)
+        elif self.keep_alive > 0 and self._fed == len(data) <= _KNOWN_BYTES:
+            self._known, self._known_answer, self._known_keep_alive = data, self._answer, self.keep_alive
         return self._answer
 
     def finish(self) -> HttpAnswer | None:
         """The answer that the end of the connection completes; None when it cuts one off."""
-        if self._head is None or _framed(self._head):
+        if not self._fed or self._head is None or _framed(self._head):
             return None
         return self._complete()
 

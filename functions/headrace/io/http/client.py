@@ -6,7 +6,6 @@ judged by `headrace.core.delivery`, not here. Never raises for anything that the
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from functools import lru_cache
 from time import monotonic
@@ -15,14 +14,13 @@ from headrace.core.errors import InvalidEvent, InvalidSpec
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.subscriber import Destination
 from headrace.io.http.address import Address, parse
-from headrace.io.http.connection import Broken
 from headrace.io.http.lookups import Ask, ask_system
 from headrace.io.http.pool import Origin, Pool
+from headrace.io.http.posting import Sender, Terms, failed, post
 from headrace.io.http.request import HeaderNames, RequestHead
 
 # Destinations that stay prepared; they come from Subscriptions, a few for each.
 REMEMBERED = 1024
-LONGEST_ERROR = 300
 # Each costs a file descriptor on both sides; a process may usually have 1024.
 MOST_IDLE = 512
 
@@ -62,35 +60,27 @@ class HttpClient:
         """
         now = monotonic()
         seconds = timeout.total_seconds()
-        deadline = now + seconds
         try:
             origin, request = self._route(destination)
             head = request.render(headers, len(body))
-            connection = origin.take(now)
-            while True:
-                fresh = connection is None
-                if connection is None:
-                    connection = await origin.connect(deadline)
-                answer = connection.exchange(head, body, limit, deadline, reply=reply)
-                try:
-                    return await answer
-                except (asyncio.CancelledError, GeneratorExit):
-                    connection.abandon(answer)
-                    raise
-                except Broken as error:
-                    # A kept-alive connection that the server was just closing: nothing was answered, and no attempt
-                    # of the budget may be spent on it.
-                    if fresh or not error.silent:
-                        raise
-                    connection = None
-                finally:
-                    # A failed one holds its traceback, and so this frame with the event in it: a cycle that only the
-                    # rarest of the collector's passes would find.
-                    del answer
-        except TimeoutError:
-            return HttpAnswer(None, error=f"no answer within {seconds:g} s")
-        except (Broken, InvalidSpec, InvalidEvent) as error:
-            return HttpAnswer(None, error=str(error)[:LONGEST_ERROR])
+        except (InvalidSpec, InvalidEvent) as error:
+            return failed(error, seconds)
+        return await post(Terms(origin, seconds, limit, reply), head, body, now + seconds, origin.take(now))
+
+    def sender(
+        self, destination: Destination, headers: Headers, timeout: timedelta, limit: int, *, reply: bool = True
+    ) -> Sender:
+        """For many POSTs to one destination; the arguments are those of `post`.
+
+        Args:
+            headers: that all of them have, behind their own.
+
+        Raises:
+            InvalidSpec: the destination is no address.
+            InvalidEvent: a header can't be sent.
+        """
+        origin, request = self._route(destination)
+        return Sender(Terms(origin, timeout.total_seconds(), limit, reply), request.ready(headers))
 
     async def close(self) -> None:
         """Close every connection; posts that wait for an answer end with an error."""

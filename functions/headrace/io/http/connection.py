@@ -7,8 +7,9 @@ it is gone.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from time import monotonic
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from headrace.core.http import HttpAnswer
 from headrace.io.http.answer import AnswerReader, Malformed
@@ -29,6 +30,10 @@ class Broken(Exception):
     def __init__(self, reason: str, *, silent: bool = False) -> None:
         super().__init__(reason)
         self.silent = silent
+
+
+Outcome: TypeAlias = HttpAnswer | Exception
+"""Of an exchange; without an answer a TimeoutError, or Broken."""
 
 
 class Keeper(Protocol):
@@ -58,6 +63,8 @@ class Connection(asyncio.Protocol):
         self._keeper = keeper
         self._loop = asyncio.get_running_loop()
         self._reader = AnswerReader()
+        # Who is told; of an awaited exchange `_settle`, and then there is who waits, too.
+        self._told: Callable[[Outcome], None] | None = None
         self._waiting: asyncio.Future[HttpAnswer] | None = None
         self._unsent: memoryview | None = None
         self._bulky = False
@@ -84,9 +91,24 @@ class Connection(asyncio.Protocol):
             Broken: the connection ended, or what came was no answer.
         """
         self._waiting = waiting = self._loop.create_future()
-        if not self.usable:
-            self._fail(Broken("the connection was closed before the request was sent", silent=True))
-            return waiting
+        if self.usable:
+            self.begin(head, body, limit, deadline, self._settle, reply=reply)
+        else:
+            self._settle(Broken("the connection was closed before the request was sent", silent=True))
+        return waiting
+
+    def begin(
+        self,
+        head: bytes,
+        body: bytes,
+        limit: int,
+        deadline: float,
+        told: Callable[[Outcome], None],
+        *,
+        reply: bool = True,
+    ) -> None:
+        """`exchange` on a usable connection, with a callable in the place of the future; it must not raise."""
+        self._told = told
         self._reader.expect(limit, reply=reply)
         self._deadline = deadline
         # One timer serves many exchanges: it is moved when it fires, not with each of them.
@@ -99,12 +121,11 @@ class Connection(asyncio.Protocol):
             self._unsent = memoryview(body)[PIECE:]
             self._transport.write(head + body[:PIECE])
             self._send_more()
-        return waiting
 
-    def abandon(self, waiting: asyncio.Future[HttpAnswer]) -> None:
+    def abandon(self, whose: asyncio.Future[HttpAnswer] | Callable[[Outcome], None]) -> None:
         """Nobody wants the answer any more: close, unless that exchange is over."""
-        if self._waiting is waiting:
-            self._waiting = None
+        if whose in (self._waiting, self._told):
+            self._waiting = self._told = None
             self.abort()
 
     def abort(self) -> None:
@@ -112,7 +133,7 @@ class Connection(asyncio.Protocol):
         if self.usable:
             self._leave()
             self._transport.abort()
-        if self._waiting is not None:
+        if self._told is not None:
             self._fail(Broken("the connection was closed on our side"))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -120,8 +141,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        waiting = self._waiting
-        if waiting is None or waiting.done():
+        if self._told is None or (self._waiting is not None and self._waiting.done()):
             # Nobody asked, or nobody waits any more: whatever this is, the next answer could be mistaken for it.
             self.abort()
             return
@@ -134,7 +154,7 @@ class Connection(asyncio.Protocol):
                 self._succeed(answer)
 
     def eof_received(self) -> None:
-        if self._waiting is not None:
+        if self._told is not None:
             answer = self._reader.finish()
             if answer is None:
                 self._fail(self._cut("the server closed the connection"))
@@ -145,7 +165,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._leave()
-        if self._waiting is not None:
+        if self._told is not None:
             self._fail(self._cut(f"the connection broke ({error or 'closed'})"))
         self._keeper.closed(self)
 
@@ -163,23 +183,32 @@ class Connection(asyncio.Protocol):
             self._transport.write(piece)
 
     def _succeed(self, answer: HttpAnswer) -> None:
-        waiting, self._waiting = self._waiting, None
+        told, self._told = self._told, None
         keep_alive = self._reader.keep_alive
         if answer.body:
             # Hundreds of idle connections must not hold their last answers.
-            self._reader.expect(0)
+            self._reader.forget()
         if keep_alive > 0 and self.usable and not (self._bulky and self._sending()):
             self._keeper.free(self, keep_alive)
         else:
             self.abort()
-        if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
+        if told is not None:
+            told(answer)
 
     def _fail(self, error: Exception) -> None:
-        waiting, self._waiting = self._waiting, None
+        told, self._told = self._told, None
         self.abort()
-        if waiting is not None and not waiting.done():
-            waiting.set_exception(error)
+        if told is not None:
+            told(error)
+
+    def _settle(self, outcome: Outcome) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is None or waiting.done():
+            return
+        if isinstance(outcome, HttpAnswer):
+            waiting.set_result(outcome)
+        else:
+            waiting.set_exception(outcome)
 
     def _cut(self, reason: str) -> Broken:
         if not self._reader.begun:
@@ -208,7 +237,7 @@ class Connection(asyncio.Protocol):
 
     def _ring(self) -> None:
         self._timer = None
-        if self._waiting is None:
+        if self._told is None:
             return
         if monotonic() < self._deadline - TICK:
             self._arm()

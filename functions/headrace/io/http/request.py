@@ -55,6 +55,17 @@ class RequestHead:
         self._anonymous = b"POST %b HTTP/1.1\r\nHost: %b" % (address.target, address.host_header)
         self._opening = b"%b\r\nUser-Agent: %b" % (self._anonymous, USER_AGENT)
 
+    def ready(self, headers: Headers) -> ReadyHead:
+        """The heads of POSTs that all end with these headers.
+
+        Raises:
+            InvalidEvent: as `render`.
+        """
+        before, _, after = self.render(headers, 0).partition(self._opening)
+        if before:
+            raise InvalidEvent(Fault("User-Agent", "is said anew by each event: it can't be one for all"))
+        return ReadyHead(self._opening + b"\r\n", after.removesuffix(b"0\r\n\r\n").removeprefix(b"\r\n"))
+
     def render(self, headers: Headers, length: int) -> bytes:
         """A whole head, with the blank line that ends it.
 
@@ -83,6 +94,25 @@ class RequestHead:
         if len(head) - len(head.translate(None, _CONTROLS)) != 2 * lines:
             raise InvalidEvent(*_faults(headers))
         return head
+
+
+class ReadyHead:
+    """Heads that differ in some lines and in their length only."""
+
+    def __init__(self, start: bytes, end: bytes) -> None:
+        """Args:
+        start: all that comes before those lines. end: all that comes behind them, up to the length.
+        """
+        self._start = start
+        self._end = end
+
+    def render(self, lines: bytes, length: int) -> bytes:
+        """A whole head.
+
+        Args:
+            lines: known to be good, each with its line end.
+        """
+        return b"%b%b%b%d\r\n\r\n" % (self._start, lines, self._end, length)
 
 
 def _faults(headers: Headers) -> list[Fault]:

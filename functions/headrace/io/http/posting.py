@@ -1,0 +1,140 @@
+"""One POST on the connections to one server, awaited or called back; both have the same deadline and second try.
+
+Knows connections and their failures. Does not know addresses or events. Made by `headrace.io.http.client` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from typing import NamedTuple
+
+from headrace.core.errors import InvalidEvent, InvalidSpec
+from headrace.core.http import HttpAnswer
+from headrace.io.http.connection import Broken, Connection, Outcome
+from headrace.io.http.pool import Origin
+from headrace.io.http.request import ReadyHead
+
+LONGEST_ERROR = 300
+
+
+class Terms(NamedTuple):
+    """What all POSTs to one destination have in common.
+
+    Attributes:
+        seconds: for everything: name look-up, connection, sending, the whole answer.
+        limit: bytes of the answer's body to read.
+        reply: is an event in the answer wanted?
+    """
+
+    origin: Origin
+    seconds: float
+    limit: int
+    reply: bool
+
+
+async def post(terms: Terms, head: bytes, body: bytes, deadline: float, connection: Connection | None) -> HttpAnswer:
+    """Send, and await the answer.
+
+    Args:
+        deadline: on the monotonic clock.
+        connection: an idle one; None: a new one is opened.
+    """
+    try:
+        while True:
+            fresh = connection is None
+            if connection is None:
+                connection = await terms.origin.connect(deadline)
+            answer = connection.exchange(head, body, terms.limit, deadline, reply=terms.reply)
+            try:
+                return await answer
+            except (asyncio.CancelledError, GeneratorExit):
+                connection.abandon(answer)
+                raise
+            except Broken as error:
+                # A kept-alive connection that the server was just closing: nothing was answered, and no attempt
+                # of the budget may be spent on it.
+                if fresh or not error.silent:
+                    raise
+                connection = None
+            finally:
+                # A failed one holds its traceback, and so this frame with the event in it: a cycle that only the
+                # rarest of the collector's passes would find.
+                del answer
+    except (TimeoutError, Broken, InvalidSpec, InvalidEvent) as error:
+        return failed(error, terms.seconds)
+
+
+def failed(error: Exception, seconds: float) -> HttpAnswer:
+    """What stands for the answer that did not come."""
+    if isinstance(error, TimeoutError):
+        return HttpAnswer(None, error=f"no answer within {seconds:g} s")
+    return HttpAnswer(None, error=str(error)[:LONGEST_ERROR])
+
+
+class Sender:
+    """POSTs to one destination without a coroutine for each, as long as a connection is free."""
+
+    def __init__(self, terms: Terms, head: ReadyHead) -> None:
+        self._terms = terms
+        self._head = head
+
+    def send(self, lines: bytes, body: bytes, told: Callable[[HttpAnswer], None]) -> Posting | None:
+        """Send now, on a connection that is open and idle; None without one, and nothing was sent.
+
+        Args:
+            lines: header lines that are known to be good, each with its line end.
+            told: called once, from the event loop, with what came of it; never before this has returned.
+        """
+        now = monotonic()
+        connection = self._terms.origin.take(now)
+        if connection is None:
+            return None
+        posting = Posting(self._terms, self._head.render(lines, len(body)), body, now, told)
+        posting.begin(connection)
+        return posting
+
+
+class Posting:
+    """A POST that is under way."""
+
+    __slots__ = ("_again", "_body", "_connection", "_deadline", "_head", "_hear", "_terms", "_told")
+
+    def __init__(self, terms: Terms, head: bytes, body: bytes, now: float, told: Callable[[HttpAnswer], None]) -> None:
+        self._terms = terms
+        self._head = head
+        self._body = body
+        self._deadline = now + terms.seconds
+        self._told = told
+
+    def begin(self, connection: Connection) -> None:
+        """Send it on an idle connection."""
+        self._connection: Connection | None = connection
+        self._again: asyncio.Task[HttpAnswer] | None = None
+        self._hear = self._heard
+        connection.begin(self._head, self._body, self._terms.limit, self._deadline, self._hear, reply=self._terms.reply)
+
+    def cancel(self) -> None:
+        """Nobody wants the answer any more, and nobody is told."""
+        if self._again is not None:
+            self._again.cancel()
+        elif self._connection is not None:
+            self._connection.abandon(self._hear)
+
+    def _heard(self, outcome: Outcome) -> None:
+        self._connection = None
+        if type(outcome) is HttpAnswer:
+            self._told(outcome)
+        elif isinstance(outcome, Broken) and outcome.silent:
+            # As in `post`: what a connection that was kept alive fails at is tried on a new one.
+            second_try = post(self._terms, self._head, self._body, self._deadline, None)
+            self._again = asyncio.get_running_loop().create_task(second_try)
+            self._again.add_done_callback(self._heard_again)
+        elif isinstance(outcome, Exception):
+            self._told(failed(outcome, self._terms.seconds))
+
+    def _heard_again(self, task: asyncio.Task[HttpAnswer]) -> None:
+        if not task.cancelled():
+            error = task.exception()
+            self._told(task.result() if error is None else HttpAnswer(None, error=type(error).__name__))
