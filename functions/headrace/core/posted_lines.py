@@ -1,0 +1,106 @@
+"""A stored event's header block, straight to the header lines of the POST that hands it on.
+
+The short cut of `forward`: one pass over the block and no event in between, for events as `headrace.receive` stores
+them. Whatever needs a closer look (escapes, quotes, other alphabets, structured mode, any fault at all) is declined,
+and the codecs read it. Both ways lead to the same lines in the same order; a property test holds them to it.
+
+Pure. Called by `headrace.forward` once per event.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from headrace.core.event import is_name
+from headrace.core.http_codec import travels
+from headrace.core.nats_wire.headers import PLAIN_START
+
+# A producer sends events of a few shapes. Who sends ever new ones, at a millisecond each, goes the long way.
+MOST_SHAPES = 16
+_MOST_NAMES = 32
+_LONGEST_NAME = 64
+_REMEMBERED = 256
+
+# All possessive: no value is looked at twice, whatever it is.
+# What percent-decoding and encoding leaves as it is, U+0020 being the one escape that is common.
+_VALUE = rb"(?:[\x21\x23\x24\x26-\x7e]++|%20)++"
+_DAY = rb"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
+_CLOCK = rb"[Tt](?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d++)?+(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
+_TOKEN = rb"[\w!#$%&'*+.^`|~-]++"
+# Parameters end in what is no blank, as the whole of a value does.
+_TYPE = rb"(?!(?i:application/cloudevents))" + _TOKEN + rb"/" + _TOKEN + rb"(?: *+;(?: *+[\x21-\x7e]++)*+)?+"
+_ATTRIBUTES = {b"ce-specversion": rb"1\.0", b"ce-time": rb"\d{4}-" + _DAY + _CLOCK}
+_PASSING = rb"[\x21-\x7e]++(?: ++[\x21-\x7e]++)*+"
+_REQUIRED = frozenset((b"ce-specversion", b"ce-id", b"ce-source", b"ce-type"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How the blocks with certain names look, and in which order their groups of lines are posted."""
+
+    pattern: re.Pattern[bytes]
+    order: tuple[int, ...]
+
+
+class PostedLines:
+    """Reads the blocks of one consumer, which look alike: the shape of the last one is tried first."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[tuple[bytes, ...], _Shape | None] = {}
+        self._last: _Shape | None = None
+
+    def of(self, block: bytes) -> bytes | None:
+        """The lines `name: value`, each with its line end, for this header block; None: have the codecs read it."""
+        shape = self._last
+        if shape is None or (found := shape.pattern.fullmatch(block)) is None:
+            shape = self._shape_of(block)
+            if shape is None or (found := shape.pattern.fullmatch(block)) is None:
+                return None
+            self._last = shape
+        return b"".join(found.group(*shape.order))
+
+    def _shape_of(self, block: bytes) -> _Shape | None:
+        names = tuple([line.partition(b":")[0] for line in block[len(PLAIN_START) : -4].split(b"\r\n")])
+        if names not in self._shapes:
+            if len(self._shapes) >= MOST_SHAPES or len(names) > _MOST_NAMES or max(map(len, names)) > _LONGEST_NAME:
+                return None
+            self._shapes[names] = _shape(names)
+        return self._shapes[names]
+
+
+@lru_cache(_REMEMBERED)
+def _shape(names: tuple[bytes, ...]) -> _Shape | None:
+    """The shape of blocks with these names in this order; None when one of them needs a closer look."""
+    if len(set(names)) < len(names) or not _REQUIRED.issubset(names):
+        return None
+    pattern, kinds = re.escape(PLAIN_START), []
+    for name in names:
+        line = _line(name)
+        if line is None:
+            return None
+        kind, value = line
+        # Dropped lines get a group, too, that nothing refers to.
+        pattern += rb"(%b: %b\r\n)" % (re.escape(name), value)
+        kinds.append(kind)
+    # As the codecs do it: attributes, then the content type, then what passes through.
+    order = [number for wanted in _POSTED for number, kind in enumerate(kinds, 1) if kind == wanted]
+    return _Shape(re.compile(pattern + rb"\r\n"), tuple(order))
+
+
+_POSTED = ("attribute", "type", "passing")
+
+
+def _line(name: bytes) -> tuple[str, bytes] | None:
+    """What a line of that name is, and the pattern of its value; None: nothing for this way."""
+    if name.lower().startswith(b"nats-"):
+        return "dropped", rb"[^\r\n]*+"
+    if name == b"content-type":
+        return "type", _TYPE
+    if name.startswith(b"ce-"):
+        attribute = name[3:].decode("latin-1")
+        if not is_name(attribute) or attribute == "datacontenttype":
+            return None
+        return "attribute", _ATTRIBUTES.get(name, _VALUE)
+    return ("passing", _PASSING) if travels(name) else None
