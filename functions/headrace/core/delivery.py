@@ -123,6 +123,17 @@ def read_answer(answer: HttpAnswer, now: datetime, *, replies: bool) -> Answer:
     return replace(read, reply=reply, reply_headers=http_codec.passthrough(answer.headers))
 
 
+def completes(answer: HttpAnswer, subscriber: Subscriber) -> bool:
+    """Is a delivery complete with this answer to its first POST, that to the subscriber?
+
+    The short cut through `read_answer` and `decide` for what nearly all answers are: where it says yes, so do they.
+    """
+    status = answer.status
+    if status is None or not 200 <= status <= 299:
+        return False
+    return subscriber.reply is None or status not in _MAY_REPLY or not http_codec.is_event(answer.headers)
+
+
 def begin(subscriber: Subscriber) -> StageRecord:
     """The record of an event that nobody has tried yet; a subscriber with only a reply address begins there."""
     return StageRecord(Stage.SUBSCRIBER if subscriber.subscriber else Stage.REPLY)

@@ -37,6 +37,11 @@ class Window:
     budget: int
     largest: int
 
+    @property
+    def crowded(self) -> int:
+        """With more in flight than this, a patient lease waits."""
+        return self.slots - max(1, self.slots // 4)
+
     def room(self, in_flight: int, in_flight_bytes: int, *, patient: bool) -> Room | None:
         """The pull that may be sent now, or None when it is better to wait.
 
@@ -45,7 +50,7 @@ class Window:
                 events. The lease loses patience after a moment, or fresh events would wait behind a few hanging ones.
         """
         batch = self.slots - in_flight
-        if batch <= 0 or (patient and in_flight > 0 and batch < max(1, self.slots // 4)):
+        if batch <= 0 or (patient and in_flight > 0 and in_flight > self.crowded):
             return None
         free = self.budget - in_flight_bytes
         if free >= self.largest:

@@ -17,13 +17,15 @@ from functools import partial
 from headrace.core import jetstream
 from headrace.core.errors import Unavailable
 from headrace.core.gaps import Gaps
+from headrace.core.http import HttpAnswer
 from headrace.core.jetstream import Message, PullEnd
 from headrace.core.lease import Lease, Outcome, Tally
 from headrace.core.subscriber import Subscriber
 from headrace.core.window import ANY_SIZE, Window
 from headrace.forward.line import Line
-from headrace.forward.one_event import deliver, words
+from headrace.forward.one_event import deliver, judge, words
 from headrace.forward.ports import Effects, Inbox
+from headrace.forward.straight import Straight, StraightWay
 
 # How long freed slots are gathered before a pull is sent for fewer than a quarter of the window.
 PATIENCE = 0.02
@@ -58,6 +60,8 @@ async def forward(
     run = _Run(lease, subscriber, Window(lease.max_in_flight, lease.max_bytes, largest), effects, stop, gaps)
     if effects.survey is not None:
         run.line = Line(subscriber, run.window, effects, run.tally, run.changed.set)
+    elif effects.at_once is not None and subscriber.subscriber is not None:
+        run.straight_way = StraightWay(subscriber, effects, effects.at_once, run.tally, run.on_straight)
     run.inbox = await effects.open_inbox(run.on_message, run.on_end)
     try:
         await run.pull_until_over()
@@ -81,7 +85,8 @@ class _Run:
     stop: asyncio.Event
     gaps: Gaps | None
     tally: Tally = field(default_factory=Tally)
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    # All that is in subscribers' hands, on either way.
+    tasks: set[asyncio.Task[None] | Straight] = field(default_factory=set)
     bytes_in_flight: int = 0
     over: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -95,6 +100,8 @@ class _Run:
     too_large: bool = False
     # Of a by-key consumer.
     line: Line | None = None
+    # Of all others.
+    straight_way: StraightWay | None = None
     # Under a rate limit: until when what has come is paid for.
     paid_until: float = 0.0
     inbox: Inbox = field(init=False)
@@ -207,10 +214,40 @@ class _Run:
         if self.lease.bits_per_second:
             self.paid_until = max(self.arrived, self.paid_until) + message.size * 8 / self.lease.bits_per_second
             self.not_before = max(self.not_before, self.paid_until)
-        self.bytes_in_flight += message.size
-        task = asyncio.create_task(self._work(message))
+        self.bytes_in_flight += self.last_size
+        if self.straight_way is not None and not self._leaving:
+            straight = self.straight_way.begin(message)
+            if straight is not None:
+                self.tasks.add(straight)
+                return
+        self._begin(message, self._work(message))
+
+    def on_straight(self, straight: Straight, answer: HttpAnswer | None) -> None:
+        """The short way of an event is over; if there is more to do than to count it, a task does that."""
+        self.tasks.discard(straight)
+        message = straight.message
+        if answer is None:
+            self.bytes_in_flight -= message.size
+            self._wake()
+        else:
+            see_through = partial(judge, message, self.subscriber, self.effects, self.tally, answer)
+            self._begin(message, self._held(message, see_through))
+
+    def _begin(self, message: Message, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
         self.tasks.add(task)
         task.add_done_callback(lambda done: self._done(done, message))
+
+    def _wake(self) -> None:
+        """Have the lease look again, unless all it could do is to wait for more freed slots, or its open pull."""
+        if self.tasks and not self._leaving:
+            if self.inbox.pulling:
+                return
+            waited = self.effects.monotonic() - (self.free_since or 0.0)
+            if self._in_hand > self.window.crowded and waited < PATIENCE:
+                # The nap ends with the patience.
+                return
+        self.changed.set()
 
     @property
     def _leaving(self) -> bool:
@@ -237,7 +274,7 @@ class _Run:
     def _done(self, task: asyncio.Task[None], message: Message) -> None:
         self.tasks.discard(task)
         self.bytes_in_flight -= message.size
-        self.changed.set()
+        self._wake()
         if not task.cancelled() and (error := task.exception()) is not None:
             # Unsettled, so the server redelivers it after the ack wait: one event's trouble is its own.
             self.tally.count(Outcome.UNSETTLED)

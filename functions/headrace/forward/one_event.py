@@ -16,7 +16,7 @@ from headrace.core import delivery, http_codec, jetstream, nats_codec, parked, s
 from headrace.core.delivery import Ack, Answer, DeadLetter, Decision, Nak, Park, Reply
 from headrace.core.errors import Fault, HeadraceError, InvalidEvent, Refused, Unavailable
 from headrace.core.event import Event
-from headrace.core.http import Headers
+from headrace.core.http import Headers, HttpAnswer
 from headrace.core.jetstream import Message
 from headrace.core.lease import Outcome, Tally
 from headrace.core.nats_codec import NatsMessage
@@ -24,7 +24,6 @@ from headrace.core.stage_record import Stage, StageRecord
 from headrace.core.subscriber import Destination, Subscriber
 from headrace.forward.ports import Effects
 
-PREFER_REPLY: Headers = ((b"prefer", b"reply"),)
 # How long an event waits that can't be kept aside, because the aside stream is full or the event too large for it.
 LEAST_STUCK_WAIT = timedelta(seconds=30)
 # Server and process clocks may differ a little; less than this is not worth another round.
@@ -45,6 +44,15 @@ async def deliver(
     await _Delivery(message, subscriber, effects, tally, key).run()
 
 
+async def judge(message: Message, subscriber: Subscriber, effects: Effects, tally: Tally, answered: HttpAnswer) -> None:
+    """Go on from the answer to the first POST of a message that had never been delivered before.
+
+    Raises:
+        Unavailable: as `deliver`.
+    """
+    await _Delivery(message, subscriber, effects, tally).judge(answered)
+
+
 async def postpone(
     message: Message, subscriber: Subscriber, effects: Effects, tally: Tally, key: str | None, due: float
 ) -> None:
@@ -57,6 +65,12 @@ async def postpone(
         Unavailable: as `deliver`.
     """
     await _Delivery(message, subscriber, effects, tally, key).postpone(due)
+
+
+def closing_headers(subscriber: Subscriber, stage: Stage) -> Headers:
+    """What every POST of a stage ends with, whatever its event."""
+    namespace = (b"kn-namespace", subscriber.namespace.encode())
+    return (namespace, (b"prefer", b"reply")) if stage is Stage.SUBSCRIBER else (namespace,)
 
 
 def read(message: Message) -> Event | InvalidEvent:
@@ -119,6 +133,15 @@ class _Delivery:
             decision = await self._attempt(event, passing, record)
         await self._carry_on(decision, event, passing)
 
+    async def judge(self, answered: HttpAnswer) -> None:
+        event = read(self.message)
+        if isinstance(event, InvalidEvent):
+            # Whoever has POSTed it must have read it better.
+            await self.run()
+            return
+        passing = nats_codec.passthrough_of(NatsMessage(self.message.subject, self.message.headers, self.message.data))
+        await self._carry_on(self._decide(delivery.begin(self.subscriber), answered), event, passing)
+
     async def postpone(self, due: float) -> None:
         record = await self._record()
         due = max(due, record.due or 0.0)
@@ -157,23 +180,27 @@ class _Delivery:
                 case Stage.DEAD_LETTER:
                     return delivery.give_up(record, self.subscriber)
         try:
-            answer = await self._post(destination, event, passing, record)
+            answered = await self._post(destination, event, passing, record)
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001  # or the event would come again without end, its budget untouched
+            answered = HttpAnswer(None, error=words(error))
+        return self._decide(record, answered)
+
+    def _decide(self, record: StageRecord, answered: HttpAnswer) -> Decision:
+        try:
+            replies = delivery.may_reply(record, self.subscriber)
+            answer = delivery.read_answer(answered, self.effects.now(), replies=replies)
+        except Exception as error:  # noqa: BLE001  # as above
             answer = Answer(None, error=words(error))
         return delivery.decide(record, answer, self.subscriber)
 
-    async def _post(self, destination: Destination, event: Event, passing: Headers, record: StageRecord) -> Answer:
+    async def _post(self, destination: Destination, event: Event, passing: Headers, record: StageRecord) -> HttpAnswer:
         if record.reply is not None:
             passing = record.reply_headers
         sent = http_codec.to_http(self._outgoing(event, record))
-        headers = sent.headers + passing + ((b"kn-namespace", self.subscriber.namespace.encode()),)
-        if record.stage is Stage.SUBSCRIBER:
-            headers += PREFER_REPLY
-        answered = await self.effects.post(destination, headers, sent.body, self.subscriber.policy.timeout)
-        replies = delivery.may_reply(record, self.subscriber)
-        return delivery.read_answer(answered, self.effects.now(), replies=replies)
+        headers = sent.headers + passing + closing_headers(self.subscriber, record.stage)
+        return await self.effects.post(destination, headers, sent.body, self.subscriber.policy.timeout)
 
     def _destination(self, stage: Stage) -> Destination | None:
         match stage:

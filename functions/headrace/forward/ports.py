@@ -47,6 +47,27 @@ class Survey:
     overdue: Callable[[int], None]
 
 
+class Sending(Protocol):
+    """A POST that is under way."""
+
+    def cancel(self) -> None:
+        """Nobody wants the answer any more, and nobody is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """What the short way needs; neither waits, and each may decline.
+
+    Attributes:
+        send: POST to the subscriber, with header lines made ready, and tell what came of it later; None when no
+            connection is free. Time and size are bounded as for `Effects.post`.
+        settle: send an ack payload; False when NATS is away, or slow.
+    """
+
+    send: Callable[[bytes, bytes, Callable[[HttpAnswer], None]], Sending | None]
+    settle: Callable[[Message, bytes], bool]
+
+
 @dataclass(frozen=True, slots=True)
 class Effects:
     """The effects of a lease. All but `post` raise Unavailable when NATS is away.
@@ -61,6 +82,7 @@ class Effects:
         monotonic: seconds, for deadlines. now: UTC, for due times and dates in answers.
         report: one line per outcome; of success at debug level only.
         survey: for by-key consumers.
+        at_once: for the short way; without it every event goes the long one.
     """
 
     open_inbox: Callable[[Callable[[Message], None], Callable[[PullEnd], None]], Awaitable[Inbox]]
@@ -77,3 +99,4 @@ class Effects:
     now: Callable[[], datetime]
     report: Callable[[Outcome, Message, str], None]
     survey: Survey | None = None
+    at_once: AtOnce | None = None

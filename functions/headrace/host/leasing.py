@@ -13,17 +13,17 @@ from typing import Any
 
 from headrace.core import gaps, lease, names, order_spec, stage_record
 from headrace.core import subscriber as subscribers
-from headrace.core.errors import InvalidSpec, Refused, Unavailable
+from headrace.core.errors import InvalidEvent, InvalidSpec, Refused, Unavailable
 from headrace.core.http import Headers, HttpAnswer, Request, Response, json_response, problem
 from headrace.core.jetstream import Message
 from headrace.core.lease import ENDING, Lease, Outcome
 from headrace.core.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.order_spec import DeliveryOrder
 from headrace.core.settings import ForwardSettings
-from headrace.core.stage_record import StageRecord
+from headrace.core.stage_record import Stage, StageRecord
 from headrace.core.subscriber import Destination, Subscriber, SubscriberState
 from headrace.core.window import ENVELOPE
-from headrace.forward import Effects, Survey, forward
+from headrace.forward import AtOnce, Effects, Survey, closing_headers, forward
 from headrace.io import environment, log, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
@@ -205,7 +205,24 @@ class Leasing:
             now=lambda: datetime.now(UTC),
             report=_reporter(subscriber),
             survey=survey,
+            at_once=self._at_once(subscriber),
         )
+
+    def _at_once(self, subscriber: Subscriber) -> AtOnce | None:
+        if subscriber.subscriber is None:
+            return None
+        try:
+            sender = self._sink.sender(
+                subscriber.subscriber,
+                closing_headers(subscriber, Stage.SUBSCRIBER),
+                subscriber.policy.timeout,
+                self._settings.max_answer_bytes,
+                reply=subscriber.reply is not None,
+            )
+        except (InvalidSpec, InvalidEvent):
+            # What is wrong with it, the long way finds for each event anew, and counts it.
+            return None
+        return AtOnce(sender.send, self._jetstream.settle_now)
 
     def _survey(self, asked: Lease, aside: str) -> Survey:
         async def unsettled() -> int:
@@ -252,7 +269,12 @@ def _reporter(subscriber: Subscriber) -> Callable[[Outcome, Message, str], None]
     # An event whose budget goes on is worth less of an alarm, success none.
     writers = {Outcome.DELIVERED: _log.debug, Outcome.RETRIED: _log.info}
 
+    debugging = log.debugging()
+
     def report(outcome: Outcome, message: Message, why: str) -> None:
+        if outcome is Outcome.DELIVERED and not debugging:
+            # Before the headers are read for the line that nobody gets.
+            return
         writers.get(outcome, _log.warning)(
             str(outcome),
             channel=channel,

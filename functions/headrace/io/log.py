@@ -38,6 +38,11 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
     )
 
 
+def debugging() -> bool:
+    """Is anything logged at debug level?"""
+    return bool(get("log").is_enabled_for(logging.DEBUG))
+
+
 def get(name: str) -> structlog.types.FilteringBoundLogger:
     """A logger that names its part of the product under the key `part`."""
     logger: structlog.types.FilteringBoundLogger = structlog.get_logger(part=name)

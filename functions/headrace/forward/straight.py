@@ -1,0 +1,84 @@
+"""The short way of an event: from the pull's callback to the socket, and from the answer's callback to the ack.
+
+It is for what nearly all events are: stored by `headrace.receive`, delivered for the first time, POSTed on a connection
+that is open already, and done with the answer. Everything else takes `one_event`'s way, from wherever it turns out
+(ADR 017). What an answer means is `headrace.core.delivery`'s to say on both ways.
+
+Called by `lease` for each message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from headrace.core import jetstream
+from headrace.core.delivery import completes
+from headrace.core.http import HttpAnswer
+from headrace.core.jetstream import Message
+from headrace.core.lease import Outcome, Tally
+from headrace.core.nats_wire import Headers
+from headrace.core.posted_lines import PostedLines
+from headrace.core.subscriber import Subscriber
+from headrace.forward.ports import AtOnce, Effects, Sending
+
+Over: TypeAlias = "Callable[[Straight, HttpAnswer | None], None]"
+"""Told when the short way of an event ends: with None it is settled, with an answer that is `one_event`'s to judge."""
+
+
+class StraightWay:
+    """The short way to one subscriber."""
+
+    def __init__(self, subscriber: Subscriber, effects: Effects, at_once: AtOnce, tally: Tally, over: Over) -> None:
+        self.subscriber = subscriber
+        self.effects = effects
+        self.at_once = at_once
+        self.tally = tally
+        self.over = over
+        self._lines = PostedLines()
+
+    def begin(self, message: Message) -> Straight | None:
+        """POST a message that has just come; None when it must go the other way, and nothing has happened."""
+        headers = message.headers
+        # A redelivery may have a stage record, and messages of other clients have no block.
+        if message.delivered != 1 or type(headers) is not Headers:
+            return None
+        lines = self._lines.of(headers.block)
+        if lines is None:
+            return None
+        straight = Straight(self, message)
+        sending = self.at_once.send(lines, message.data, straight.answered)
+        if sending is None:
+            return None
+        straight.sending = sending
+        self.effects.hold(message)
+        return straight
+
+
+class Straight:
+    """One event on the short way; it is in the subscriber's hands."""
+
+    __slots__ = ("_way", "message", "sending")
+
+    def __init__(self, way: StraightWay, message: Message) -> None:
+        self._way = way
+        self.message = message
+        self.sending: Sending
+
+    def cancel(self) -> None:
+        """The lease was cut off: leave the message unsettled."""
+        self._way.effects.release(self.message)
+        self.sending.cancel()
+
+    def answered(self, answer: HttpAnswer) -> None:
+        self._way.over(self, None if self._completed(answer) else answer)
+
+    def _completed(self, answer: HttpAnswer) -> bool:
+        """Ack and count it, if that is all there is to do."""
+        way, message = self._way, self.message
+        if not completes(answer, way.subscriber) or not way.at_once.settle(message, jetstream.ACK):
+            return False
+        way.effects.release(message)
+        way.tally.counts[Outcome.DELIVERED] += 1
+        way.effects.report(Outcome.DELIVERED, message, "")
+        return True
