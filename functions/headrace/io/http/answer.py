@@ -71,7 +71,8 @@ class AnswerReader:
         self._fed = 0
 
     def forget(self) -> None:
-        """Let go of the parts of the last answer, and begin with the next when its first bytes come."""
+        """Let go of the last answer and its parts."""
+        self._answer = None
         self._kept = min(self._limit, ERROR_BYTES)
         self._headers: list[tuple[bytes, bytes]] = []
         self._head: tuple[tuple[bytes, bytes], ...] | None = None
