@@ -16,8 +16,9 @@ from headrace.core.lease import Tally
 from headrace.core.nats_codec import NatsMessage
 from headrace.core.stage_record import Attempts
 from headrace.core.subscriber import DeliveryPolicy, Destination, Subscriber
-from headrace.forward.one_event import deliver, read, words
+from headrace.forward.one_event import deliver
 from headrace.forward.ports import Effects
+from headrace.forward.reading import read, words
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 HEADERS = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}

@@ -131,9 +131,7 @@ def ack_tokens(reply: str) -> AckTokens | None:
     try:
         # The slice is whole, or can't be taken apart.
         stream, consumer, delivered, sequence, delivery, timestamp_ns = tokens[start : start + 6]
-        return _new(
-            AckTokens, (stream, consumer, int(delivered), int(sequence), int(timestamp_ns), int(delivery))
-        )
+        return _new(AckTokens, (stream, consumer, int(delivered), int(sequence), int(timestamp_ns), int(delivery)))
     except ValueError:
         return None
 

@@ -23,8 +23,9 @@ from headrace.core.lease import Lease, Outcome, Tally
 from headrace.core.subscriber import Subscriber
 from headrace.core.window import ANY_SIZE, Window
 from headrace.forward.line import Line
-from headrace.forward.one_event import deliver, judge, words
+from headrace.forward.one_event import deliver, judge
 from headrace.forward.ports import Effects, Inbox
+from headrace.forward.reading import words
 from headrace.forward.straight import Straight, StraightWay
 
 # How long freed slots are gathered before a pull is sent for fewer than a quarter of the window.

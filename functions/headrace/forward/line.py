@@ -19,8 +19,9 @@ from headrace.core.lease import Outcome, Tally
 from headrace.core.order import Changes, Go, Order, Postpone, Twin, Verdict, Wait
 from headrace.core.subscriber import Subscriber
 from headrace.core.window import Window
-from headrace.forward.one_event import deliver, postpone, read
+from headrace.forward.one_event import deliver, postpone
 from headrace.forward.ports import Effects, Survey
+from headrace.forward.reading import read
 
 # What a broken lease left comes back within the ack wait of 8 s; what then has not is not waited for.
 LONGEST_TAKE_OVER = ACK_WAIT.total_seconds() + 2.0

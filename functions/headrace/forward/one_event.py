@@ -6,7 +6,6 @@ costs a duplicate at most.
 
 from __future__ import annotations
 
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,7 +13,7 @@ from typing import assert_never
 
 from headrace.core import delivery, http_codec, jetstream, nats_codec, parked, stage_record
 from headrace.core.delivery import Ack, Answer, DeadLetter, Decision, Nak, Park, Reply
-from headrace.core.errors import Fault, HeadraceError, InvalidEvent, Refused, Unavailable
+from headrace.core.errors import InvalidEvent, Refused, Unavailable
 from headrace.core.event import Event
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.jetstream import Message
@@ -23,6 +22,7 @@ from headrace.core.nats_codec import NatsMessage
 from headrace.core.stage_record import Stage, StageRecord
 from headrace.core.subscriber import Destination, Subscriber
 from headrace.forward.ports import Effects
+from headrace.forward.reading import read, words
 
 # How long an event waits that can't be kept aside, because the aside stream is full or the event too large for it.
 LEAST_STUCK_WAIT = timedelta(seconds=30)
@@ -71,25 +71,6 @@ def closing_headers(subscriber: Subscriber, stage: Stage) -> Headers:
     """What every POST of a stage ends with, whatever its event."""
     namespace = (b"kn-namespace", subscriber.namespace.encode())
     return (namespace, (b"prefer", b"reply")) if stage is Stage.SUBSCRIBER else (namespace,)
-
-
-def read(message: Message) -> Event | InvalidEvent:
-    """The event in a message, or what is wrong with it; never anything else, whatever its bytes are."""
-    stored = NatsMessage(message.subject, message.headers, message.data)
-    try:
-        return nats_codec.from_nats(stored, stream=message.stream, sequence=message.sequence)
-    except InvalidEvent as error:
-        return error
-    except Exception as error:  # noqa: BLE001  # what we can't read nobody may have to read again and again
-        return InvalidEvent(Fault("message", f"can't be read: {words(error)}"))
-
-
-def words(error: BaseException) -> str:
-    """What went wrong, for logs; of what nobody foresaw its kind and place, since its words may quote anything."""
-    if isinstance(error, HeadraceError):
-        return str(error)
-    where = traceback.extract_tb(error.__traceback__)[-1:]
-    return f"unforeseen {type(error).__name__}" + "".join(f" in {place.name}, line {place.lineno}" for place in where)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,33 @@
+"""What a pulled message holds, and what went wrong where nobody foresaw it; both without ever failing themselves.
+
+Called by whoever has a message in hand: `one_event`, `line`, `lease`.
+"""
+
+from __future__ import annotations
+
+import traceback
+
+from headrace.core import nats_codec
+from headrace.core.errors import Fault, HeadraceError, InvalidEvent
+from headrace.core.event import Event
+from headrace.core.jetstream import Message
+from headrace.core.nats_codec import NatsMessage
+
+
+def read(message: Message) -> Event | InvalidEvent:
+    """The event in a message, or what is wrong with it; never anything else, whatever its bytes are."""
+    stored = NatsMessage(message.subject, message.headers, message.data)
+    try:
+        return nats_codec.from_nats(stored, stream=message.stream, sequence=message.sequence)
+    except InvalidEvent as error:
+        return error
+    except Exception as error:  # noqa: BLE001  # what we can't read nobody may have to read again and again
+        return InvalidEvent(Fault("message", f"can't be read: {words(error)}"))
+
+
+def words(error: BaseException) -> str:
+    """What went wrong, for logs; of what nobody foresaw its kind and place, since its words may quote anything."""
+    if isinstance(error, HeadraceError):
+        return str(error)
+    where = traceback.extract_tb(error.__traceback__)[-1:]
+    return f"unforeseen {type(error).__name__}" + "".join(f" in {place.name}, line {place.lineno}" for place in where)
