@@ -157,3 +157,10 @@ def test_how_long_the_connection_may_wait_for_another_request(headers, seconds):
     reader.expect(LIMIT)
     assert reader.feed(b"HTTP/1.1 202 OK\r\n%bcontent-length: 0\r\n\r\n" % headers) is not None
     assert reader.keep_alive == seconds
+
+
+def test_an_answer_that_was_known_is_cut_where_the_next_one_s_limit_is():
+    reader = AnswerReader()
+    for limit, body, truncated in ((1000, b"hello", False), (3, b"hel", True)):
+        reader.expect(limit)
+        assert reader.feed(LENGTH) == HttpAnswer(200, EXPECTED[LENGTH].headers, body, truncated=truncated)

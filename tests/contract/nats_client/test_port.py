@@ -74,6 +74,20 @@ async def test_headers_that_are_encoded_already_are_sent_as_they_are(client):
     assert dict(answer.headers) == {"ce-id": "1"}
 
 
+async def test_an_arrival_is_answered_at_once_or_that_is_declined(client):
+    assert not client.answer("inbox.größe", b"+ACK")
+    await client.ready(5)
+    arrivals, asked = await heard(client, "inbox.größe"), await heard(client, "ask")
+    await client.publish("ask", reply="inbox.größe")
+    await client.flush(5)
+    await until("it is asked", lambda: bool(asked))
+    answered = client.answer(asked[0].reply, b"+ACK")
+    assert answered is isinstance(client, Engine)
+    await client.flush(5)
+    await until("it is answered, if at all", lambda: len(arrivals) >= answered)
+    assert [(it.subject, it.data) for it in arrivals] == [("inbox.größe", b"+ACK")] * answered
+
+
 async def test_a_request_that_nobody_hears_is_answered_at_once_with_status_503(client):
     answer = await client.request("nobody.listens", timeout=5)
     assert (answer.status, answer.data) == ("503", b"")
