@@ -14,7 +14,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from bench import chart, report, stage
-from bench.rows import Row, rows
+from bench.row import Row
+from bench.rows import rows
 from bench.sample import Sample
 
 WARM_UP_EVENTS = 2_000

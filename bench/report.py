@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from bench.rows import Row
+from bench.row import Row
 from bench.sample import Sample
 from tests.support.nats_server import binary
 

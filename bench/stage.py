@@ -20,18 +20,26 @@ from bench import processes
 from bench.requests import Mode
 from headrace.core import names
 from tests.support.channels import channel, entry
-from tests.support.nats_server import NatsServer
+from tests.support.nats_server import NatsServer, free_port
 from tests.support.process import DidNotStart, Running
 
 NAMESPACE = "bench"
 STORED = "stored"
 DRAINED = "drained"
-SUBSCRIPTION_UID = "5d1e0c52-0000-4000-8000-000000000001"
+PACED = "paced"
+SUBSCRIPTIONS = {
+    DRAINED: "5d1e0c52-0000-4000-8000-000000000001",
+    PACED: "5d1e0c52-0000-4000-8000-000000000002",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The processes by their parts, and what more of them would need."""
+    """The processes by their parts, and what more of them would need.
+
+    Attributes:
+        paced_port: of the subscriber that `bench.paced` will be.
+    """
 
     nats: NatsServer
     floor: Running
@@ -42,15 +50,21 @@ class Stage:
     token: str
     directory: Path
     environment: Mapping[str, str]
+    paced_port: int
 
     def another_receive(self) -> Running:
         """One more `receive`, just begun; whoever asks for it stops it."""
         return processes.starting("receive", self.directory, self.environment)
 
+    def another_forward(self) -> Running:
+        """One more `forward`, likewise."""
+        return processes.starting("forward", self.directory, self.environment)
+
     def make_channels(self) -> None:
-        """One channel that only stores, and one whose events wait for `forward`."""
+        """One channel that only stores, and two whose events wait for `forward`."""
         self._sync(STORED)
-        self._sync(DRAINED, entry(SUBSCRIPTION_UID, subscriberUri=f"{self.sink.url}/"))
+        self._sync(DRAINED, entry(SUBSCRIPTIONS[DRAINED], subscriberUri=f"{self.sink.url}/"))
+        self._sync(PACED, entry(SUBSCRIPTIONS[PACED], subscriberUri=f"http://127.0.0.1:{self.paced_port}/"))
 
     def make_many(self, count: int) -> list[str]:
         """So many channels that only store; the paths of all."""
@@ -59,13 +73,13 @@ class Stage:
             self._sync(name)
         return [f"/{NAMESPACE}/{name}" for name in many]
 
-    def lease(self, *, linger: float) -> dict[str, Any]:
-        """Open one lease on the drained channel and wait for its answer."""
+    def lease(self, *, linger: float, channel: str = DRAINED, forward: Running | None = None) -> dict[str, Any]:
+        """Open one lease and wait for its answer."""
         return self._call(
-            self.forward.url,
+            (forward or self.forward).url,
             {
-                "stream": names.stream(NAMESPACE, DRAINED),
-                "consumer": names.durable(SUBSCRIPTION_UID),
+                "stream": names.stream(NAMESPACE, channel),
+                "consumer": names.durable(SUBSCRIPTIONS[channel]),
                 "seconds": 20,
                 "linger": linger,
                 "max_in_flight": 100,
@@ -117,6 +131,7 @@ def opened(directory: Path) -> Iterator[Stage]:
             token=token,
             directory=directory,
             environment=environment,
+            paced_port=free_port(),
         )
         stage.make_channels()
         yield stage

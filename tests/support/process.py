@@ -69,7 +69,7 @@ class Running:
 
     def wait_until_ready(self) -> Running:
         """Wait for 200 from the readiness probe."""
-        return self._wait(self._ready)
+        return self._wait(self.is_ready)
 
     def terminate(self) -> None:
         """Send SIGTERM, and don't wait."""
@@ -110,7 +110,8 @@ class Running:
             return False
         return True
 
-    def _ready(self) -> bool:
+    def is_ready(self) -> bool:
+        """Does the readiness probe answer 200?"""
         try:
             with urllib.request.urlopen(f"{self.url}/health/readiness", timeout=2) as answer:
                 return bool(answer.status == 200)

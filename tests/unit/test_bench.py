@@ -9,7 +9,7 @@ import pytest
 
 from bench import chart, report
 from bench.requests import Mode, template
-from bench.rows import Row
+from bench.row import Row
 from bench.sample import Sample
 from headrace.core.http_codec import HttpMessage, from_http
 
