@@ -240,14 +240,14 @@ class _Run:
         task.add_done_callback(lambda done: self._done(done, message))
 
     def _wake(self) -> None:
-        """Have the lease look again, unless all it could do is to wait for more freed slots, or its open pull."""
-        if self.tasks and not self._leaving:
-            if self.inbox.pulling:
-                return
-            waited = self.effects.monotonic() - (self.free_since or 0.0)
-            if self._in_hand > self.window.crowded and waited < PATIENCE:
-                # The nap ends with the patience.
-                return
+        """Have the lease look again, unless all it could do is to wait for its open pull, or for more freed slots."""
+        if not self._leaving and self.inbox.pulling:
+            # Which tells of its end.
+            return
+        waited = self.effects.monotonic() - (self.free_since or 0.0)
+        if not self._leaving and self._in_hand > self.window.crowded and waited < PATIENCE:
+            # The nap ends with the patience.
+            return
         self.changed.set()
 
     @property
