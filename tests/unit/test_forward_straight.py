@@ -76,13 +76,15 @@ class World:
     straight_posts: int = 0
     held: set[str] = field(default_factory=set)
     pulling: bool = False
+    asked: list[tuple[int, int]] = field(default_factory=list)
 
     async def open_inbox(self, on_message: Callable[[Message], None], on_end: Callable[[PullEnd], None]) -> World:
         self.on_message, self.on_end = on_message, on_end
         return self
 
-    async def pull(self, batch: int, expires: timedelta, _max_bytes: int) -> None:
+    async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
         self.pulling = True
+        self.asked.append((batch, max_bytes))
         batch = min(batch, len(self.messages))
         brought, self.messages = self.messages[:batch], self.messages[batch:]
         loop = asyncio.get_running_loop()
@@ -188,11 +190,13 @@ async def test_whatever_the_message_both_ways_do_the_same(block: str, delivered:
     assert short.straight_posts == (1 if (block, delivered) == ("stored by receive", 1) else 0)
 
 
-async def test_many_events_are_each_delivered_once_and_no_more_are_held_than_there_is_room_for() -> None:
+async def test_many_events_are_each_delivered_once_and_their_room_is_given_back() -> None:
     messages = [message(sequence=sequence) for sequence in range(1, 101)]
     short, long = await on_both_ways(PLAIN, HttpAnswer(202), *messages)
     assert sorted(map(repr, short.did)) == sorted(map(repr, long.did))
     assert short.straight_posts == 100
+    # All that was in hand is given back.
+    assert short.asked[-1] == long.asked[-1] == (10, 10_000_000)
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: f"{answer.status} {answer.body!r}"[:30])

@@ -95,6 +95,63 @@ def test_so_does_one_byte_after_the_other(sent):
     assert decoded([stream[at : at + 1] for at in range(len(stream))]) == sent
 
 
+pulled = st.builds(
+    Arrival,
+    st.sampled_from(["shop.orders", "shop.orderz", "größe"]),
+    st.sampled_from(["$JS.ACK.S.C.1.1.1.1.0", "$JS.ACK.S.C.1.2.2.1.0", "", "antwort.ü"]),
+    st.sampled_from([{"ce-id": "1"}, {"ce-id": "12"}, {}]),
+    st.sampled_from([b"", b"data", b"HMSG shop.orders 1 r 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"\r\n"]),
+    st.sampled_from(["", "", "", "408"]),
+    description=st.just(""),
+    sid=st.sampled_from([1, 1, 1, 2]),
+)
+
+
+@given(st.lists(pulled, max_size=6), cuts)
+def test_what_pulls_bring_is_the_same_however_it_is_split(sent, cuts):
+    assert decoded(split(b"".join(map(said, sent)), cuts)) == sent
+
+
+def outcome(stream: bytes) -> list[Frame] | str:
+    try:
+        return decoded([stream])
+    except ProtocolError:
+        return "refused"
+
+
+@given(
+    st.lists(pulled, max_size=6),
+    st.integers(0, 600),
+    st.sampled_from([b"", b"\r", b"\n", b"\r\r", b" ", b"x", b"-1", b"9"]),
+)
+def test_what_pulls_bring_is_read_in_one_pass_as_it_is_frame_by_frame(sent, at, damage):
+    stream = b"".join(map(said, sent))
+    damaged = stream[:at] + damage + stream[at + len(damage) :]
+    # Behind another frame no short cut is taken.
+    one_by_one = outcome(b"PING\r\n" + damaged)
+    assert outcome(damaged) == (one_by_one if isinstance(one_by_one, str) else one_by_one[1:])
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        pytest.param(
+            b"HMSG a 1 r 12 12\r\nNATS/1.0\r\n\r\n\r\nHMSG a 1 r 14 8\r\nNATS/1.0\r\n\r\n",
+            id="more headers than message",
+        ),
+        pytest.param(b"HMSG a 1 r 12 12\rxNATS/1.0\r\n\r\n\r\n", id="half a line end"),
+        pytest.param(b"HMSG a 1 r 12 13\r\nNATS/1.0\r\n\r\n\r\n", id="longer than it is"),
+        pytest.param(b"HMSG a 1 r +12 12\r\nNATS/1.0\r\n\r\n\r\n", id="a size that is written oddly"),
+        pytest.param(b"HMSG a x r 12 12\r\nNATS/1.0\r\n\r\n\r\n", id="no subscription"),
+        pytest.param(b"HMSG a 1  r 12 12\r\nNATS/1.0\r\n\r\n\r\n", id="two blanks"),
+        pytest.param(b"HMSG a 1 r 12 12 \r\nNATS/1.0\r\n\r\n\r\n", id="a blank at the end"),
+    ],
+)
+def test_what_is_odd_in_one_pass_is_as_odd_frame_by_frame(stream):
+    one_by_one = outcome(b"PING\r\n" + stream)
+    assert outcome(stream) == (one_by_one if isinstance(one_by_one, str) else one_by_one[1:])
+
+
 @given(subjects, st.one_of(st.just(""), subjects), headers, contents)
 def test_what_one_client_publishes_another_reads_unchanged(subject, reply, headers, data):
     frame = publish(subject, data, reply, headers, ROOM)
