@@ -112,6 +112,9 @@ def test_what_pulls_bring_is_the_same_however_it_is_split(sent, cuts):
     assert decoded(split(b"".join(map(said, sent)), cuts)) == sent
 
 
+EMPTY = b"NATS/1.0\r\n\r\n\r\n"
+
+
 def outcome(stream: bytes) -> list[Frame] | str:
     try:
         return decoded([stream])
@@ -135,10 +138,9 @@ def test_what_pulls_bring_is_read_in_one_pass_as_it_is_frame_by_frame(sent, at, 
 @pytest.mark.parametrize(
     "stream",
     [
-        pytest.param(
-            b"HMSG a 1 r 12 12\r\nNATS/1.0\r\n\r\n\r\nHMSG a 1 r 14 8\r\nNATS/1.0\r\n\r\n",
-            id="more headers than message",
-        ),
+        pytest.param(b"HMSG a 1 r 10 8\r\nNATS/1.0\r\nPING\r\n", id="more headers than message"),
+        pytest.param(b"HMSG a 1 r 12 12\r\n%bHMSG b 1 r 12 12\r\n%b" % (EMPTY, EMPTY), id="another subject"),
+        pytest.param(b"HMSG a 1 r 12 12\r\n%bHMSG a 2 r 12 12\r\n%b" % (EMPTY, EMPTY), id="another subscription"),
         pytest.param(b"HMSG a 1 r 12 12\rxNATS/1.0\r\n\r\n\r\n", id="half a line end"),
         pytest.param(b"HMSG a 1 r 12 13\r\nNATS/1.0\r\n\r\n\r\n", id="longer than it is"),
         pytest.param(b"HMSG a 1 r +12 12\r\nNATS/1.0\r\n\r\n\r\n", id="a size that is written oddly"),
