@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -65,7 +64,11 @@ def message(block: bytes = STORED, *, sequence: int = 1, delivered: int = 1) -> 
 
 @dataclass
 class World:
-    """A consumer with some messages, and everything that a lease does with them, written down."""
+    """A consumer with some messages, and everything that a lease does with them, written down.
+
+    Attributes:
+        clock: seconds; it moves only while a pull waits for nothing, so that a busy machine changes nothing.
+    """
 
     answer: HttpAnswer
     messages: list[Message]
@@ -75,6 +78,7 @@ class World:
     did: list[object] = field(default_factory=list)
     straight_posts: int = 0
     held: set[str] = field(default_factory=set)
+    clock: float = 0.0
     pulling: bool = False
     asked: list[tuple[int, int]] = field(default_factory=list)
 
@@ -90,7 +94,9 @@ class World:
         loop = asyncio.get_running_loop()
         for one in brought:
             loop.call_soon(self.on_message, one)
-        loop.call_later(0 if brought else expires.total_seconds(), self.end, PullEnd.EXPIRED)
+        if not brought:
+            self.clock += expires.total_seconds()
+        loop.call_soon(self.end, PullEnd.EXPIRED)
 
     def end(self, how: PullEnd) -> None:
         self.pulling = False
@@ -145,7 +151,7 @@ class World:
     async def park(self, parked: NatsMessage) -> None:
         self.did.append(parked)
 
-    async def lease(self, whom: Subscriber, *, seconds: float = 5.0, slots: int = 10) -> Tally:
+    async def lease(self, whom: Subscriber, *, slots: int = 10) -> Tally:
         effects = Effects(
             open_inbox=self.open_inbox,  # type: ignore[arg-type]  # this world is its own inbox
             post=self.post,
@@ -157,12 +163,12 @@ class World:
             ack=self.ack,
             hold=lambda one: self.held.add(one.reply),
             release=lambda one: self.held.discard(one.reply),
-            monotonic=time.monotonic,
+            monotonic=lambda: self.clock,
             now=lambda: NOW,
             report=lambda outcome, one, why: self.did.append((outcome, one.sequence, why)),
             at_once=AtOnce(self.send, self.settle_now) if self.straight else None,
         )
-        lease = Lease("KN_S", "KN_SUB_U", seconds, 0.01, slots, 10_000_000)
+        lease = Lease("KN_S", "KN_SUB_U", 20.0, 2.0, slots, 10_000_000)
         async with asyncio.timeout(20):
             return await forward(lease, whom, 1_000_000, effects, asyncio.Event())
 

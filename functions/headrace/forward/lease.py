@@ -241,13 +241,14 @@ class _Run:
 
     def _wake(self) -> None:
         """Have the lease look again, unless all it could do is to wait for its open pull, or for more freed slots."""
-        if not self._leaving and self.inbox.pulling:
-            # Which tells of its end.
-            return
-        waited = self.effects.monotonic() - (self.free_since or 0.0)
-        if not self._leaving and self._in_hand > self.window.crowded and waited < PATIENCE:
-            # The nap ends with the patience.
-            return
+        if not self._leaving:
+            if self.inbox.pulling:
+                # Which tells of its end.
+                return
+            patient = self.free_since is not None and self.effects.monotonic() - self.free_since < PATIENCE
+            if patient and self._in_hand > self.window.crowded:
+                # The nap ends with the patience.
+                return
         self.changed.set()
 
     @property
