@@ -219,6 +219,18 @@ def test_what_completes_a_delivery_at_a_glance_completes_it_at_a_closer_look(
         pytest.fail("the commonest answers need no closer look")
 
 
+async def test_what_nobody_foresaw_costs_one_event_and_not_the_lease() -> None:
+    class Broken(World):
+        def settle_now(self, *_: object) -> bool:
+            raise OverflowError
+
+        async def settle(self, *_: object) -> None:
+            raise OverflowError
+
+    tally = await Broken(HttpAnswer(202), [message()], straight=True).lease(PLAIN)
+    assert tally.counts[Outcome.UNSETTLED] == 1
+
+
 async def test_without_a_free_connection_an_event_goes_the_long_way() -> None:
     world = World(HttpAnswer(202), [message()], straight=True, busy=True)
     tally = await world.lease(PLAIN)
