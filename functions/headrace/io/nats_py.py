@@ -196,10 +196,8 @@ class NatsPy:
             "closed_cb": self._on_closed,
             "error_cb": self._on_error,
         }
-        if settings.creds_file:
-            options["user_credentials"] = settings.creds_file
-        if settings.nkey_seed_file:
-            options["nkeys_seed"] = settings.nkey_seed_file
+        files = {"user_credentials": settings.creds_file, "nkeys_seed": settings.nkey_seed_file}
+        options |= {name: file for name, file in files.items() if file}
         if settings.user and settings.password is not None:
             options |= {"user": settings.user, "password": settings.password.get_secret_value()}
         if settings.token is not None:
