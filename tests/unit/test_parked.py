@@ -116,7 +116,7 @@ def test_any_message_can_be_kept_aside(headers: dict[str, str], words: str, name
 
 
 def test_a_subject_with_a_nul_is_told_without_it() -> None:
-    made = parked.parked_message(replace(message(), subject="shop.a\0b"), FAILED, "gave up", BILLING)
+    made = parked.parked_message(message()._replace(subject="shop.a\0b"), FAILED, "gave up", BILLING)
     assert b"\0" not in nats_codec.encoded(made).block
     assert made.headers["Headrace-Origin-Subject"] == "shop.a\ufffdb"
 
