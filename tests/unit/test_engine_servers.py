@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.core.nats_wire import Server
 from headrace.io.engine import dial
-from headrace.io.engine.servers import Server, Servers, pauses
+from headrace.io.engine.servers import Servers, pauses
 
 
 def configured(url: str) -> Server:

@@ -10,6 +10,7 @@ readers.
 Source: NATS client protocol reference; NATS ADR 4 (headers).
 """
 
+from headrace.core.nats_wire.bulk import Bulk
 from headrace.core.nats_wire.credentials import Credentials, read_credentials
 from headrace.core.nats_wire.decoder import Decoder
 from headrace.core.nats_wire.encoder import PING, PONG, answer, connect, publish, subscribe, unsubscribe
@@ -27,6 +28,8 @@ from headrace.core.nats_wire.frames import (
     Signal,
 )
 from headrace.core.nats_wire.headers import NO_HEADERS, Headers, can_carry, header_block, pairs
+from headrace.core.nats_wire.identity import signed, user_or_token
+from headrace.core.nats_wire.servers import Server, discovered, read_servers
 
 __all__ = [
     "DEFAULT_MAX_PAYLOAD",
@@ -37,22 +40,28 @@ __all__ = [
     "PING",
     "PONG",
     "Arrival",
+    "Bulk",
     "Credentials",
     "Decoder",
     "Frame",
     "Headers",
     "Info",
     "ProtocolError",
+    "Server",
     "ServerError",
     "Severity",
     "Signal",
     "answer",
     "can_carry",
     "connect",
+    "discovered",
     "header_block",
     "pairs",
     "publish",
     "read_credentials",
+    "read_servers",
+    "signed",
     "subscribe",
     "unsubscribe",
+    "user_or_token",
 ]

@@ -6,6 +6,7 @@ number of times, whatever the splits.
 
 from __future__ import annotations
 
+from headrace.core.nats_wire.bulk import Bulk, frame_end
 from headrace.core.nats_wire.frames import (
     MAX_INFO_BYTES,
     MAX_LINE_BYTES,
@@ -21,6 +22,8 @@ from headrace.core.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers, st
 
 _CRLF = b"\r\n"
 _LF = 0x0A
+# Of one message with its line.
+MAX_FRAME_BYTES = MAX_MESSAGE_BYTES + MAX_LINE_BYTES
 _SIGNALS = {signal.value.encode(): signal for signal in Signal}
 # Their own constructors take half the time of those written in Python.
 _new = tuple.__new__
@@ -46,13 +49,45 @@ class Decoder:
         Raises:
             ProtocolError: garbage, or something beyond our bounds.
         """
-        if self._held:
-            if not self._completed_by(data):
-                self._hold(data, self._needed)
-                return []
-            data = b"".join((self._held, data))
-            self._held.clear()
-        return self._decode(data)
+        whole = self._joined(data)
+        return self._decode(whole) if whole else []
+
+    def feed_bulk(self, data: bytes, bulk: Bulk) -> list[Frame]:
+        """As `feed`, but the messages that `bulk` is for go there, and the other frames come back.
+
+        Raises:
+            ProtocolError: as `feed`.
+        """
+        whole = self._joined(data)
+        frames: list[Frame] = []
+        position = 0
+        try:
+            while position < len(whole):
+                position = bulk.take(whole, position)
+                if position >= len(whole):
+                    break
+                end = frame_end(whole, position)
+                if end - position > MAX_FRAME_BYTES or 0 < end < position:
+                    raise ValueError
+                if not end or end > len(whole):
+                    self._hold(whole[position:], end - position if end else 0)
+                    break
+                frames += self._decode(whole[position:end])
+                position = end
+        except (ValueError, IndexError):
+            raise _garbage(whole, position) from None
+        return frames
+
+    def _joined(self, data: bytes) -> bytes:
+        """These bytes behind the held ones; nothing while the held frame is not complete."""
+        if not self._held:
+            return data
+        if not self._completed_by(data):
+            self._hold(data, self._needed)
+            return b""
+        whole = b"".join((self._held, data))
+        self._held.clear()
+        return whole
 
     def _completed_by(self, data: bytes) -> bool:
         """Do these bytes complete the held frame, or at least the line that tells how long it is?"""
@@ -105,7 +140,7 @@ class Decoder:
                 position = stop + 2
         # Whatever is too few, too many or no number in a line ends in one of these two.
         except (ValueError, IndexError):
-            raise ProtocolError(f"not the NATS protocol: {data[position : position + 16]!r}…") from None
+            raise _garbage(data, position) from None
         return frames
 
 
@@ -181,6 +216,10 @@ def _pulled_messages(data: bytes, frames: list[Frame]) -> int:
         frames.append(_new(Arrival, (subject, reply.decode(), headers, data[middle:stop], "", "", sid)))
         position = stop + 2
     return position
+
+
+def _garbage(data: bytes, position: int) -> ProtocolError:
+    return ProtocolError(f"not the NATS protocol: {data[position : position + 16]!r}…")
 
 
 def _control(verb: bytes, line: bytes) -> Frame:

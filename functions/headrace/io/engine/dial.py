@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
+from headrace.core.nats_wire import Server
 from headrace.core.settings import NatsSettings
 from headrace.io.client import Broken, OnArrival
 from headrace.io.engine.identity import identity, tls_context, wants_tls
 from headrace.io.engine.link import Link, Watcher
-from headrace.io.engine.servers import Server
 
 # For all of it, name resolution included. A server that is there answers in milliseconds.
 CONNECT_SECONDS = 2.0

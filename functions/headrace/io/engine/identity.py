@@ -5,14 +5,12 @@ Every file is read at each connect, so what is rotated on disk takes effect with
 
 from __future__ import annotations
 
-import base64
 import ssl
 from pathlib import Path
 
 from headrace.core.errors import Misconfigured
-from headrace.core.nats_wire import Credentials, read_credentials
+from headrace.core.nats_wire import Credentials, Server, read_credentials, signed, user_or_token
 from headrace.core.settings import NatsSettings
-from headrace.io.engine.servers import Server
 
 
 def identity(settings: NatsSettings, server: Server, nonce: str) -> dict[str, str]:
@@ -22,13 +20,13 @@ def identity(settings: NatsSettings, server: Server, nonce: str) -> dict[str, st
         Misconfigured: a file can't be read, or does not hold what it should.
     """
     if server.user is not None:
-        return _user_or_token(server.user, server.password)
+        return user_or_token(server.user, server.password)
     if settings.creds_file:
-        return _signed(_read(settings.creds_file, "NATS_CREDS_FILE"), nonce, "NATS_CREDS_FILE")
+        return signed(_read(settings.creds_file, "NATS_CREDS_FILE"), nonce, origin="NATS_CREDS_FILE")
     if settings.nkey_seed_file:
-        return _signed(_read(settings.nkey_seed_file, "NATS_NKEY_SEED_FILE"), nonce, "NATS_NKEY_SEED_FILE")
+        return signed(_read(settings.nkey_seed_file, "NATS_NKEY_SEED_FILE"), nonce, origin="NATS_NKEY_SEED_FILE")
     if settings.user is not None and settings.password is not None:
-        return _user_or_token(settings.user, settings.password.get_secret_value())
+        return user_or_token(settings.user, settings.password.get_secret_value())
     if settings.token is not None:
         return {"auth_token": settings.token.get_secret_value()}
     return {}
@@ -58,35 +56,9 @@ def tls_context(settings: NatsSettings) -> ssl.SSLContext:
     return context
 
 
-def _user_or_token(user: str, password: str | None) -> dict[str, str]:
-    return {"auth_token": user} if password is None else {"user": user, "pass": password}
-
-
 def _read(path: str, setting: str) -> Credentials:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{setting} is {path!r}, which can't be read: {error}", field=setting) from error
     return read_credentials(text, origin=setting)
-
-
-def _signed(credentials: Credentials, nonce: str, setting: str) -> dict[str, str]:
-    fields = {"jwt": credentials.jwt} if credentials.jwt else {}
-    if not credentials.seed:
-        return fields
-    # Here, since it loads libsodium, which most processes never need.
-    import nkeys  # type: ignore[import-untyped]  # it ships no types
-
-    try:
-        pair = nkeys.from_seed(bytearray(credentials.seed.encode()))
-        public, signature = pair.public_key.decode(), pair.sign(nonce.encode())
-        pair.wipe()
-    except (nkeys.NkeysError, ValueError) as error:
-        raise Misconfigured(
-            f"the file of {setting} holds a seed that is not valid ({type(error).__name__}): replace it", field=setting
-        ) from None
-    if not credentials.jwt:
-        fields["nkey"] = public
-    if nonce:
-        fields["sig"] = base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
-    return fields

@@ -14,13 +14,13 @@ from typing import Any
 
 from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
-from headrace.core.nats_wire import Info, ServerError
+from headrace.core.nats_wire import Info, Server, ServerError
 from headrace.core.settings import NatsSettings
 from headrace.io import log
 from headrace.io.client import OnArrival
 from headrace.io.engine.dial import dial
 from headrace.io.engine.link import IdentityRefused, Link, Watcher
-from headrace.io.engine.servers import Server, Servers, pauses
+from headrace.io.engine.servers import Servers, pauses
 
 # Half for what is on its way, half for the goodbye.
 RETIRE_SECONDS = 1.0

@@ -1,0 +1,100 @@
+"""Addresses of servers: as a deployer writes them, and as a server tells of its cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from headrace.core.errors import Misconfigured
+
+DEFAULT_PORT = 4222
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One address.
+
+    Attributes:
+        tls: TLS is demanded by the URL.
+        user, password: of the URL, which win over all other settings; a user without password is a token.
+        tls_name: the name that the certificate must have; differs from host for a discovered IP address.
+    """
+
+    host: str
+    port: int
+    tls: bool = False
+    user: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    tls_name: str = ""
+
+    @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def read_servers(urls: str, *, origin: str) -> list[Server]:
+    """The servers of a setting, each once.
+
+    Args:
+        urls: comma separated; `nats://`, `tls://` or no scheme.
+        origin: the setting, for the error.
+
+    Raises:
+        Misconfigured: one of them can't be used, or there is none.
+    """
+    parsed = [_read(url.strip(), origin) for url in urls.split(",") if url.strip()]
+    if not parsed:
+        raise Misconfigured(f"{origin} names no server: set it, as nats://127.0.0.1:4222", field=origin)
+    return list(dict.fromkeys(parsed))
+
+
+def discovered(url: str, teller: Server) -> Server | None:
+    """What a server calls another: `host:port`; it takes the same clients, so it gets the same userinfo.
+
+    None for an address that can't be used.
+    """
+    try:
+        parts = urlsplit(f"nats://{url}")
+        host, port = parts.hostname, parts.port or DEFAULT_PORT
+    except ValueError:
+        host = None
+    if not host:
+        return None
+    return Server(host, port, teller.tls, teller.user, teller.password, teller.tls_name if _is_ip(host) else host)
+
+
+def _read(url: str, origin: str) -> Server:
+    try:
+        parts = urlsplit(url if "://" in url else f"nats://{url}")
+        server = _server(parts)
+    except ValueError:
+        server = None
+    if server is None or parts.scheme not in ("nats", "tls"):
+        # Without its userinfo: it may be a password.
+        shown = url.rpartition("@")[2]
+        raise Misconfigured(
+            f"{origin} has {shown!r}: write nats://host:port or tls://host:port, several with commas", field=origin
+        )
+    return server
+
+
+def _server(parts: SplitResult) -> Server | None:
+    if not parts.hostname or parts.path not in ("", "/"):
+        return None
+    return Server(
+        host=parts.hostname,
+        port=parts.port or DEFAULT_PORT,
+        tls=parts.scheme == "tls",
+        user=None if parts.username is None else unquote(parts.username),
+        password=None if parts.password is None else unquote(parts.password),
+        tls_name=parts.hostname,
+    )
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
