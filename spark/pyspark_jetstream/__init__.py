@@ -1,0 +1,1 @@
+"""Spark reads and writes NATS JetStream: the data source `jetstream`."""

@@ -1,0 +1,37 @@
+"""A blocking NATS client for Spark's tasks, over `headrace.core.nats_wire`.
+
+    access.py       where the servers are and who we are, as a value that can be shipped to executors
+    link.py         one connection: a socket, frames in, bytes out
+    connection.py   a link that is made anew on another server; requests
+    api.py          the JetStream API: streams, consumers, single messages
+    messages.py     columns of stored messages
+    pull.py         a range of sequences by an ephemeral consumer
+    direct.py       a range of sequences by batched Direct Get
+    publish.py      publishes with a window of acks
+
+Needs the standard library and `headrace.core` only. One thread and one connection per task; nothing runs in the
+background.
+"""
+
+from pyspark_jetstream.client.access import Access, Secret
+from pyspark_jetstream.client.api import JetStream, StreamInfo
+from pyspark_jetstream.client.connection import Connection
+from pyspark_jetstream.client.direct import read_direct
+from pyspark_jetstream.client.link import Broken
+from pyspark_jetstream.client.messages import Messages
+from pyspark_jetstream.client.publish import Ack, Publisher
+from pyspark_jetstream.client.pull import read_pulled
+
+__all__ = [
+    "Access",
+    "Ack",
+    "Broken",
+    "Connection",
+    "JetStream",
+    "Messages",
+    "Publisher",
+    "Secret",
+    "StreamInfo",
+    "read_direct",
+    "read_pulled",
+]

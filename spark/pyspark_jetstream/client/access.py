@@ -1,0 +1,131 @@
+"""Where the servers are and who we are to them: a value that holds no secret, only where each one is to be found.
+
+It is pickled into Spark's tasks, and read there: files and environment variables are looked at when a connection is
+made, on the machine that makes it. So a rotated file takes effect, and no plan or log can show what is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.core.errors import Misconfigured
+from headrace.core.nats_wire import Credentials, Server, read_credentials, read_servers, signed, user_or_token
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where a secret is: a file, or a variable of the environment.
+
+    Attributes:
+        option: by which it was named, for errors.
+    """
+
+    option: str
+    file: str = ""
+    variable: str = ""
+
+    def read(self) -> str:
+        """Raises:
+        Misconfigured: it is not there, on this machine.
+        """
+        if self.file:
+            return _read_file(self.file, self.option).strip()
+        value = os.environ.get(self.variable, "")
+        if not value:
+            raise Misconfigured(
+                f"{self.option} names the environment variable {self.variable!r}, which is not set on this machine: "
+                "set it for the driver and for the executors (spark.executorEnv)",
+                field=self.option,
+            )
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach NATS.
+
+    Attributes:
+        servers: URLs, comma separated; where they come from an environment variable that holds a password, a Secret.
+        creds_file, nkey_seed_file, tls_ca_file, tls_cert_file, tls_key_file: paths, empty for none.
+        user: with `password`; empty for none.
+        tls_first: TLS before INFO.
+        timeout: seconds without any progress, reconnects included, after which an operation is given up.
+    """
+
+    servers: str | Secret
+    creds_file: str = ""
+    nkey_seed_file: str = ""
+    user: str = ""
+    password: Secret | None = None
+    token: Secret | None = None
+    tls_ca_file: str = ""
+    tls_cert_file: str = ""
+    tls_key_file: str = ""
+    tls_first: bool = False
+    timeout: float = 30.0
+
+    def addresses(self) -> list[Server]:
+        """Raises:
+        Misconfigured: what is written there names no server.
+        """
+        if isinstance(self.servers, Secret):
+            return read_servers(self.servers.read(), origin=self.servers.option)
+        return read_servers(self.servers, origin="servers")
+
+    def identity(self, server: Server, nonce: str) -> dict[str, str]:
+        """The fields of CONNECT that say who we are; userinfo in the URL wins.
+
+        Raises:
+            Misconfigured: a file or variable can't be read, or does not hold what it should.
+        """
+        if server.user is not None:
+            return user_or_token(server.user, server.password)
+        if self.creds_file:
+            return signed(_credentials(self.creds_file, "credsFile"), nonce, origin="credsFile")
+        if self.nkey_seed_file:
+            return signed(_credentials(self.nkey_seed_file, "nkeySeedFile"), nonce, origin="nkeySeedFile")
+        if self.user and self.password is not None:
+            return user_or_token(self.user, self.password.read())
+        if self.token is not None:
+            return {"auth_token": self.token.read()}
+        return {}
+
+    def wants_tls(self, server: Server) -> bool:
+        """Has the user asked for TLS? Then nothing is said to a server that does not offer it."""
+        return bool(server.tls or self.tls_first or self.tls_ca_file or self.tls_cert_file)
+
+    def tls_context(self) -> ssl.SSLContext:
+        """Trusts the given CA, else the system's; shows our certificate, if there is one.
+
+        Raises:
+            Misconfigured: a file can't be read.
+        """
+        try:
+            context = ssl.create_default_context(cafile=self.tls_ca_file or None)
+            if self.tls_cert_file:
+                context.load_cert_chain(self.tls_cert_file, self.tls_key_file)
+        except OSError as error:  # ssl.SSLError is one, too
+            raise Misconfigured(
+                f"the TLS files can't be read on this machine ({error}): check tlsCaFile, tlsCertFile and tlsKeyFile",
+                field="tlsCaFile",
+            ) from error
+        return context
+
+
+def _credentials(path: str, option: str) -> Credentials:
+    return read_credentials(_read_file(path, option), origin=option)
+
+
+def _read_file(path: str, option: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise Misconfigured(
+            f"{option} is {path!r}, which can't be read on this machine ({reason}): mount it for the driver and for "
+            "the executors",
+            field=option,
+        ) from error

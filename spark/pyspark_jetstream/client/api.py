@@ -1,0 +1,160 @@
+"""The JetStream API as requests and JSON, asked again while servers come and go.
+
+Every call here may be repeated: it reads, or makes what has a name of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.core.errors import Refused, Unavailable
+from pyspark_jetstream.client.connection import Connection
+
+STREAM_NOT_FOUND = 10059
+CONSUMER_NOT_FOUND = 10014
+MESSAGE_NOT_FOUND = 10037
+# No leader just now, or the server is overloaded: others of its 5xx are answers.
+_PASSING = frozenset((10008, 10009, 10023, 10077))
+
+_PAUSE_SECONDS = 0.1
+
+
+class ApiError(Refused):
+    """The server answered with an error; `err_code` is its own number."""
+
+    def __init__(self, subject: str, error: Mapping[str, Any]) -> None:
+        self.err_code = int(error.get("err_code", 0))
+        words = error.get("description", "no description")
+        super().__init__(
+            f"{words} (JetStream error {self.err_code}, asked {subject})", status=int(error.get("code", 500))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """What a planner has to know of a stream.
+
+    Attributes:
+        created: when it was made, as the server writes it: another value is another stream.
+        first, last: sequences; `first` is `last` + 1 in an empty stream.
+        messages, bytes: that it holds.
+        retention: `limits`, `interest` or `workqueue`.
+        allow_direct: whether Direct Get is served.
+        subjects: that it captures.
+    """
+
+    name: str
+    created: str
+    first: int
+    last: int
+    messages: int
+    bytes: int
+    retention: str
+    allow_direct: bool
+    subjects: tuple[str, ...] = ()
+
+
+class JetStream:
+    """The API over one connection.
+
+    Attributes:
+        connection: may be used for other things, too.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def call(self, subject: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Ask `$JS.API.<subject>`, for as long as the access's timeout.
+
+        Raises:
+            ApiError: the server said no.
+            Unavailable: there is no answer.
+        """
+        payload = json.dumps(body).encode() if body is not None else b""
+        deadline = time.monotonic() + self.connection.access.timeout
+        while True:
+            try:
+                return self._once(subject, payload)
+            except Unavailable:
+                # Broken, silence, no responders: another server may know more.
+                if time.monotonic() + _PAUSE_SECONDS > deadline:
+                    raise
+            time.sleep(_PAUSE_SECONDS)
+
+    def _once(self, subject: str, payload: bytes) -> dict[str, Any]:
+        answer = self.connection.request(f"$JS.API.{subject}", payload)
+        if answer.status == "503":
+            raise Unavailable(f"JetStream does not answer {subject}: is it enabled, and may this user ask?")
+        parsed: dict[str, Any] = json.loads(answer.data)
+        if "error" in parsed:
+            error = ApiError(subject, parsed["error"])
+            if error.err_code in _PASSING:
+                raise Unavailable(str(error)) from error
+            raise error
+        return parsed
+
+    def stream(self, name: str) -> StreamInfo | None:
+        """None when there is no such stream."""
+        try:
+            found = self.call(f"STREAM.INFO.{name}")
+        except ApiError as error:
+            if error.err_code == STREAM_NOT_FOUND:
+                return None
+            raise
+        config, state = found["config"], found["state"]
+        last = int(state["last_seq"])
+        return StreamInfo(
+            name=name,
+            created=str(found["created"]),
+            # Servers say 0 of a stream that never had a message.
+            first=int(state["first_seq"]) if state["messages"] else last + 1,
+            last=last,
+            messages=int(state["messages"]),
+            bytes=int(state["bytes"]),
+            retention=str(config.get("retention", "limits")),
+            allow_direct=bool(config.get("allow_direct")),
+            subjects=tuple(config.get("subjects") or ()),
+        )
+
+    def streams_of(self, subject: str) -> list[str]:
+        """The names of the streams that capture a subject."""
+        return list(self.call("STREAM.NAMES", {"subject": subject}).get("streams") or ())
+
+    def message_after(self, stream: str, sequence: int, filters: Sequence[str] = ()) -> dict[str, Any] | None:
+        """The first message at this sequence or behind it that one of the filters matches; None without one.
+
+        Answered by the stream's leader only, and so a proof of what there is and is not.
+        """
+        found = [
+            message
+            for subject in filters or (">",)
+            if (message := self._message_after(stream, sequence, subject)) is not None
+        ]
+        return min(found, key=lambda message: int(message["seq"]), default=None)
+
+    def _message_after(self, stream: str, sequence: int, subject: str) -> dict[str, Any] | None:
+        try:
+            answer = self.call(f"STREAM.MSG.GET.{stream}", {"seq": max(sequence, 1), "next_by_subj": subject})
+        except ApiError as error:
+            if error.err_code == MESSAGE_NOT_FOUND:
+                return None
+            raise
+        message: dict[str, Any] = answer["message"]
+        return message
+
+    def make_consumer(self, stream: str, name: str, config: Mapping[str, Any]) -> int:
+        """Make it; how many messages it has before it."""
+        body = {"stream_name": stream, "config": {"name": name, **config}}
+        return int(self.call(f"CONSUMER.CREATE.{stream}.{name}", body).get("num_pending", 0))
+
+    def delete_consumer(self, stream: str, name: str) -> None:
+        """One try, and no word if it fails: its inactive threshold ends it anyway."""
+        try:
+            self.connection.request(f"$JS.API.CONSUMER.DELETE.{stream}.{name}", timeout=1.0)
+        except (Unavailable, Refused):
+            return

@@ -1,0 +1,193 @@
+"""A link that is made anew, on another server if need be; and requests with their answers.
+
+Nothing happens in the background: a lost link is noticed, and replaced, by the next call. Subscriptions do not survive
+a link; `generation` tells whoever has one that it has to subscribe again.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from types import TracebackType
+
+from headrace.core import nats_wire
+from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
+from headrace.core.nats_wire import Arrival, Bulk, Server, discovered
+from pyspark_jetstream.client.access import Access
+from pyspark_jetstream.client.link import Broken, Link
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 2.0
+# JetStream answers in milliseconds; a cluster that elects a leader takes some seconds.
+ANSWER_SECONDS = 5.0
+_INBOX_SID = 1
+
+
+class Connection:
+    """One at a time; a context manager that closes it.
+
+    Attributes:
+        generation: grows with each new link.
+        bulk: where the messages of one subscription go, whatever is waited for.
+    """
+
+    def __init__(self, access: Access, *, name: str = "pyspark-jetstream") -> None:
+        self.access = access
+        self.generation = 0
+        self.bulk: Bulk | None = None
+        self._name = name
+        self._link: Link | None = None
+        self._last: Server | None = None
+        self._discovered: list[Server] = []
+        self._serial = 0
+        self._sid = _INBOX_SID
+        self.inbox = f"_INBOX.{secrets.token_hex(11)}"
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def link(self) -> Link:
+        """The link, dialled if there is none.
+
+        Raises:
+            Unavailable: no server takes us within the access's timeout.
+            Misconfigured: what we need for it can't be read.
+        """
+        if self._link is None:
+            self._link = self._dial()
+            self.generation += 1
+            self._link.send(nats_wire.subscribe(f"{self.inbox}.*", _INBOX_SID))
+        return self._link
+
+    @property
+    def max_payload(self) -> int:
+        return self.link.info.max_payload
+
+    def close(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def send(self, data: bytes) -> None:
+        """Raises:
+        Broken: the link is gone; the next call makes another.
+        """
+        link = self.link
+        try:
+            link.send(data)
+        except Broken:
+            self._drop()
+            raise
+
+    def receive(self, timeout: float) -> list[Arrival]:
+        """What has come, waiting at most `timeout` seconds for it; messages of the bulk's subscription go there.
+
+        Raises:
+            Broken, Refused: as `Link.receive`.
+        """
+        link = self.link
+        try:
+            if not link.arrivals:
+                link.receive(timeout, self.bulk)
+        except Broken:
+            self._drop()
+            raise
+        arrivals, link.arrivals = link.arrivals, []
+        return arrivals
+
+    def heard(self, seconds: float) -> bool:
+        """Whether any byte has come in the last `seconds`: the rest of a large message may be on its way."""
+        return self._link is not None and time.monotonic() - self._link.heard < seconds
+
+    def verify(self, seconds: float) -> None:
+        """Raises:
+        Broken: the server does not answer a PING in time.
+        """
+        link = self.link
+        try:
+            if not link.is_alive(seconds, self.bulk):
+                link.close()
+                raise Broken(f"{link.server.address} is silent")
+        except Broken:
+            self._drop()
+            raise
+
+    def request(self, subject: str, data: bytes = b"", *, timeout: float = ANSWER_SECONDS) -> Arrival:
+        """The answer to one request; what else arrives meanwhile is kept for `receive`.
+
+        Raises:
+            Broken: the link is gone.
+            Unavailable: no answer in time.
+        """
+        link = self.link
+        self._serial += 1
+        reply = f"{self.inbox}.{self._serial}"
+        self.send(nats_wire.publish(subject, data, reply, None, link.info.max_payload))
+        deadline = time.monotonic() + timeout
+        kept: list[Arrival] = []
+        try:
+            while (left := deadline - time.monotonic()) > 0:
+                for arrival in self.receive(left):
+                    if arrival.subject == reply:
+                        answer = arrival
+                        break
+                    kept.append(arrival)
+                else:
+                    continue
+                return answer
+        finally:
+            if self._link is link:
+                link.arrivals[:0] = kept
+        raise Unavailable(f"no answer to {subject} within {timeout:.0f} s")
+
+    def new_sid(self) -> int:
+        """A number that no subscription of this connection has."""
+        self._sid += 1
+        return self._sid
+
+    def _drop(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._last = self._link.server
+            self._link = None
+
+    def _dial(self) -> Link:
+        configured = self.access.addresses()
+        deadline = time.monotonic() + self.access.timeout
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            failures: list[HeadraceError] = []
+            for server in self._round(configured):
+                try:
+                    link = Link(server, self.access, self._name)
+                except Misconfigured:
+                    raise
+                except HeadraceError as error:
+                    failures.append(error)
+                else:
+                    self._learn(link, configured)
+                    return link
+            if time.monotonic() + pause > deadline:
+                said = "; ".join(map(str, failures))
+                raise Unavailable(f"NATS can't be reached within {self.access.timeout:.0f} s: {said}")
+            # With jitter, so that the tasks of a job do not come back all at once.
+            time.sleep(pause * (0.5 + random.random() / 2))
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    def _round(self, configured: list[Server]) -> list[Server]:
+        """Every server once, in random order; the one that was just lost comes last."""
+        servers = [*configured, *self._discovered]
+        random.shuffle(servers)
+        return sorted(servers, key=lambda server: server == self._last)
+
+    def _learn(self, link: Link, configured: list[Server]) -> None:
+        known = {server.address for server in configured}
+        told = (discovered(url, link.server) for url in link.info.connect_urls)
+        self._discovered = [server for server in told if server is not None and server.address not in known]

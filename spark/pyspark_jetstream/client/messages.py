@@ -1,0 +1,141 @@
+"""Stored messages as columns, and what their ack subjects or Direct Get headers say of them. Pure.
+
+The ack subject of a consumer's message ends in
+`<delivered>.<stream sequence>.<consumer sequence>.<timestamp>.<pending>`, in its later form with one token more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from calendar import timegm
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headrace.core.nats_wire import Bulk
+
+# From `$JS.ACK.<stream>.<consumer>.…`, and from `$JS.ACK.<domain>.<account>.<stream>.<consumer>.….<random>`.
+_SEQUENCE_AT = {9: 5, 12: 7}
+_NANOSECONDS = 1_000_000_000
+_OWN_HEADERS = b"\r\nNats-Stream: "
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages of one stream, in its order.
+
+    Attributes:
+        times: nanoseconds since the epoch; digits, or numbers already.
+        blocks: header blocks as they were stored; empty for none.
+    """
+
+    subjects: Sequence[bytes]
+    sequences: Sequence[int]
+    times: Sequence[bytes] | Sequence[int]
+    blocks: Sequence[bytes]
+    payloads: Sequence[bytes]
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    @property
+    def is_contiguous(self) -> bool:
+        return self.sequences[-1] - self.sequences[0] == len(self.sequences) - 1
+
+    def timestamps(self) -> list[int]:
+        """When the server stored each, nanoseconds since the epoch."""
+        return list(map(int, self.times))
+
+    def before(self, end: int) -> Messages:
+        """Those with a lower sequence."""
+        if not self.sequences or self.sequences[-1] < end:
+            return self
+        return self.chosen(range(bisect_left(self.sequences, end)))
+
+    def chosen(self, positions: Sequence[int]) -> Messages:
+        """Those at these positions."""
+        times: Sequence[bytes] | Sequence[int] = [self.times[at] for at in positions]  # type: ignore[assignment]
+        # Above: of a union of sequences mypy knows the elements as a union only.
+        return Messages(
+            [self.subjects[at] for at in positions],
+            [self.sequences[at] for at in positions],
+            times,
+            [self.blocks[at] for at in positions],
+            [self.payloads[at] for at in positions],
+        )
+
+
+class Delivered(NamedTuple):
+    """What a consumer has delivered in a row.
+
+    Attributes:
+        first, last: numbers that the consumer gave: with a gap, something was lost on the way.
+        pending: how many the consumer had left after the last one, as its server knew.
+    """
+
+    messages: Messages
+    first: int
+    last: int
+    pending: int
+
+
+def delivered(bulk: Bulk) -> Delivered:
+    """Read the ack subjects of what is in a bulk, which must not be empty; ValueError for what is no ack subject."""
+    tokens = b".".join(bulk.replies).split(b".")
+    count = len(bulk.replies)
+    width, odd = divmod(len(tokens), count)
+    at = _SEQUENCE_AT.get(width)
+    if odd or at is None:
+        raise ValueError(f"{bulk.replies[0][:80]!r} is no ack subject of JetStream")
+    sequences = list(map(int, tokens[at::width]))
+    messages = Messages(bulk.subjects, sequences, tokens[at + 2 :: width], bulk.blocks, bulk.payloads)
+    last = (count - 1) * width + at
+    return Delivered(messages, int(tokens[at + 1]), int(tokens[last + 1]), int(tokens[last + 3]))
+
+
+def ack_numbers(reply: bytes) -> tuple[int, int, int, int]:
+    """Stream sequence, consumer sequence, nanoseconds and pending of one ack subject; ValueError for another."""
+    tokens = reply.split(b".")
+    at = _SEQUENCE_AT.get(len(tokens))
+    if at is None:
+        raise ValueError(f"{reply[:80]!r} is no ack subject of JetStream")
+    sequence, number, time, pending = map(int, tokens[at : at + 4])
+    return sequence, number, time, pending
+
+
+class Gotten(NamedTuple):
+    """What Direct Get has answered in a row.
+
+    Attributes:
+        before: the sequence that the server says it sent before each: with another one, something was lost on the way.
+    """
+
+    messages: Messages
+    before: list[int]
+
+
+def gotten(bulk: Bulk) -> Gotten:
+    """Read the headers that Direct Get adds behind the stored ones; ValueError when they are not there."""
+    subjects, sequences, times, blocks, before = [], [], [], [], []
+    for block in bulk.blocks:
+        start = block.rfind(_OWN_HEADERS)
+        if start < 0:
+            raise ValueError(f"{block[-80:]!r} has no headers of Direct Get")
+        own = dict(line.split(b": ", 1) for line in block[start + 2 : -4].split(b"\r\n"))
+        subjects.append(own[b"Nats-Subject"])
+        sequences.append(int(own[b"Nats-Sequence"]))
+        times.append(nanoseconds(own[b"Nats-Time-Stamp"].decode()))
+        before.append(int(own.get(b"Nats-Last-Sequence", 0)))
+        # Without headers of its own, the version line is all that is in front.
+        blocks.append(block[:start] + b"\r\n\r\n" if start > len(b"NATS/1.0") else b"")
+    return Gotten(Messages(subjects, sequences, times, blocks, bulk.payloads), before)
+
+
+def nanoseconds(time: str) -> int:
+    """RFC 3339 in UTC as the server writes it, up to nine decimals, to nanoseconds since the epoch."""
+    seconds, _, fraction = time.removesuffix("Z").partition(".")
+    date, _, clock = seconds.partition("T")
+    year, month, day = map(int, date.split("-"))
+    hour, minute, second = map(int, clock.split(":"))
+    whole = timegm((year, month, day, hour, minute, second, 0, 0, 0))
+    return whole * _NANOSECONDS + int(fraction.ljust(9, "0") or 0)

@@ -1,0 +1,257 @@
+"""A range of sequences by an ephemeral consumer: ack-none, in memory, gone by itself if we are.
+
+Proves its end: by a message at or behind the range's last sequence, or by the stream's leader, who knows of no further
+message in the range. So neither a follower that lags nor a connection that breaks can make a read too short.
+What was lost is told by the consumer's own numbers, and read again by another consumer.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from headrace.core import nats_wire
+from headrace.core.errors import Refused, Unavailable
+from headrace.core.nats_wire import Arrival, Bulk
+from pyspark_jetstream.client.api import JetStream
+from pyspark_jetstream.client.messages import Delivered, Messages, ack_numbers, delivered
+
+# One chunk: large enough that what is done once per chunk is nothing, small enough for an executor's memory.
+CHUNK_ROWS = 8192
+CHUNK_BYTES = 4 * 1024 * 1024
+# A pull, of which two are open: far below the 64 MiB at which a server takes us for a slow consumer.
+PULL_MESSAGES = 8192
+PULL_BYTES = 8 * 1024 * 1024
+MOST_PULL_BYTES = 48 * 1024 * 1024
+EXPIRES_SECONDS = 20.0
+HEARTBEAT_SECONDS = 1.0
+# Two heartbeats missed, and some patience for busy cores.
+SILENCE_SECONDS = 3.0
+INACTIVE_SECONDS = 30.0
+_NANOSECONDS = 1_000_000_000
+_PAUSE_SECONDS = 0.1
+
+
+class _Interrupted(Unavailable):
+    """The consumer is gone or something was lost: go on behind what was handed out, with another consumer."""
+
+
+def read_pulled(
+    jetstream: JetStream, stream: str, start: int, end: int, filters: Sequence[str] = ()
+) -> Iterator[Messages]:
+    """The messages with `start <= sequence < end`, in chunks that are not empty.
+
+    Args:
+        filters: subjects with wildcards, none of which includes another; none for all.
+
+    Raises:
+        Unavailable: there was no progress for as long as the access's timeout.
+        Refused: the server does not let us.
+    """
+    read = _Read(jetstream, stream, start, end, filters)
+    patience = jetstream.connection.access.timeout
+    deadline = time.monotonic() + patience
+    while not read.done:
+        try:
+            for chunk in read.consume():
+                yield chunk
+                deadline = time.monotonic() + patience
+        except Unavailable as error:
+            if time.monotonic() > deadline:
+                raise Unavailable(
+                    f"reading {stream} from {read.next}: no progress for {patience:.0f} s: {error}"
+                ) from error
+            time.sleep(_PAUSE_SECONDS)
+
+
+class _Read:
+    """One range, and how far it has got.
+
+    Attributes:
+        next: the first sequence that was not handed out.
+        done: the end is proved.
+        pull_bytes: that one pull asks for; grows when a single message is larger.
+    """
+
+    def __init__(self, jetstream: JetStream, stream: str, start: int, end: int, filters: Sequence[str]) -> None:
+        self.next = start
+        self.done = start >= end
+        self.jetstream = jetstream
+        self.stream = stream
+        self.end = end
+        self._filters = filters
+        self.pull_bytes = PULL_BYTES
+
+    def consume(self) -> Iterator[Messages]:
+        """Make a consumer and hand out what it has; ends when the end is proved.
+
+        Raises:
+            Unavailable: to be called again.
+        """
+        name = f"spark_{secrets.token_hex(8)}"
+        waiting = self.jetstream.make_consumer(self.stream, name, self._config())
+        flow = _Flow(self, name)
+        try:
+            if not waiting and self.is_end_by_leader(self.next):
+                self.done = True
+            while not self.done:
+                chunk = flow.chunk()
+                if chunk.sequences:
+                    yield chunk
+        finally:
+            flow.close()
+            self.jetstream.delete_consumer(self.stream, name)
+
+    def _config(self) -> dict[str, Any]:
+        config: dict[str, Any] = {
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": max(self.next, 1),
+            "ack_policy": "none",
+            "replay_policy": "instant",
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": int(INACTIVE_SECONDS * _NANOSECONDS),
+        }
+        if len(self._filters) == 1:
+            config["filter_subject"] = self._filters[0]
+        elif self._filters:
+            config["filter_subjects"] = list(self._filters)
+        return config
+
+    def is_end_by_leader(self, sequence: int) -> bool:
+        message = self.jetstream.message_after(self.stream, sequence, self._filters)
+        return message is None or int(message["seq"]) >= self.end
+
+
+class _Flow:
+    """The pulls on one consumer. More is asked for before all has come, so that the server never waits for us."""
+
+    def __init__(self, read: _Read, name: str) -> None:
+        self._read = read
+        self._connection = read.jetstream.connection
+        self._generation = self._connection.generation
+        self._target = f"$JS.API.CONSUMER.MSG.NEXT.{read.stream}.{name}"
+        self._inbox = f"_INBOX.{secrets.token_hex(11)}"
+        sid = self._connection.new_sid()
+        self._bulk = Bulk(sid)
+        self._connection.bulk = self._bulk
+        self._serial = 0
+        self._asked = 0  # messages that were asked for and have not come; the server spreads them over open pulls
+        self._counted = 0  # messages of the bulk that are accounted for
+        self._delivered = 0  # the consumer's own number of the last message that was handed out
+        self._is_idle = False  # the server had nothing to send, so that it may be the end
+        self._connection.send(nats_wire.subscribe(f"{self._inbox}.*", sid))
+
+    def close(self) -> None:
+        self._connection.bulk = None
+
+    def chunk(self) -> Messages:
+        """The next messages; none of them when there was only something to learn."""
+        self._is_idle = False
+        while True:
+            self._count()
+            if len(self._bulk) >= CHUNK_ROWS or self._bulk.size >= CHUNK_BYTES or self._is_last() or self._is_idle:
+                return self._taken()
+            self._pull()
+            self._receive()
+
+    def _count(self) -> None:
+        self._asked -= len(self._bulk) - self._counted
+        self._counted = len(self._bulk)
+
+    def _is_last(self) -> bool:
+        """Whether the newest message is the last of the range, or the last one that the consumer knows of."""
+        if not self._bulk.replies:
+            return False
+        sequence, _, _, pending = ack_numbers(self._bulk.replies[-1])
+        return sequence >= self._read.end - 1 or not pending
+
+    def _pull(self) -> None:
+        if self._asked > PULL_MESSAGES // 2:
+            return
+        # More than there are sequences left is never needed; with gaps less would do.
+        left = self._read.end - self._read.next - len(self._bulk) - self._asked
+        if self._asked > 0 and left <= 0:
+            return
+        count = max(1, min(PULL_MESSAGES, left))
+        self._asked = max(self._asked, 0) + count
+        self._serial += 1
+        wanted = {
+            "batch": count,
+            "max_bytes": self._read.pull_bytes,
+            "expires": int(EXPIRES_SECONDS * _NANOSECONDS),
+            "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANOSECONDS),
+        }
+        inbox = f"{self._inbox}.{self._serial}"
+        self._connection.send(nats_wire.publish(self._target, json.dumps(wanted).encode(), inbox, None, 1024 * 1024))
+
+    def _receive(self) -> None:
+        arrivals = self._connection.receive(SILENCE_SECONDS)
+        if self._connection.generation != self._generation:
+            raise _Interrupted("the connection was made anew")
+        if not arrivals and len(self._bulk) == self._counted:
+            # Silence, or half a message. Is it the server, or only the consumer that is gone?
+            self._quiet()
+        for arrival in arrivals:
+            if arrival.subject.startswith(self._inbox):
+                self._told(arrival)
+
+    def _quiet(self) -> None:
+        if self._connection.heard(SILENCE_SECONDS):
+            return
+        self._connection.verify(SILENCE_SECONDS)
+        if len(self._bulk) == self._counted:
+            raise _Interrupted("the consumer is silent")
+
+    def _told(self, status: Arrival) -> None:
+        """What a status says of a pull."""
+        words = status.description.lower()
+        if status.status == "100":
+            self._is_idle = True
+            return
+        if status.status not in ("404", "408", "409"):
+            raise _Interrupted(f"the consumer is gone: {status.status} {status.description}")
+        self._asked -= int(status.headers.get("nats-pending-messages", self._asked))
+        if status.status != "409":
+            self._is_idle = True
+        elif "batch completed" in words:
+            return
+        elif "exceeds maxbytes" in words:
+            # Nothing of its bytes was used: not even one message fits.
+            if int(status.headers.get("nats-pending-bytes", 0)) == self._read.pull_bytes:
+                self._read.pull_bytes = min(self._read.pull_bytes * 2, MOST_PULL_BYTES)
+        elif "exceeded max" in words:
+            raise Refused(f"the limits of the stream's consumers refuse our pulls: {status.description}", status=403)
+        else:
+            raise _Interrupted(f"the server says {status.description!r}")
+
+    def _taken(self) -> Messages:
+        read = self._read
+        if not len(self._bulk):
+            if read.is_end_by_leader(read.next):
+                read.done = True
+            return Messages((), (), (), (), ())
+        found = self._parsed()
+        messages = found.messages
+        reached = messages.sequences[-1] + 1
+        self._bulk.clear()
+        self._counted = 0
+        if reached >= read.end:
+            read.done = True
+            messages = messages.before(read.end)
+        elif (self._is_idle or not found.pending) and read.is_end_by_leader(reached):
+            read.done = True
+        read.next = reached
+        return messages
+
+    def _parsed(self) -> Delivered:
+        """The bulk, if nothing of it was lost on the way."""
+        found = delivered(self._bulk)
+        count = len(found.messages)
+        if found.first != self._delivered + 1 or found.last != self._delivered + count:
+            raise _Interrupted(f"of the consumer's messages up to number {found.last} some were lost on the way")
+        self._delivered = found.last
+        return found
