@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,3 +130,8 @@ def _read_file(path: str, option: str) -> str:
             "the executors",
             field=option,
         ) from error
+
+
+def environment() -> Mapping[str, str]:
+    """The variables of this process; those of a Spark session are read when its JVM starts."""
+    return os.environ

@@ -1,0 +1,117 @@
+"""Options as Spark gives them: names in lower case, values as text; checked one by one, with errors that help.
+
+Knows kinds of values; does not know which options there are. Used by `connection_options`, `options` and the writer.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from headrace.core.errors import Misconfigured
+
+_SHOWN = 80
+_TRUE_FALSE = {"true": True, "false": False}
+_NANOSECONDS = 1_000_000_000
+
+
+def wrong(name: str, value: str, what_to_do: str) -> Misconfigured:
+    """The error for a value that can't be used."""
+    shown = value if len(value) <= _SHOWN else f"{value[: _SHOWN - 3]}..."
+    return Misconfigured(f"option {name} is {shown!r}: {what_to_do}", field=name)
+
+
+class Values:
+    """The given options, asked for by their documented names, in any case. Empty values count as not given."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {name.lower(): str(value).strip() for name, value in given.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return bool(self._given.get(name.lower()))
+
+    def refuse_unknown(self, known: Iterable[str]) -> None:
+        """Raises:
+        Misconfigured: an option has none of these names; with the name that it may mean.
+        """
+        names = {name.lower(): name for name in known}
+        for given in self._given:
+            if given not in names:
+                close = difflib.get_close_matches(given, names, n=1)
+                hint = f"did you mean {names[close[0]]}?" if close else f"known are {', '.join(sorted(names.values()))}"
+                raise Misconfigured(f"there is no option {given!r}: {hint}", field=given)
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._given.get(name.lower()) or default
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Parts between commas, or the elements of a JSON list."""
+        text = self.text(name)
+        if text.startswith("["):
+            parts = self.parsed(name, list)
+            if not all(isinstance(part, str) for part in parts):
+                raise wrong(name, text, 'write names with commas, or a JSON list of them, as ["A", "B"]')
+        else:
+            parts = text.split(",")
+        return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
+
+    def flag(self, name: str, default: bool) -> bool:
+        text = self.text(name)
+        if not text:
+            return default
+        if text.lower() not in _TRUE_FALSE:
+            raise wrong(name, text, "write true or false")
+        return _TRUE_FALSE[text.lower()]
+
+    def number(self, name: str, default: int, *, least: int = 1) -> int:
+        text = self.text(name)
+        if not text:
+            return default
+        if not (text.isascii() and text.isdecimal()) or int(text) < least:
+            raise wrong(name, text, f"write a whole number of at least {least}")
+        return int(text)
+
+    def seconds(self, name: str, default: float) -> float:
+        text = self.text(name).removesuffix("s")
+        if not text:
+            return default
+        if not text.replace(".", "", 1).isdecimal() or float(text) <= 0:
+            raise wrong(name, self.text(name), "write seconds, as 30 or 30s")
+        return float(text)
+
+    def choice(self, name: str, choices: Iterable[str], default: str) -> str:
+        """One of these words, in any case."""
+        text = self.text(name)
+        by_case = {choice.lower(): choice for choice in choices}
+        if not text:
+            return default
+        if text.lower() not in by_case:
+            raise wrong(name, text, f"write one of {', '.join(by_case.values())}")
+        return by_case[text.lower()]
+
+    def time(self, name: str) -> int:
+        """Nanoseconds since the epoch, of RFC 3339 with an offset, or of milliseconds as Spark's Kafka source has."""
+        text = self.text(name)
+        if text.isascii() and text.isdecimal():
+            return int(text) * 1_000_000
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            moment = None
+        if moment is None or moment.tzinfo is None:
+            raise wrong(name, text, "write a time with its offset, as 2026-01-31T09:30:00Z, or milliseconds since 1970")
+        return round(moment.timestamp() * 1_000_000) * 1_000
+
+    def parsed(self, name: str, kind: type) -> Any:
+        """The JSON of a value."""
+        text = self.text(name)
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        if not isinstance(value, kind):
+            raise wrong(name, text, f"write a JSON {'object' if kind is dict else 'list'}")
+        return value

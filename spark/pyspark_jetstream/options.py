@@ -1,0 +1,211 @@
+"""The options of reading: what, from where to where, and how; checked before anything is asked of NATS.
+
+Knows names, kinds and defaults of the options, and what excludes what. Does not know streams or Spark's classes.
+Called by the source at planning. Names and meanings follow Spark's Kafka source where it has the like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headrace.core import names
+from headrace.core.errors import InvalidSpec, Misconfigured
+from pyspark_jetstream.client.access import Access
+from pyspark_jetstream.client.subjects import is_filter, without_included
+from pyspark_jetstream.connection_options import CONNECTION_OPTIONS, access
+from pyspark_jetstream.option_values import Values, wrong
+
+EARLIEST = "earliest"
+LATEST = "latest"
+# As Spark's Kafka source writes them in its JSON.
+_KAFKA_WORDS = {-1: LATEST, -2: EARLIEST}
+
+# Large enough that making a consumer is nothing, small enough that 300,000 messages keep three cores busy.
+DEFAULT_PER_PARTITION = 100_000
+
+READ_OPTIONS = (
+    *CONNECTION_OPTIONS,
+    "stream",
+    "streams",
+    "channel",
+    "channels",
+    "subject",
+    "startingOffsets",
+    "startingSequence",
+    "startingTimestamp",
+    "endingOffsets",
+    "endingSequence",
+    "endingTimestamp",
+    "minPartitions",
+    "maxMessagesPerPartition",
+    "maxMessagesPerTrigger",
+    "maxBytesPerTrigger",
+    "includeHeaders",
+    "includeReplays",
+    "failOnDataLoss",
+    "onStreamRecreated",
+    "mode",
+    "cloudevents",
+    "parseMode",
+)
+_ILLEGAL_IN_STREAM = frozenset(" .*>/\\\t\r\n\0")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where to start or to end, of one of four kinds.
+
+    Attributes:
+        word: `earliest` or `latest`, when nothing else is said of a stream.
+        sequence: for all streams; as an end, the first one that is not read.
+        time_ns: nanoseconds since the epoch: the first message that is not older.
+        by_stream: sequences or words by the stream's name, which win.
+    """
+
+    word: str
+    sequence: int | None = None
+    time_ns: int | None = None
+    by_stream: Mapping[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel as it is named in an option."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a reader has to do; see docs/spark.md for the meaning of each option."""
+
+    access: Access
+    streams: tuple[str, ...]
+    channels: tuple[Channel, ...]
+    subjects: tuple[str, ...]
+    starting: Position
+    ending: Position
+    min_partitions: int
+    max_per_partition: int
+    max_messages: int
+    max_bytes: int
+    include_headers: bool
+    include_replays: bool
+    fail_on_data_loss: bool
+    start_over: bool
+    mode: str
+    cloudevents: bool
+    parse_mode: str
+
+
+def read_options(given: Mapping[str, str], environment: Mapping[str, str], *, streaming: bool) -> ReadOptions:
+    """Raises:
+    Misconfigured: naming the first wrong option.
+    """
+    values = Values(given)
+    values.refuse_unknown(READ_OPTIONS)
+    if streaming:
+        _refuse(values, ("endingOffsets", "endingSequence", "endingTimestamp"), "a streaming query has no end")
+    else:
+        _refuse(values, ("maxMessagesPerTrigger", "maxBytesPerTrigger"), "a batch has no trigger; use startingOffsets")
+    streams = _streams(values)
+    channels = _channels(values)
+    if not streams and not channels:
+        raise Misconfigured(
+            "none of the options stream, streams, channel and channels is given: say what to read", field="stream"
+        )
+    return ReadOptions(
+        access=access(values, environment),
+        streams=streams,
+        channels=channels,
+        subjects=_subjects(values),
+        starting=_position(values, "starting", LATEST if streaming else EARLIEST, streaming=streaming),
+        ending=_position(values, "ending", LATEST, streaming=streaming),
+        min_partitions=values.number("minPartitions", 1),
+        max_per_partition=values.number("maxMessagesPerPartition", DEFAULT_PER_PARTITION),
+        max_messages=values.number("maxMessagesPerTrigger", 0),
+        max_bytes=values.number("maxBytesPerTrigger", 0),
+        include_headers=values.flag("includeHeaders", True),
+        include_replays=values.flag("includeReplays", False),
+        fail_on_data_loss=values.flag("failOnDataLoss", True),
+        start_over=values.choice("onStreamRecreated", ("fail", "startOver"), "fail") == "startOver",
+        mode=values.choice("mode", ("pull", "direct"), ""),
+        cloudevents=values.flag("cloudevents", False),
+        parse_mode=values.choice("parseMode", ("PERMISSIVE", "DROPMALFORMED", "FAILFAST"), "PERMISSIVE"),
+    )
+
+
+def _refuse(values: Values, unwanted: tuple[str, ...], why: str) -> None:
+    for name in unwanted:
+        if name in values:
+            raise wrong(name, values.text(name), f"{why}: leave it out")
+
+
+def _streams(values: Values) -> tuple[str, ...]:
+    found = []
+    for option in ("stream", "streams"):
+        for name in values.names(option):
+            if _ILLEGAL_IN_STREAM.intersection(name):
+                raise wrong(option, name, "a stream's name has no blanks and none of . * > / \\")
+            found.append(name)
+    return tuple(dict.fromkeys(found))
+
+
+def _channels(values: Values) -> tuple[Channel, ...]:
+    found = []
+    for option in ("channel", "channels"):
+        for text in values.names(option):
+            namespace, slash, name = text.partition("/")
+            try:
+                names.channel(namespace, name)
+            except InvalidSpec as error:
+                raise wrong(option, text, f"write it as namespace/name ({error})") from error
+            if not slash:
+                raise wrong(option, text, "write it as namespace/name")
+            found.append(Channel(namespace, name))
+    return tuple(dict.fromkeys(found))
+
+
+def _subjects(values: Values) -> tuple[str, ...]:
+    filters = values.names("subject")
+    for one in filters:
+        if not is_filter(one):
+            raise wrong("subject", one, "write subjects with commas, as orders.*.created,payments.>")
+    return without_included(filters)
+
+
+def _position(values: Values, which: str, default: str, *, streaming: bool) -> Position:
+    offsets, sequence, time = f"{which}Offsets", f"{which}Sequence", f"{which}Timestamp"
+    given = [name for name in (offsets, sequence, time) if name in values]
+    if len(given) > 1:
+        raise wrong(given[1], values.text(given[1]), f"{given[0]} is given, too: give one of them")
+    if sequence in values:
+        # An ending sequence is the last one that is read.
+        return Position(default, sequence=values.number(sequence, 1) + (which == "ending"))
+    if time in values:
+        return Position(default, time_ns=values.time(time))
+    if offsets not in values:
+        return Position(default)
+    forbidden = "" if streaming else LATEST if which == "starting" else EARLIEST
+    position = _offsets(values, offsets, default)
+    if forbidden and forbidden in (position.word, *position.by_stream.values()):
+        raise wrong(offsets, values.text(offsets), f"a batch that has {which} offsets of {forbidden} reads nothing")
+    return position
+
+
+def _offsets(values: Values, name: str, default: str) -> Position:
+    text = values.text(name)
+    if text.lower() in (EARLIEST, LATEST):
+        return Position(text.lower())
+    by_stream: dict[str, int | str] = {}
+    wanted = 'write earliest, latest, or JSON by stream, as {"ORDERS": 1200, "PAYMENTS": "earliest"}'
+    if not text.startswith("{"):
+        raise wrong(name, text, wanted)
+    for stream, value in values.parsed(name, dict).items():
+        known = _KAFKA_WORDS.get(value, value) if isinstance(value, int) else value
+        if known not in (EARLIEST, LATEST) and (not isinstance(known, int) or isinstance(known, bool) or known < 1):
+            raise wrong(name, text, wanted)
+        by_stream[stream] = known
+    return Position(default, by_stream=by_stream)
