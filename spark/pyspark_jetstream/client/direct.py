@@ -15,7 +15,7 @@ from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import Bulk
 from pyspark_jetstream.client.api import JetStream
-from pyspark_jetstream.client.messages import Messages, gotten
+from pyspark_jetstream.client.messages import NOTHING, Messages, gotten
 from pyspark_jetstream.client.subjects import matching
 
 BATCH_MESSAGES = 8192
@@ -121,7 +121,7 @@ class _Read:
 
     def _taken(self, bulk: Bulk) -> Messages:
         if not len(bulk):
-            return Messages((), (), (), (), ())
+            return NOTHING
         found = gotten(bulk)
         messages = found.messages
         sequences = messages.sequences

@@ -25,15 +25,17 @@ class Messages:
     """Messages of one stream, in its order.
 
     Attributes:
-        times: nanoseconds since the epoch; digits, or numbers already.
         blocks: header blocks as they were stored; empty for none.
+        replies: ack subjects, which tell the time; or else
+        times: nanoseconds since the epoch.
     """
 
     subjects: Sequence[bytes]
     sequences: Sequence[int]
-    times: Sequence[bytes] | Sequence[int]
     blocks: Sequence[bytes]
     payloads: Sequence[bytes]
+    replies: Sequence[bytes] = ()
+    times: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.sequences)
@@ -42,9 +44,12 @@ class Messages:
     def is_contiguous(self) -> bool:
         return self.sequences[-1] - self.sequences[0] == len(self.sequences) - 1
 
-    def timestamps(self) -> list[int]:
-        """When the server stored each, nanoseconds since the epoch."""
-        return list(map(int, self.times))
+    def timestamps(self) -> Sequence[int]:
+        """When the server stored each, nanoseconds since the epoch; read from the ack subjects when asked for."""
+        if not self.replies:
+            return self.times
+        tokens, width, at = _tokens(self.replies)
+        return list(map(int, tokens[at + 2 :: width]))
 
     def before(self, end: int) -> Messages:
         """Those with a lower sequence."""
@@ -54,15 +59,17 @@ class Messages:
 
     def chosen(self, positions: Sequence[int]) -> Messages:
         """Those at these positions."""
-        times: Sequence[bytes] | Sequence[int] = [self.times[at] for at in positions]  # type: ignore[assignment]
-        # Above: of a union of sequences mypy knows the elements as a union only.
         return Messages(
             [self.subjects[at] for at in positions],
             [self.sequences[at] for at in positions],
-            times,
             [self.blocks[at] for at in positions],
             [self.payloads[at] for at in positions],
+            [self.replies[at] for at in positions] if self.replies else (),
+            [self.times[at] for at in positions] if self.times else (),
         )
+
+
+NOTHING = Messages((), (), (), ())
 
 
 class Delivered(NamedTuple):
@@ -81,16 +88,26 @@ class Delivered(NamedTuple):
 
 def delivered(bulk: Bulk) -> Delivered:
     """Read the ack subjects of what is in a bulk, which must not be empty; ValueError for what is no ack subject."""
-    tokens = b".".join(bulk.replies).split(b".")
-    count = len(bulk.replies)
-    width, odd = divmod(len(tokens), count)
+    replies = bulk.replies
+    first, number, _, _ = ack_numbers(replies[0])
+    last, last_number, _, pending = ack_numbers(replies[-1])
+    sequences: Sequence[int] = range(first, last + 1)
+    if len(sequences) != len(replies):
+        # Sequences grow from message to message: only with a gap does each one have to be read.
+        tokens, width, at = _tokens(replies)
+        sequences = list(map(int, tokens[at::width]))
+    messages = Messages(bulk.subjects, sequences, bulk.blocks, bulk.payloads, replies)
+    return Delivered(messages, number, last_number, pending)
+
+
+def _tokens(replies: Sequence[bytes]) -> tuple[list[str], int, int]:
+    """All tokens of all ack subjects, how many one has, and which of them is the sequence."""
+    tokens = b".".join(replies).decode("utf-8", "replace").split(".")
+    width, odd = divmod(len(tokens), len(replies))
     at = _SEQUENCE_AT.get(width)
     if odd or at is None:
-        raise ValueError(f"{bulk.replies[0][:80]!r} is no ack subject of JetStream")
-    sequences = list(map(int, tokens[at::width]))
-    messages = Messages(bulk.subjects, sequences, tokens[at + 2 :: width], bulk.blocks, bulk.payloads)
-    last = (count - 1) * width + at
-    return Delivered(messages, int(tokens[at + 1]), int(tokens[last + 1]), int(tokens[last + 3]))
+        raise ValueError(f"{replies[0][:80]!r} is no ack subject of JetStream")
+    return tokens, width, at
 
 
 def ack_numbers(reply: bytes) -> tuple[int, int, int, int]:
@@ -128,7 +145,7 @@ def gotten(bulk: Bulk) -> Gotten:
         before.append(int(own.get(b"Nats-Last-Sequence", 0)))
         # Without headers of its own, the version line is all that is in front.
         blocks.append(block[:start] + b"\r\n\r\n" if start > len(b"NATS/1.0") else b"")
-    return Gotten(Messages(subjects, sequences, times, blocks, bulk.payloads), before)
+    return Gotten(Messages(subjects, sequences, blocks, bulk.payloads, times=times), before)
 
 
 def nanoseconds(time: str) -> int:

@@ -17,7 +17,7 @@ from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import Arrival, Bulk
 from pyspark_jetstream.client.api import JetStream
-from pyspark_jetstream.client.messages import Delivered, Messages, ack_numbers, delivered
+from pyspark_jetstream.client.messages import NOTHING, Delivered, Messages, ack_numbers, delivered
 
 # One chunk: large enough that what is done once per chunk is nothing, small enough for an executor's memory.
 CHUNK_ROWS = 8192
@@ -233,7 +233,7 @@ class _Flow:
         if not len(self._bulk):
             if read.is_end_by_leader(read.next):
                 read.done = True
-            return Messages((), (), (), (), ())
+            return NOTHING
         found = self._parsed()
         messages = found.messages
         reached = messages.sequences[-1] + 1

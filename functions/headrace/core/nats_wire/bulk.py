@@ -11,6 +11,14 @@ from headrace.core.nats_wire.headers import PLAIN_START
 _CRLF = b"\r\n"
 
 
+class _Sizes(dict[bytes, int]):
+    """Numbers by their digits, each read once: of many messages few have a size of their own."""
+
+    def __missing__(self, digits: bytes) -> int:
+        number = self[digits] = int(digits)
+        return number
+
+
 class Bulk:
     """The messages so far, in the order in which they came.
 
@@ -50,18 +58,19 @@ class Bulk:
         return self._take_answers(data, position) if self._answers else self._take_delivered(data, position)
 
     def _take_delivered(self, data: bytes, position: int) -> int:
-        find, limit, sid = data.find, len(data), self._sid
+        find, startswith, limit, sid, sizes = data.find, data.startswith, len(data), self._sid, _Sizes()
         subjects, replies, blocks, payloads = self.subjects, self.replies, self.blocks, self.payloads
         size = 0
         while (line_end := find(_CRLF, position)) >= 0:
             words = data[position:line_end].split()
-            middle = start = line_end + 2
+            start = line_end + 2
             if len(words) == 6 and words[0] == b"HMSG":
-                middle += int(words[4])
-            elif len(words) != 5 or words[0] != b"MSG":
+                middle, stop = start + sizes[words[4]], start + sizes[words[5]]
+            elif len(words) == 5 and words[0] == b"MSG":
+                middle, stop = start, start + sizes[words[4]]
+            else:
                 break
-            stop = start + int(words[-1])
-            if words[2] != sid or not start <= middle <= stop or data[stop : stop + 2] != _CRLF or stop + 2 > limit:
+            if words[2] != sid or not start <= middle <= stop or not startswith(_CRLF, stop) or stop + 2 > limit:
                 break
             subjects.append(words[1])
             replies.append(words[3])
@@ -81,7 +90,7 @@ class Bulk:
             if len(words) != 5 or words[0] != b"HMSG" or not data.startswith(PLAIN_START, start):
                 break
             middle, stop = start + int(words[3]), start + int(words[4])
-            if words[2] != sid or not start <= middle <= stop or data[stop : stop + 2] != _CRLF or stop + 2 > limit:
+            if words[2] != sid or not start <= middle <= stop or not data.startswith(_CRLF, stop) or stop + 2 > limit:
                 break
             self.subjects.append(words[1])
             self.replies.append(b"")

@@ -1,0 +1,147 @@
+"""Header blocks to Arrow maps: names as they were sent, of a name that comes twice the first value.
+
+Three ways to the same maps, held together by a property test: for blocks that all have the same names, as one kind of
+producer sends them; for plain blocks; and for anything at all. No way makes lists or tuples per line that live on: so
+many would keep Python's collector busy for longer than all the rest takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate, repeat
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.core.nats_wire import pairs
+
+_START = b"NATS/1.0\r\n"
+_END = b"\r\n\r\n"
+# Before the first line of each block: so equal names prove that every block has its lines.
+_MARK = b"\x02"
+
+
+def header_maps(blocks: Sequence[bytes]) -> pa.Array:
+    """One map per block; an empty one for no block."""
+    lines = _lines(blocks)
+    found = None
+    if lines is not None:
+        found = _uniform(blocks, lines)
+        found = _plain(blocks, lines) if found is None else found
+    return _careful(blocks) if found is None else found
+
+
+def _lines(blocks: Sequence[bytes]) -> pa.Array | None:
+    """All lines of all blocks, the first one of each behind a mark; None when a block is no whole one, or not UTF-8."""
+    whole = sum(map(bytes.startswith, blocks, repeat(_START))) + sum(map(bytes.endswith, blocks, repeat(_END)))
+    if whole < 2 * len(blocks):
+        return None
+    joined = _MARK.join([block[len(_START) : -2] for block in blocks])
+    if joined.count(_MARK) != len(blocks) - 1:
+        return None
+    try:
+        text = pa.array([_MARK + joined], pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return None
+    # Behind the last line end there is nothing, or there was no line at all.
+    return pc.split_pattern(text, "\r\n").flatten()[:-1]
+
+
+def _uniform(blocks: Sequence[bytes], lines: pa.Array) -> pa.Array | None:
+    """The maps if all blocks have the names of the first one."""
+    names = tuple(name for name, _ in pairs(blocks[0]))
+    count = len(names) * len(blocks)
+    if not names or len(set(names)) < len(names) or len(lines) != count:
+        return None
+    parts = pc.split_pattern(lines, ": ", max_splits=1).flatten()
+    # Of a size that recurs, so that they are made once.
+    skeleton = _skeleton(names, 1 << (len(blocks) - 1).bit_length())
+    if len(parts) != 2 * count:
+        return None
+    if not parts.take(skeleton.key_positions.slice(0, count)).equals(skeleton.marked_keys.slice(0, count)):
+        return None
+    values = parts.take(skeleton.value_positions.slice(0, count))
+    return pa.MapArray.from_arrays(
+        skeleton.offsets.slice(0, len(blocks) + 1), skeleton.keys.slice(0, count), pc.utf8_trim(values, " \t")
+    )
+
+
+class _Skeleton(NamedTuple):
+    """What so many maps of the same keys have in common."""
+
+    offsets: pa.Array
+    keys: pa.Array
+    marked_keys: pa.Array
+    key_positions: pa.Array
+    value_positions: pa.Array
+
+
+@lru_cache(16)
+def _skeleton(names: tuple[str, ...], count: int) -> _Skeleton:
+    width = len(names)
+    total = count * width
+    marked = (_MARK.decode() + names[0], *names[1:])
+    return _Skeleton(
+        pa.array(range(0, total + 1, width), pa.int32()),
+        pa.array(names * count, pa.string()),
+        pa.array(marked * count, pa.string()),
+        pa.array(range(0, 2 * total, 2), pa.int32()),
+        pa.array(range(1, 2 * total, 2), pa.int32()),
+    )
+
+
+def _plain(blocks: Sequence[bytes], lines: pa.Array) -> pa.Array | None:
+    """The maps if every line is `name: value` and no name comes twice in a block."""
+    keys: list[str] = []
+    values: list[str] = []
+    for line in lines.to_pylist():
+        key, colon, value = line.partition(": ")
+        if not colon:
+            return None
+        keys.append(key.lstrip("\x02"))
+        values.append(value.strip(" \t"))
+    counts = [block.count(b"\r\n") - 2 for block in blocks]
+    if len(keys) != sum(counts) or "" in keys or ":" in "".join(keys) or _repeats(keys, counts):
+        return None
+    return map_array(counts, keys, values)
+
+
+def _repeats(keys: list[str], counts: list[int]) -> bool:
+    """Whether a name comes twice in one block."""
+    known: set[tuple[str, ...]] = set()
+    start = 0
+    for count in counts:
+        names = tuple(keys[start : start + count])
+        start += count
+        if names not in known:
+            if len(set(names)) < count:
+                return True
+            known.add(names)
+    return False
+
+
+def _careful(blocks: Sequence[bytes]) -> pa.Array:
+    counts: list[int] = []
+    keys: list[str] = []
+    values: list[str] = []
+    for block in blocks:
+        found: dict[str, str] = {}
+        for name, value in pairs(block):
+            found.setdefault(_readable(name), _readable(value))
+        counts.append(len(found))
+        keys += found.keys()
+        values += found.values()
+    return map_array(counts, keys, values)
+
+
+def _readable(text: str) -> str:
+    """With replacement characters for what was not UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def map_array(counts: Sequence[int], keys: Sequence[str], values: Sequence[str]) -> pa.Array:
+    """Maps of so many entries each."""
+    offsets = pa.array(accumulate(counts, initial=0), pa.int32())
+    return pa.MapArray.from_arrays(offsets, pa.array(keys, pa.string()), pa.array(values, pa.string()))
