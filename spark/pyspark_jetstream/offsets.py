@@ -38,12 +38,17 @@ Offset: TypeAlias = Mapping[str, At]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Sequences of one stream: `start <= sequence < end`."""
+    """Sequences of one stream: `start <= sequence < end`.
+
+    Attributes:
+        opens: it begins where the reading of this stream begins.
+    """
 
     stream: str
     created: str
     start: int
     end: int
+    opens: bool = False
 
     def __len__(self) -> int:
         return max(self.end - self.start, 0)
@@ -124,7 +129,8 @@ def ranges(start: Offset, end: Offset) -> list[Range]:
     for name in sorted(end):
         at, to = start.get(name), end[name]
         goes_on = at is not None and not at.init and at.created == to.created
-        found.append(Range(name, to.created, at.next if goes_on and at is not None else to.base, to.next))
+        begin = at.next if goes_on and at is not None else to.base
+        found.append(Range(name, to.created, begin, to.next, opens=not goes_on))
     return [one for one in found if len(one)]
 
 
@@ -149,7 +155,7 @@ def partitions(wanted: list[Range], most_each: int, least: int) -> list[Range]:
         size = len(one)
         count = min(max(-(-size // most_each), -(-size * least // total)), size)
         edges = [one.start + size * at // count for at in range(count + 1)]
-        found += [Range(one.stream, one.created, edges[at], edges[at + 1]) for at in range(count)]
+        found += [Range(one.stream, one.created, edges[at], edges[at + 1], one.opens and not at) for at in range(count)]
     return found
 
 

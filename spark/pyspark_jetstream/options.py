@@ -100,15 +100,18 @@ class ReadOptions:
     parse_mode: str
 
 
-def read_options(given: Mapping[str, str], environment: Mapping[str, str], *, streaming: bool) -> ReadOptions:
-    """Raises:
-    Misconfigured: naming the first wrong option.
+def read_options(given: Mapping[str, str], environment: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
+    """Args:
+    streaming: None while it is not known, as when Spark asks for the columns.
+
+    Raises:
+        Misconfigured: naming the first wrong option.
     """
     values = Values(given)
     values.refuse_unknown(READ_OPTIONS)
     if streaming:
         _refuse(values, ("endingOffsets", "endingSequence", "endingTimestamp"), "a streaming query has no end")
-    else:
+    elif streaming is False:
         _refuse(values, ("maxMessagesPerTrigger", "maxBytesPerTrigger"), "a batch has no trigger; use startingOffsets")
     streams = _streams(values)
     channels = _channels(values)
@@ -176,7 +179,7 @@ def _subjects(values: Values) -> tuple[str, ...]:
     return without_included(filters)
 
 
-def _position(values: Values, which: str, default: str, *, streaming: bool) -> Position:
+def _position(values: Values, which: str, default: str, *, streaming: bool | None) -> Position:
     offsets, sequence, time = f"{which}Offsets", f"{which}Sequence", f"{which}Timestamp"
     given = [name for name in (offsets, sequence, time) if name in values]
     if len(given) > 1:
@@ -188,7 +191,7 @@ def _position(values: Values, which: str, default: str, *, streaming: bool) -> P
         return Position(default, time_ns=values.time(time))
     if offsets not in values:
         return Position(default)
-    forbidden = "" if streaming else LATEST if which == "starting" else EARLIEST
+    forbidden = "" if streaming is not False else LATEST if which == "starting" else EARLIEST
     position = _offsets(values, offsets, default)
     if forbidden and forbidden in (position.word, *position.by_stream.values()):
         raise wrong(offsets, values.text(offsets), f"a batch that has {which} offsets of {forbidden} reads nothing")

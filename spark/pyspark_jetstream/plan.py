@@ -1,0 +1,146 @@
+"""What a query reads, found out from NATS at planning: which streams, by which mode, from where to where.
+
+Knows JetStream's API and the options. Does not know Spark. Called by both readers on the driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.core import names
+from headrace.core.errors import Misconfigured, Refused
+from pyspark_jetstream.client.api import JetStream, StreamInfo
+from pyspark_jetstream.client.messages import nanoseconds
+from pyspark_jetstream.offsets import Range, data_loss
+from pyspark_jetstream.option_values import wrong
+from pyspark_jetstream.options import EARLIEST, Channel, Position, ReadOptions
+
+PULL = "pull"
+DIRECT = "direct"
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """One stream, and what is read of it.
+
+    Attributes:
+        filters: subjects; none for all.
+        mode: PULL or DIRECT.
+    """
+
+    info: StreamInfo
+    filters: tuple[str, ...]
+    mode: str
+
+
+def selected(jetstream: JetStream, options: ReadOptions) -> dict[str, Selected]:
+    """The streams that the options name, by name.
+
+    Raises:
+        Misconfigured: one is not there, or can't be read as it should be.
+    """
+    found: dict[str, Selected] = {}
+    for name in options.streams:
+        info = jetstream.stream(name)
+        if info is None:
+            raise wrong("stream", name, "NATS has no such stream: check its name, and the account of the user")
+        found[name] = Selected(info, options.subjects, mode_of(info, options.mode))
+    for channel in options.channels:
+        one = _of_channel(jetstream, channel, options)
+        found.setdefault(one.info.name, one)
+    for option, position in (("startingOffsets", options.starting), ("endingOffsets", options.ending)):
+        for name in position.by_stream:
+            if name not in found:
+                raise wrong(option, name, f"it is none of the streams that are read: {', '.join(found)}")
+    return found
+
+
+def mode_of(info: StreamInfo, wanted: str) -> str:
+    """How to read a stream: by a consumer, unless one would count as interest there, or is not wanted."""
+    is_queue = info.retention != "limits"
+    if is_queue and wanted == PULL:
+        raise wrong(
+            "mode",
+            wanted,
+            f"stream {info.name} has {info.retention} retention, so a reader would take part: use direct",
+        )
+    mode = wanted or (DIRECT if is_queue else PULL)
+    if mode == DIRECT and not info.allow_direct:
+        why = f"stream {info.name} does not serve Direct Get"
+        raise wrong("mode", mode, f"{why}: set allow_direct on it" + ("" if is_queue else ", or use pull"))
+    return mode
+
+
+def start_of(jetstream: JetStream, info: StreamInfo, options: ReadOptions, *, streaming: bool) -> int:
+    """The first sequence to read.
+
+    Raises:
+        Refused: it is gone, and `failOnDataLoss` is true.
+        Misconfigured: a streaming query would begin behind the end.
+    """
+    at = _sequence(jetstream, info, options.starting)
+    if at < info.first:
+        if options.fail_on_data_loss:
+            raise Refused(data_loss(info.name, at, info.first), status=410)
+        return info.first
+    if streaming and at > info.last + 1:
+        raise Misconfigured(
+            f"the query should start at {at} in stream {info.name}, which ends at {info.last}: use latest to wait for "
+            "what is to come",
+            field="startingSequence",
+        )
+    return at
+
+
+def range_of(jetstream: JetStream, info: StreamInfo, options: ReadOptions) -> Range:
+    """What a batch reads of a stream as it is now."""
+    start = start_of(jetstream, info, options, streaming=False)
+    end = min(_sequence(jetstream, info, options.ending), info.last + 1)
+    return Range(info.name, info.created, start, end, opens=is_open(options.starting, info.name))
+
+
+def is_open(starting: Position, stream: str) -> bool:
+    """Whether a query starts with whatever is the first message, so that none before it is missed."""
+    word = starting.by_stream.get(stream, starting.word)
+    return word == EARLIEST and starting.sequence is None and starting.time_ns is None
+
+
+def sequence_at(jetstream: JetStream, info: StreamInfo, time_ns: int) -> int:
+    """The first sequence that was stored at a time or later; one behind the last if there is none.
+
+    Bisection, since every server can answer that; streams are in the order of time.
+    """
+    low, high = info.first, info.last + 1
+    while low < high:
+        middle = (low + high) // 2
+        message = jetstream.message_after(info.name, middle)
+        if message is None or int(message["seq"]) >= high or nanoseconds(str(message["time"])) >= time_ns:
+            high = middle
+        else:
+            low = int(message["seq"]) + 1
+    return low
+
+
+def _sequence(jetstream: JetStream, info: StreamInfo, position: Position) -> int:
+    if position.sequence is not None:
+        return position.sequence
+    if position.time_ns is not None:
+        return sequence_at(jetstream, info, position.time_ns)
+    wanted = position.by_stream.get(info.name, position.word)
+    if isinstance(wanted, int):
+        return wanted
+    return info.first if wanted == EARLIEST else info.last + 1
+
+
+def _of_channel(jetstream: JetStream, channel: Channel, options: ReadOptions) -> Selected:
+    """The stream of a channel, found by the subject that is its name; of an adopted stream its subject only."""
+    shown = f"{channel.namespace}/{channel.name}"
+    own = names.stream(channel.namespace, channel.name)
+    subject = names.channel(channel.namespace, channel.name).subject
+    candidates = jetstream.streams_of(subject)
+    name = own if own in candidates else next(iter(candidates), "")
+    info = jetstream.stream(name) if name else None
+    if info is None:
+        raise wrong("channel", shown, f"no stream captures its subject {subject}: check the name, and that it is ready")
+    filters = options.subjects or (() if name == own else (subject,))
+    return Selected(info, filters, mode_of(info, options.mode))

@@ -1,0 +1,38 @@
+"""The data source `jetstream`: what Spark calls first.
+
+Options are checked here, on the driver, so that a wrong one is told before anything runs. Nothing is connected here.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from pyspark_jetstream.client.access import environment
+from pyspark_jetstream.options import ReadOptions, read_options
+from pyspark_jetstream.schema import default_ddl
+
+
+class JetStreamDataSource(DataSource):
+    """`spark.read.format("jetstream")` and `spark.readStream.format("jetstream")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "jetstream"
+
+    def schema(self) -> str:
+        """The columns when the query names none; asked before it is known whether it is a batch."""
+        return default_ddl(self._read_options(streaming=None))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from pyspark_jetstream.batch_reader import BatchReader
+
+        return BatchReader(self._read_options(streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from pyspark_jetstream.stream_reader import StreamReader
+
+        return StreamReader(self._read_options(streaming=True), schema)
+
+    def _read_options(self, *, streaming: bool | None) -> ReadOptions:
+        return read_options(self.options, environment(), streaming=streaming)

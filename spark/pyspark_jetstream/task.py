@@ -1,0 +1,85 @@
+"""What one task does: reads its part of one stream, and makes sure that the stream is what it was at planning.
+
+A part that was discarded, purged or replaced before it was read must not look like an empty one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headrace.core.errors import Refused
+from pyspark_jetstream.client import JetStream, Messages, read_direct, read_pulled
+from pyspark_jetstream.client.api import StreamInfo
+from pyspark_jetstream.offsets import Range, data_loss
+from pyspark_jetstream.plan import DIRECT
+
+_log = logging.getLogger("pyspark_jetstream")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a task is to read; pickled to it.
+
+    Attributes:
+        lenient_start: the query starts with whatever is the first message by now.
+    """
+
+    range: Range
+    filters: tuple[str, ...]
+    mode: str
+    lenient_start: bool
+    fail_on_data_loss: bool
+
+
+def read(jetstream: JetStream, part: Part) -> Iterator[Messages]:
+    """The part's messages, in chunks.
+
+    Raises:
+        Refused: they can't be what was planned.
+        Unavailable: NATS gave no answer for too long; the task may be tried again.
+    """
+    wanted = part.range
+    _current(jetstream, wanted)
+    reached, lenient = wanted.start, part.lenient_start
+    reading = (read_direct if part.mode == DIRECT else read_pulled)(
+        jetstream, wanted.stream, wanted.start, wanted.end, part.filters
+    )
+    for messages in reading:
+        if lenient:
+            reached, lenient = messages.sequences[0], False
+        if messages.sequences[0] != reached or not messages.is_contiguous:
+            _check(jetstream, part, reached, messages.sequences[-1])
+        reached = messages.sequences[-1] + 1
+        yield messages
+    info = _current(jetstream, wanted)
+    if reached < wanted.end and not lenient:
+        _judge(part, reached, wanted.end - 1, info)
+
+
+def _check(jetstream: JetStream, part: Part, reached: int, last: int) -> None:
+    """Whether a gap may be what the stream has discarded meanwhile, from its front on, and not what was deleted."""
+    _judge(part, reached, last, _current(jetstream, part.range))
+
+
+def _judge(part: Part, reached: int, last: int, info: StreamInfo) -> None:
+    if info.first <= reached:
+        return
+    problem = data_loss(info.name, reached, min(info.first, last + 1))
+    if part.fail_on_data_loss:
+        raise Refused(problem, status=410)
+    _log.warning("%s", problem)
+
+
+def _current(jetstream: JetStream, wanted: Range) -> StreamInfo:
+    """The stream, if it is still the one that was planned for."""
+    info = jetstream.stream(wanted.stream)
+    if info is None or info.created != wanted.created or info.last + 1 < wanted.end:
+        what = "is gone" if info is None else "was made again, or has shrunk,"
+        raise Refused(
+            f"stream {wanted.stream} {what} since its messages {wanted.start} to {wanted.end - 1} were planned: start "
+            "the query again; a streaming query needs a new checkpoint",
+            status=409,
+        )
+    return info
