@@ -23,14 +23,38 @@ _END = b"\r\n\r\n"
 _MARK = b"\x02"
 
 
+class Uniform(NamedTuple):
+    """The lines of blocks that all have the same names.
+
+    Attributes:
+        names: of each block, in its order; none twice.
+        values: of all blocks, block after block.
+    """
+
+    names: tuple[str, ...]
+    values: pa.Array
+
+
 def header_maps(blocks: Sequence[bytes]) -> pa.Array:
     """One map per block; an empty one for no block."""
     lines = _lines(blocks)
-    found = None
-    if lines is not None:
-        found = _uniform(blocks, lines)
-        found = _plain(blocks, lines) if found is None else found
-    return _careful(blocks) if found is None else found
+    if lines is None:
+        return _careful(blocks)
+    found = _uniform(blocks, lines)
+    if found is not None:
+        count = len(found.values)
+        skeleton = _skeleton_for(found.names, len(blocks))
+        return pa.MapArray.from_arrays(
+            skeleton.offsets.slice(0, len(blocks) + 1), skeleton.keys.slice(0, count), found.values
+        )
+    plain = _plain(blocks, lines)
+    return _careful(blocks) if plain is None else plain
+
+
+def uniform(blocks: Sequence[bytes]) -> Uniform | None:
+    """The lines of the blocks, if they all have the names of the first one."""
+    lines = _lines(blocks)
+    return None if lines is None else _uniform(blocks, lines)
 
 
 def _lines(blocks: Sequence[bytes]) -> pa.Array | None:
@@ -49,23 +73,23 @@ def _lines(blocks: Sequence[bytes]) -> pa.Array | None:
     return pc.split_pattern(text, "\r\n").flatten()[:-1]
 
 
-def _uniform(blocks: Sequence[bytes], lines: pa.Array) -> pa.Array | None:
-    """The maps if all blocks have the names of the first one."""
+def _uniform(blocks: Sequence[bytes], lines: pa.Array) -> Uniform | None:
     names = tuple(name for name, _ in pairs(blocks[0]))
     count = len(names) * len(blocks)
     if not names or len(set(names)) < len(names) or len(lines) != count:
         return None
     parts = pc.split_pattern(lines, ": ", max_splits=1).flatten()
-    # Of a size that recurs, so that they are made once.
-    skeleton = _skeleton(names, 1 << (len(blocks) - 1).bit_length())
+    skeleton = _skeleton_for(names, len(blocks))
     if len(parts) != 2 * count:
         return None
     if not parts.take(skeleton.key_positions.slice(0, count)).equals(skeleton.marked_keys.slice(0, count)):
         return None
-    values = parts.take(skeleton.value_positions.slice(0, count))
-    return pa.MapArray.from_arrays(
-        skeleton.offsets.slice(0, len(blocks) + 1), skeleton.keys.slice(0, count), pc.utf8_trim(values, " \t")
-    )
+    return Uniform(names, pc.utf8_trim(parts.take(skeleton.value_positions.slice(0, count)), " \t"))
+
+
+def _skeleton_for(names: tuple[str, ...], blocks: int) -> _Skeleton:
+    """Of a size that recurs, so that it is made once."""
+    return _skeleton(names, 1 << (blocks - 1).bit_length())
 
 
 class _Skeleton(NamedTuple):

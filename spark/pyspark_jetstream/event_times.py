@@ -1,0 +1,27 @@
+"""CloudEvents' `time` as microseconds since the epoch, as Spark counts them. Pure."""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from datetime import MINYEAR
+
+_MICROSECONDS = 1_000_000
+_PARTS = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
+
+
+def microseconds(time: str) -> int | None:
+    """Of an RFC 3339 time that the codec has found valid, rounded down; None for the year 0, which Python can't show.
+
+    A leap second is the first one of the next minute.
+    """
+    match = _PARTS.fullmatch(time)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = map(int, match.groups()[:6])
+    if year < MINYEAR:
+        return None
+    fraction = int((match[7] or "").ljust(6, "0")[:6])
+    offset = (int(match[9]) * 60 + int(match[10])) * 60 if match[8] else 0
+    seconds = timegm((year, month, day, hour, minute, second)) - (-offset if match[8] == "-" else offset)
+    return seconds * _MICROSECONDS + fraction
