@@ -131,21 +131,20 @@ def test_what_was_purged_between_planning_and_reading_is_no_empty_partition(
     stream = streams.make()
     streams.fill(100)
     frame = batch(spark, stream, startingSequence=1)
-    # Plans: the partitions are what they are now.
-    frame.explain()
     lenient = batch(spark, stream, startingSequence=1, failOnDataLoss=False)
-    lenient.explain()
+    # A DataFrame is planned once: what comes later finds the partitions of now.
+    assert len(frame.collect()) == len(lenient.collect()) == 100
     streams.jetstream.call(f"STREAM.PURGE.{stream}", {"seq": 51})
     with pytest.raises(PySparkException, match=r"messages 1 to 50 .* are gone"):
         frame.collect()
-    assert sequences(lenient) == list(range(51, 101))
+    assert sorted(row.sequence for row in lenient.collect()) == list(range(51, 101))
 
 
 def test_a_stream_that_was_made_again_since_planning_fails_the_read(spark: SparkSession, streams: Streams) -> None:
     stream = streams.make()
     streams.fill(100)
     frame = batch(spark, stream)
-    frame.explain()
+    assert len(frame.collect()) == 100
     streams.delete(stream)
     streams.make()
     streams.fill(200)
@@ -182,7 +181,7 @@ def test_a_channel_is_found_by_its_subject(spark: SparkSession, streams: Streams
     own, adopted = f"KN_{streams.name}__ORDERS", f"ADOPTED_{streams.name}"
     for name, subjects in (
         (own, [f"{namespace}.orders._knative", f"{namespace}.more.>"]),
-        (adopted, [f"{namespace}.>" if False else f"{namespace}.audit._knative", f"{namespace}.private.>"]),
+        (adopted, [f"{namespace}.audit._knative", f"{namespace}.private.>"]),
     ):
         streams.jetstream.call(f"STREAM.CREATE.{name}", {"name": name, "subjects": subjects, "storage": "memory"})
     streams.store(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+
+MOST_STARTS = 5
 
 
 def batch(spark: SparkSession, stream: str, schema: str | None = None, **options: object) -> DataFrame:
@@ -27,6 +30,16 @@ class Query:
 
     def run(self, **options: object) -> list[dict[str, Any]]:
         """Read all that there is, and stop; the progress of the batches."""
+        for _ in range(MOST_STARTS):
+            try:
+                return self._run(**options)
+            except StreamingQueryException as error:
+                # Spark gives a Python worker ten seconds to start, whatever else the cores have to do.
+                if "connect back" not in str(error):
+                    raise
+        raise AssertionError(f"Spark could not start a Python worker in {MOST_STARTS} tries")
+
+    def _run(self, **options: object) -> list[dict[str, Any]]:
         frame = self._spark.readStream.format("jetstream").options(**{**self._options, **_texts(options)}).load()
         query = (
             frame.select("stream", "sequence", "data")
