@@ -23,9 +23,10 @@ def sequences(frame: DataFrame) -> list[int]:
 class Query:
     """A streaming query that is run again and again on one checkpoint, and what it has written to Parquet."""
 
-    def __init__(self, spark: SparkSession, directory: Path, **options: object) -> None:
+    def __init__(self, spark: SparkSession, directory: Path, source: str = "jetstream", **options: object) -> None:
         self._spark = spark
         self._directory = directory
+        self._source = source
         self._options = _texts({"startingOffsets": "earliest", **options})
 
     def run(self, **options: object) -> list[dict[str, Any]]:
@@ -40,7 +41,7 @@ class Query:
         raise AssertionError(f"Spark could not start a Python worker in {MOST_STARTS} tries")
 
     def _run(self, **options: object) -> list[dict[str, Any]]:
-        frame = self._spark.readStream.format("jetstream").options(**{**self._options, **_texts(options)}).load()
+        frame = self._spark.readStream.format(self._source).options(**{**self._options, **_texts(options)}).load()
         query = (
             frame.select("stream", "sequence", "data")
             .writeStream.format("parquet")
