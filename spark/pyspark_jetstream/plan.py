@@ -5,6 +5,7 @@ Knows JetStream's API and the options. Does not know Spark. Called by both reade
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from headrace.core import names
@@ -17,6 +18,9 @@ from pyspark_jetstream.options import EARLIEST, Channel, Position, ReadOptions
 
 PULL = "pull"
 DIRECT = "direct"
+# Several filters on a consumer, and batches of Direct Get.
+OLDEST = "2.10"
+OLDEST_FOR_DIRECT = "2.11"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,10 @@ def selected(jetstream: JetStream, options: ReadOptions) -> dict[str, Selected]:
         Misconfigured: one is not there, or can't be read as it should be.
     """
     found: dict[str, Selected] = {}
+    version = jetstream.connection.link.info.version
+    if is_older(version, OLDEST):
+        # It would ignore several filters, and give all messages.
+        raise Misconfigured(f"the server is NATS {version}: at least {OLDEST} is needed", field="servers")
     for name in options.streams:
         info = jetstream.stream(name)
         if info is None:
@@ -48,11 +56,22 @@ def selected(jetstream: JetStream, options: ReadOptions) -> dict[str, Selected]:
     for channel in options.channels:
         one = _of_channel(jetstream, channel, options)
         found.setdefault(one.info.name, one)
+    if is_older(version, OLDEST_FOR_DIRECT) and any(one.mode == DIRECT for one in found.values()):
+        raise wrong(
+            "mode", DIRECT, f"the server is NATS {version}, and batches need at least {OLDEST_FOR_DIRECT}: use pull"
+        )
     for option, position in (("startingOffsets", options.starting), ("endingOffsets", options.ending)):
         for name in position.by_stream:
             if name not in found:
                 raise wrong(option, name, f"it is none of the streams that are read: {', '.join(found)}")
     return found
+
+
+def is_older(version: str, needed: str) -> bool:
+    """Whether a server's version is lower; one that says none is taken for a new one."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    major, _, minor = needed.partition(".")
+    return found is not None and (int(found[1]), int(found[2])) < (int(major), int(minor))
 
 
 def mode_of(info: StreamInfo, wanted: str) -> str:

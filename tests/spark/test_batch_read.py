@@ -235,3 +235,27 @@ def test_plans_show_no_secret(spark: SparkSession, streams: Streams, nats_server
     plan = frame._jdf.queryExecution().toString()
     assert "passwordEnv" not in plan or "/bin" not in plan
     assert frame.count() == 0
+
+
+def test_events_are_rows_of_their_attributes(spark: SparkSession, streams: Streams) -> None:
+    stream = streams.make()
+    event = {"ce-specversion": "1.0", "ce-source": "/shop", "ce-type": "order", "ce-time": "2026-01-31T09:30:00.5Z"}
+    streams.store(
+        [
+            *((f"{streams.root}.a", {**event, "ce-id": str(n), "ce-shard": str(n % 2)}, b"{}") for n in range(20)),
+            (f"{streams.root}.a", {"ce-specversion": "1.0"}, b"?"),
+        ]
+    )
+    frame = batch(spark, stream, cloudevents=True)
+    frame.createOrReplaceTempView("events")
+    counts = spark.sql(
+        "SELECT type, extensions['shard'] AS shard, count(*) AS n, max(time) AS at FROM events "
+        "WHERE error IS NULL GROUP BY ALL ORDER BY shard"
+    ).collect()
+    assert [(row.type, row.shard, row.n, row.at.isoformat()) for row in counts] == [
+        ("order", "0", 10, "2026-01-31T09:30:00.500000"),
+        ("order", "1", 10, "2026-01-31T09:30:00.500000"),
+    ]
+    assert frame.where("error IS NOT NULL").count() == 1
+    with pytest.raises(PySparkException, match=f"message 21 of stream {stream}"):
+        batch(spark, stream, cloudevents=True, parseMode="FAILFAST").collect()

@@ -153,7 +153,9 @@ class JetStream:
         return int(self.call(f"CONSUMER.CREATE.{stream}.{name}", body).get("num_pending", 0))
 
     def delete_consumer(self, stream: str, name: str) -> None:
-        """One try, and no word if it fails: its inactive threshold ends it anyway."""
+        """One try, and no word if it fails: its inactive threshold ends it anyway. Not worth a new connection."""
+        if not self.connection.is_open:
+            return
         try:
             self.connection.request(f"$JS.API.CONSUMER.DELETE.{stream}.{name}", timeout=1.0)
         except (Unavailable, Refused):

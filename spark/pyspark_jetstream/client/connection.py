@@ -67,8 +67,9 @@ class Connection:
         return self._link
 
     @property
-    def max_payload(self) -> int:
-        return self.link.info.max_payload
+    def is_open(self) -> bool:
+        """Whether there is a link that nothing bad is known of."""
+        return self._link is not None
 
     def close(self) -> None:
         if self._link is not None:
