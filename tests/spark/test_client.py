@@ -218,7 +218,14 @@ def test_only_so_much_is_on_its_way(server: NatsServer) -> None:
         streams.make(storage="file")
         sizes = [200_000] * 300 + [7_900_000, 10, 7_900_000]
         streams.store(("ev.a", {}, b"z" * size) for size in sizes)
-        found = [len(payload) for messages in read_pulled(jetstream, "EV", 1, 304) for payload in messages.payloads]
+        reading = read_pulled(jetstream, "EV", 1, len(sizes) + 1)
+        found = [len(payload) for payload in next(reading).payloads]
+        with Connection(Access(server.url)) as other:
+            # As long as it takes to read all, the server could send all that was asked for.
+            assert sum(len(messages) for messages in read_pulled(JetStream(other), "EV", 1, len(sizes) + 1)) == len(
+                sizes
+            )
+        found += [len(payload) for messages in reading for payload in messages.payloads]
         assert found == sizes
         assert connection.generation == 1
 
