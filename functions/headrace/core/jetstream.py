@@ -103,7 +103,7 @@ def pull_end(status: str, description: str) -> PullEnd | None:
             return PullEnd.OUSTED
         case "409" if "consumer deleted" in description.lower():
             return PullEnd.GONE
-        case "409" if "exceeds maxbytes" in description.lower():
+        case "409" if any(words in description.lower() for words in ("exceeds maxbytes", "batch completed")):
             return PullEnd.FILLED
         case _:
             return PullEnd.BROKEN
