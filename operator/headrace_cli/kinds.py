@@ -13,13 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from headrace.core import manifest
+from headrace.core import delivery_spec, manifest
 from headrace_cli.documents import Document
 
 CHANNEL = "NatsJetStreamChannel"
 CHANNEL_KINDS = (CHANNEL, "Channel")
-# Members that a channel may have and that mean nothing on a laptop, or nothing to any server any more.
-NOT_OBEYED = ("deploymentSpecTemplate", "template", "idleHeartbeat")
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
@@ -66,8 +64,8 @@ class Destination(_Model):
         }
 
 
-class Delivery(manifest.Delivery):
-    """`delivery` of a channel or Subscription; durations and limits are `headrace.core.manifest`'s."""
+class Delivery(delivery_spec.Delivery):
+    """`delivery` of a channel or Subscription; durations and limits are `headrace.core.delivery_spec`'s."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -156,8 +154,6 @@ def _unknown(model: type[BaseModel], raw: object, path: str) -> Iterator[tuple[s
         return
     fields = {str(field.alias or name): field for name, field in model.model_fields.items()}
     for name, value in raw.items():
-        if name in NOT_OBEYED:
-            continue
         if name not in fields:
             yield path, str(name), list(fields)
             continue

@@ -9,8 +9,8 @@ import pytest
 
 from headrace.core import consumer, manifest
 from headrace.core.consumer import Row
+from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.errors import InvalidSpec
-from headrace.core.manifest import ConsumerTemplate
 from headrace.core.stream import Owner
 from headrace.core.subscriber import (
     BackoffPolicy,

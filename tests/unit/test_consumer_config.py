@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from headrace.core import consumer, manifest
+from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.errors import InvalidSpec
-from headrace.core.manifest import ConsumerTemplate
 from headrace.core.stream import Owner
 from headrace.core.subscriber import METADATA_KEY, Destination, Subscriber
 from tests.support.channels import UID, channel
@@ -104,7 +104,7 @@ def test_the_rate_limit_is_forwards_to_keep() -> None:
 )
 def test_a_start_that_does_not_fit_the_policy_is_refused(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidSpec) as refused:
-        consumer.check_template(template(**fields))
+        manifest.parse(channel(consumerConfigTemplate=fields))
 
     assert refused.value.field == f"spec.consumerConfigTemplate.{field}"
 

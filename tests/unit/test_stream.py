@@ -42,6 +42,15 @@ def test_a_channel_that_says_nothing_gets_a_stream_without_limits() -> None:
         "mirror": None,
         "sources": [],
         "duplicate_window": 120_000_000_000,
+        "max_msgs_per_subject": -1,
+        "discard_new_per_subject": False,
+        "compression": "none",
+        "allow_rollup_hdrs": False,
+        "allow_direct": False,
+        "mirror_direct": False,
+        "subject_transform": None,
+        "republish": None,
+        "consumer_limits": None,
         "metadata": {**MARK, "headrace.dev/role": "channel"},
     }
 

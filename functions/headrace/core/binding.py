@@ -23,7 +23,7 @@ from headrace.core.action import (
     UpdateConsumer,
 )
 from headrace.core.consumer import FIXED_AT_BIRTH, Row, config, owned
-from headrace.core.manifest import ConsumerTemplate
+from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.raw_config import Config, differs, merged
 from headrace.core.stream import Place
 from headrace.core.subscriber import Subscriber, SubscriberState

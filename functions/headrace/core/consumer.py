@@ -13,18 +13,12 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.core import names, order_spec
+from headrace.core.consumer_spec import ConsumerTemplate
+from headrace.core.delivery_spec import Delivery, Entry
 from headrace.core.errors import InvalidSpec
 from headrace.core.event import quoted
 from headrace.core.jetstream import ACK_WAIT
-from headrace.core.manifest import (
-    LAG_THRESHOLD,
-    MAX_SCALE,
-    ConsumerTemplate,
-    Delivery,
-    Entry,
-    Manifest,
-    parse_entry,
-)
+from headrace.core.manifest import LAG_THRESHOLD, MAX_SCALE, Manifest, parse_entry
 from headrace.core.order_spec import OrderSpec
 from headrace.core.raw_config import Config
 from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY, Owner
@@ -104,7 +98,7 @@ def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, sub
     Args:
         subjects: what it is to see of the stream; empty for all of it.
     """
-    sees = [template.filter_subject] if template.filter_subject else list(dict.fromkeys(subjects))
+    sees = list(dict.fromkeys(template.subjects or subjects))
     return {
         "durable_name": durable,
         "name": durable,
@@ -121,31 +115,17 @@ def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, sub
         # The server keeps one subject under one key and several under the other.
         "filter_subject": sees[0] if len(sees) == 1 else "",
         "filter_subjects": sees if len(sees) > 1 else [],
+        # Only when the author says so: an administrator may have moved it by hand.
+        **({"num_replicas": template.replicas} if template.replicas else {}),
         **order_spec.consumer_settings(subscriber.order),
         "metadata": {
+            **template.metadata,
             METADATA_KEY: subscriber.to_json(),
             NAMESPACE_KEY: subscriber.namespace,
             CHANNEL_KEY: subscriber.channel,
             SUBSCRIPTION_KEY: subscriber.name,
         },
     }
-
-
-def check_template(template: ConsumerTemplate) -> None:
-    """Refuse what NATS would refuse for every consumer.
-
-    Raises:
-        InvalidSpec: the start that the policy needs is missing, or there is one that it has no use for.
-    """
-    given = {"optStartSeq": template.opt_start_seq, "optStartTime": template.opt_start_time}
-    needed = {"ByStartSequence": "optStartSeq", "ByStartTime": "optStartTime"}.get(template.deliver_policy)
-    for name, value in given.items():
-        field = f"spec.consumerConfigTemplate.{name}"
-        if name == needed and not value:
-            raise InvalidSpec(f"{field} is missing: deliverPolicy {template.deliver_policy} needs it", field=field)
-        if name != needed and value:
-            problem = f"deliverPolicy {template.deliver_policy} has no use for it: take it out"
-            raise InvalidSpec(f"{field} is {value!r}: {problem}", field=field)
 
 
 def owned(config: Config, owner: Owner) -> Subscriber | None:
@@ -194,7 +174,7 @@ def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: tuple[i
         aside=aside,
         # The entry does not say; with the Subscriptions themselves at hand this can be another one (ADR 005).
         subscription_namespace=manifest.metadata.namespace,
-        rate_limit_bps=manifest.spec.consumer_config_template.rate_limit_bps,
+        rate_limit_bps=manifest.spec.consumer_config_template.bits_per_second,
         lag_threshold=scale[0],
         max_scale=scale[1],
         order=order,

@@ -79,7 +79,6 @@ def desired(parent: Mapping[str, Any], settings: ReconcileSettings) -> Desired |
     try:
         channel = manifest.parse(parent)
         wanted = stream_config.wanted(channel, settings.cluster)
-        consumer.check_template(channel.spec.consumer_config_template)
         return Desired(channel, wanted, consumer.rows(channel, wanted.place.stream), _url(channel, settings))
     except InvalidSpec as error:
         return error
@@ -98,11 +97,13 @@ def invalid_status(parent: Mapping[str, Any], error: InvalidSpec, now: datetime)
 def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: datetime) -> dict[str, Any]:
     """The channel's status, whole."""
     conditions = _conditions(desired, result)
+    subscribers = _subscribers(desired, result)
     body: dict[str, Any] = {
         "observedGeneration": _generation(parent),
         "conditions": written((*conditions, ready(conditions)), parent, now),
         "stream": desired.wanted.place.stream,
-        "subscribers": _subscribers(desired, result),
+        "subscribers": subscribers,
+        "readySubscribers": f"{sum(one['ready'] == 'True' for one in subscribers)}/{len(subscribers)}",
         "consumers": [
             {"uid": binding.uid, "name": binding.subscriber.name, "durable": binding.durable}
             for binding in result.bindings or ()

@@ -1,7 +1,7 @@
 """The types of a manifest's fields, beyond what JSON has, and what to say when a value is none of them.
 
-Knows the two dialects of durations, the bounds of the server's integers and the words for people. Does not know which
-field has which type: that is `headrace.core.manifest`.
+Knows the two dialects of durations, the bounds of the server's integers and the words for people. Beside each check
+stands the same one in CEL, for the CRD. Does not know which field has which type: that is the `…_spec` modules'.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from headrace.core import duration
 from headrace.core.errors import InvalidSpec
+from headrace.core.part import RULE
 from headrace.core.subscriber import LONGEST_TIMEOUT
 from headrace.core.uri import hidden
 
@@ -25,6 +26,23 @@ _SENTENCE = "sentence"
 _QUOTED_CHARACTERS = 80
 # Go counts nanoseconds in 64 bits.
 _LONGEST_SPAN = timedelta(days=292 * 365)
+# The API server weighs what a rule may cost by how long the text may be.
+_LONGEST_TEXT = 64
+_LONGEST_SUBJECT = 512
+_TAKEN = ("headrace.dev/", "_nats")
+
+# Each stands in CEL, too, whose engine has no classes for Unicode.
+_GO = r"0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+"
+_ISO_SECONDS = r"([0-9]{1,9}([.][0-9]{1,6})?|[.][0-9]{1,6})S"
+_ISO_TIME = rf"T([0-9]{{1,6}}H([0-9]{{1,6}}M)?({_ISO_SECONDS})?|[0-9]{{1,6}}M({_ISO_SECONDS})?|{_ISO_SECONDS})"
+_ISO = rf"P([0-9]{{1,6}}D({_ISO_TIME})?|{_ISO_TIME})"
+_RFC3339 = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?"
+    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+)
+_PERCENTAGE = r"(100|[0-9]{1,2})%?"
+_SUBJECT = r"[^ \t\r\n\f.]+([.][^ \t\r\n\f.]+)*"
+_STREAM = r"[^ \t\r\n.*>/\\]+"
 
 # For what pydantic would say in Python's words.
 _WORDS = {
@@ -40,22 +58,30 @@ _WORDS = {
 
 def _go_span(value: object) -> timedelta:
     span = _span(duration.from_go, value)
-    if span > _LONGEST_SPAN or (not span and set(str(value)) & set("123456789")):
+    # Exact, unlike the span: nanoseconds that round up to a microsecond are too short, too.
+    if span > _LONGEST_SPAN or (span < timedelta(microseconds=1) and re.search(r"[1-9]", str(value))):
         raise PydanticCustomError(_SENTENCE, "it should be between a microsecond and 292 years, or 0")
     return span
 
 
 def _iso_span(value: object) -> timedelta:
-    return _span(duration.from_iso, value)
+    span = _span(duration.from_iso, value)
+    if not re.fullmatch(_ISO, str(value)):
+        problem = "it should have at most 6 digits of days, hours and minutes, 9 of seconds, and 6 after the point"
+        raise PydanticCustomError(_SENTENCE, problem)
+    return span
 
 
 def _span(read: Callable[..., timedelta], value: object) -> timedelta:
     if not isinstance(value, str):
         raise PydanticCustomError(_SENTENCE, "it should be a duration as text")
     try:
-        return read(value, field=_HERE)
+        span = read(value, field=_HERE)
     except InvalidSpec as error:
         raise PydanticCustomError(_SENTENCE, "{text}", {"text": str(error)}) from None
+    if len(value) > _LONGEST_TEXT:
+        raise PydanticCustomError(_SENTENCE, "it should have at most {most} characters", {"most": _LONGEST_TEXT})
+    return span
 
 
 def _timeout(span: timedelta) -> timedelta:
@@ -65,42 +91,135 @@ def _timeout(span: timedelta) -> timedelta:
     return span
 
 
-def _percentage(text: str) -> str:
-    if text and not re.fullmatch(r"\d{1,3}%?", text, re.ASCII):
-        raise PydanticCustomError(_SENTENCE, "it should be a percentage, like 30 or 30%")
-    return text
+def _matching(pattern: str, says: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise PydanticCustomError(_SENTENCE, "{says}", {"says": says})
+        return text
+
+    return AfterValidator(check)
 
 
 def _digits(value: object) -> object:
     # The proposal's examples write sequences as text.
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value) else value
 
 
 def _moment(value: object) -> str:
     """RFC 3339 in, the form that the server gives back out: UTC, no trailing zeros."""
     try:
-        moment = datetime.fromisoformat(value if isinstance(value, str) else "")
-        utc = moment.astimezone(UTC) if moment.tzinfo else None
+        moment = datetime.fromisoformat(value if isinstance(value, str) and re.fullmatch(_RFC3339, value) else "")
+        utc = moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        utc = None
-    if utc is None:
-        raise PydanticCustomError(_SENTENCE, "it should be RFC 3339, like 2026-01-31T09:30:00Z")
+        raise PydanticCustomError(_SENTENCE, "it should be RFC 3339, like 2026-01-31T09:30:00Z") from None
     text = utc.replace(tzinfo=None).isoformat()
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text}Z"
 
 
-_TEXT_SCHEMA = WithJsonSchema({"type": "string"})
-GoSpan = Annotated[timedelta, BeforeValidator(_go_span), _TEXT_SCHEMA]
-IsoSpan = Annotated[timedelta, BeforeValidator(_iso_span), _TEXT_SCHEMA]
-Timeout = Annotated[IsoSpan, AfterValidator(_timeout)]
-Percentage = Annotated[str, AfterValidator(_percentage)]
-Sequence = Annotated[int, BeforeValidator(_digits), Field(ge=0, le=2**63 - 1)]
-Moment = Annotated[str, BeforeValidator(_moment)]
+def _free_keys(labels: dict[str, str]) -> dict[str, str]:
+    taken = next((key for key in labels if key.startswith(_TAKEN)), None)
+    if taken is not None:
+        problem = "the key {key} is not yours: keys with headrace.dev/ and _nats are taken"
+        raise PydanticCustomError(_SENTENCE, problem, {"key": taken})
+    return labels
+
+
+def _text(longest: int, cel: str, says: str, **more: object) -> WithJsonSchema:
+    """The schema of text that is empty or obeys a CEL expression."""
+    rule = {"rule": f"self == '' || ({cel})", "message": says}
+    return WithJsonSchema({"type": "string", "maxLength": longest, "x-kubernetes-validations": [rule], **more})
+
+
+def _matches(pattern: str) -> str:
+    quoted = pattern.replace("\\", "\\\\")
+    return f"self.matches('^({quoted})$')"
+
+
+GoSpan = Annotated[
+    timedelta,
+    BeforeValidator(_go_span),
+    _text(
+        _LONGEST_TEXT,
+        f"{_matches(_GO)} && duration(self) <= duration('{_LONGEST_SPAN // timedelta(hours=1)}h')"
+        " && (duration(self) >= duration('1us') || !self.matches('[1-9]'))",
+        "it should be a duration between a microsecond and 292 years, like 500ms, 30s, 5m or 1h, or 0",
+    ),
+]
+_ISO_SAYS = "it should be an ISO 8601 duration, like PT0.5S, PT10S or PT1M"
+IsoSpan = Annotated[timedelta, BeforeValidator(_iso_span), _text(_LONGEST_TEXT, _matches(_ISO), _ISO_SAYS)]
+Timeout = Annotated[
+    timedelta,
+    BeforeValidator(_iso_span),
+    AfterValidator(_timeout),
+    _text(
+        _LONGEST_TEXT,
+        # What is below days is Go's notation in capitals, which CEL reads.
+        f"{_matches(_ISO)} && self.matches('^P(0+D)?T')"
+        " && duration(self.split('T')[1].lowerAscii()) > duration('0s')"
+        f" && duration(self.split('T')[1].lowerAscii()) <= duration('{LONGEST_TIMEOUT // timedelta(seconds=1)}s')",
+        f"it should be an ISO 8601 duration, more than zero and at most {duration.to_iso(LONGEST_TIMEOUT)}, like PT10S",
+    ),
+]
+_PERCENTAGE_SAYS = "it should be a percentage, like 30 or 30%"
+Percentage = Annotated[str, _matching(_PERCENTAGE, _PERCENTAGE_SAYS), _text(4, _matches(_PERCENTAGE), _PERCENTAGE_SAYS)]
+_SEQUENCE_RULE = "type(self) == string ? (self == '' || (self.matches('^[0-9]{1,19}$') && int(self) >= 0)) : self >= 0"
+Sequence = Annotated[
+    int,
+    BeforeValidator(_digits),
+    Field(ge=0, le=2**63 - 1),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "x-kubernetes-int-or-string": True,
+            "x-kubernetes-validations": [
+                {"rule": _SEQUENCE_RULE, "message": "it should be a whole number from 0, plain or as text"}
+            ],
+        }
+    ),
+]
+Moment = Annotated[
+    str,
+    BeforeValidator(_moment),
+    _text(
+        40,
+        f"{_matches(_RFC3339)} && timestamp(self) >= timestamp('0001-01-01T00:00:00Z')",
+        "it should be RFC 3339, like 2026-01-31T09:30:00Z",
+    ),
+]
+_SUBJECT_SAYS = "it should be a NATS subject: tokens with dots between, no blanks, like orders.eu.>"
+Subject = Annotated[
+    str,
+    Field(max_length=_LONGEST_SUBJECT),
+    _matching(_SUBJECT, _SUBJECT_SAYS),
+    _text(_LONGEST_SUBJECT, _matches(_SUBJECT), _SUBJECT_SAYS),
+]
+_STREAM_SAYS = "a stream's name has at most 200 characters, no blanks and none of . * > / \\"
+StreamName = Annotated[str, _text(200, _matches(_STREAM), _STREAM_SAYS)]
+"""Checked where all names of streams are, those of the grammar included: `headrace.core.stream_config`."""
 # Lax as to the container only: JSON knows lists, values are tuples.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
+Subjects = Annotated[tuple[Annotated[Subject, Field(min_length=1)], ...], Field(strict=False, max_length=256)]
 # 0 and -1 both say "no limit".
 Limit = Annotated[int, Field(ge=-1, le=2**63 - 1)]
 Limit32 = Annotated[int, Field(ge=-1, le=2**31 - 1)]
+Labels = Annotated[
+    dict[str, Annotated[str, Field(max_length=1024)]],
+    Field(max_length=64),
+    AfterValidator(_free_keys),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "maxProperties": 64,
+            "additionalProperties": {"type": "string", "maxLength": 1024},
+            "x-kubernetes-validations": [
+                {
+                    "rule": "!self.exists(key, key.startsWith('headrace.dev/') || key.startsWith('_nats'))",
+                    "message": "keys with headrace.dev/ and _nats are taken: choose others",
+                }
+            ],
+        }
+    ),
+]
 
 
 def path_of(start: str, location: tuple[int | str, ...]) -> str:
@@ -118,10 +237,15 @@ def sentence(field: str, error: ErrorDetails) -> str:
     """What is wrong with a field, with its value quoted and what it should be."""
     if error["type"] == "missing":
         return f"{field} is missing: give it"
-    value = hidden(repr(error["input"]))
+    rule = error["ctx"] if error["type"] == RULE else None
+    if rule and rule["value"] in (None, ""):
+        return f"{field} is missing: {rule['says']}"
+    value = hidden(repr(rule["value"] if rule else error["input"]))
     if len(value) > _QUOTED_CHARACTERS:
         value = value[:_QUOTED_CHARACTERS] + "…"
     if error["msg"].startswith(f"{_HERE} is "):
         return field + error["msg"].removeprefix(_HERE)
+    if rule:
+        return f"{field} is {value}: {rule['says']}"
     problem = _WORDS.get(error["type"]) or error["msg"].replace("Input should", "it should")
     return f"{field} is {value}: {problem}"

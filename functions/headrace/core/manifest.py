@@ -1,50 +1,31 @@
 """A NatsJetStreamChannel as its author wrote it: all that says something of streams, consumers and delivery.
 
 Knows the shape, the types and the enums of the manifest, and names the first fault by its path. Does not know what the
-fields mean to NATS: that is `headrace.core.stream` and `headrace.core.consumer`. Unknown fields are ignored, as a newer
-CRD may have them; known ones are typed strictly, and null means absent, as in Kubernetes.
+fields mean to NATS: that is `headrace.core.stream_config` and `headrace.core.consumer`. Unknown fields are
+ignored, as a newer CRD may have them; known ones are typed strictly. The CRD is generated from these models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, Field, ValidationError
 
+from headrace.core.consumer_spec import ConsumerTemplate
+from headrace.core.delivery_spec import Delivery, Entry
 from headrace.core.errors import InvalidSpec
-from headrace.core.field_types import (
-    GoSpan,
-    IsoSpan,
-    Limit,
-    Limit32,
-    Moment,
-    Percentage,
-    Sequence,
-    Texts,
-    Timeout,
-    path_of,
-    sentence,
-)
-from headrace.core.subscriber import LARGEST, MOST_RETRIES
+from headrace.core.field_types import path_of, sentence
+from headrace.core.part import RULE, Part, Rule
+from headrace.core.pod_template import PodTemplate
+from headrace.core.stream_spec import Stream
 
 LAG_THRESHOLD = "headrace.dev/lag-threshold"
 MAX_SCALE = "headrace.dev/max-scale"
 RETAIN = "headrace.dev/retain"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_absent(cls, data: Any) -> Any:
-        return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
-
-
-class Metadata(_Model):
+class Metadata(Part):
     name: str
     namespace: str
     uid: str = ""
@@ -52,123 +33,62 @@ class Metadata(_Model):
     annotations: dict[str, str] = {}
 
 
-class Sink(_Model):
-    """A dead letter sink; `ref` can be resolved inside Kubernetes only."""
+class Spec(Part):
+    """What the author wants of the channel.
 
-    ref: dict[str, Any] | None = None
-    uri: str | None = None
-    ca_certs: str | None = Field(None, alias="CACerts")
-    audience: str | None = None
-
-
-class Delivery(_Model):
-    dead_letter_sink: Sink | None = None
-    retry: int = Field(0, ge=0, le=MOST_RETRIES)
-    timeout: Timeout | None = None
-    backoff_policy: Literal["linear", "exponential"] | None = None
-    backoff_delay: IsoSpan | None = None
-    retry_after_max: IsoSpan | None = None
-    format: Literal["json", "binary"] | None = None
-
-
-class Entry(_Model):
-    """One of `spec.subscribers`, as Knative's Subscription controller writes it.
-
-    `annotations` are the Subscription's own, which that controller does not copy: whoever has both adds them.
+    `subscribers` stay raw: each is parsed for itself, so that a broken one does not stop the others.
     """
 
-    annotations: dict[str, str] = {}
-    name: str = ""
-    uid: str
-    generation: int = Field(0, ge=-LARGEST, le=LARGEST)
-    subscriber_uri: str | None = None
-    subscriber_ca_certs: str | None = Field(None, alias="subscriberCACerts")
-    subscriber_audience: str | None = None
-    reply_uri: str | None = None
-    reply_ca_certs: str | None = Field(None, alias="replyCACerts")
-    reply_audience: str | None = None
-    delivery: Delivery | None = None
-    auth: dict[str, Any] | None = None
-
-
-class Origin(_Model):
-    """A stream to mirror or to source from."""
-
-    name: str
-    opt_start_seq: Sequence = 0
-    opt_start_time: Moment | None = None
-    filter_subject: str = ""
-
-
-class Placement(_Model):
-    cluster: str = ""
-    tags: Texts = ()
-
-
-class StreamConfig(_Model):
-    additional_subjects: Texts = ()
-    retention: Literal["Limits", "Interest", "Work"] = "Limits"
-    max_consumers: Limit32 = 0
-    max_msgs: Limit = 0
-    max_bytes: Limit = 0
-    discard: Literal["Old", "New"] = "Old"
-    max_age: GoSpan = timedelta()
-    max_msg_size: Limit32 = 0
-    storage: Literal["File", "Memory"] = "File"
-    replicas: int = Field(0, ge=0)
-    no_ack: bool = False
-    duplicate_window: GoSpan = timedelta()
-    placement: Placement | None = None
-    mirror: Origin | None = None
-    sources: Annotated[tuple[Origin, ...], Field(strict=False)] = ()
-
-
-class Stream(_Model):
-    override_name: str = ""
-    config: StreamConfig = StreamConfig()
-
-
-class ConsumerTemplate(_Model):
-    """`ackWait`, `maxDeliver`, `consumerType` and `fetch…` are the peer's: read, never obeyed (ADR 011)."""
-
-    deliver_policy: Literal["All", "Last", "New", "ByStartSequence", "ByStartTime"] = "All"
-    opt_start_seq: Sequence = 0
-    opt_start_time: Moment | None = None
-    ack_wait: GoSpan | None = None
-    max_deliver: int | None = None
-    filter_subject: str = ""
-    replay_policy: Literal["Instant", "Original"] = "Instant"
-    rate_limit_bps: int = Field(0, ge=0, le=LARGEST, alias="rateLimitBPS")
-    sample_frequency: Percentage = ""
-    max_ack_pending: Limit32 = 0
-    consumer_type: Literal["Push", "Pull"] | None = None
-    fetch_max_wait: GoSpan | None = None
-    fetch_batch_size: int | None = Field(None, ge=1)
-
-
-class Spec(_Model):
-    """`subscribers` stay raw: each is parsed for itself, so that a broken one does not stop the others."""
-
     subscribers: tuple[Any, ...] = Field((), strict=False)
+    """Who gets the events. Written by Knative's Subscription controller: make Subscriptions instead."""
     delivery: Delivery | None = None
+    """How subscribers are delivered to that bring no delivery of their own."""
     stream: Stream = Stream()
     consumer_config_template: ConsumerTemplate = ConsumerTemplate()
+    deployment_spec_template: PodTemplate | None = None
+
+    rules: ClassVar = (
+        Rule(
+            "stream.config.allowMsgSchedules",
+            "!has(self.stream.config.allowMsgSchedules) || !self.stream.config.allowMsgSchedules"
+            " || (has(self.consumerConfigTemplate.filterSubject) && self.consumerConfigTemplate.filterSubject != '')"
+            " || (has(self.consumerConfigTemplate.filterSubjects)"
+            " && size(self.consumerConfigTemplate.filterSubjects) > 0)",
+            lambda own: not own.stream.config.allow_msg_schedules or bool(own.consumer_config_template.subjects),
+            "schedules themselves would be delivered, too: give consumerConfigTemplate.filterSubject, or take it out",
+        ),
+        Rule(
+            "consumerConfigTemplate.maxAckPending",
+            "!has(self.stream.config.consumerLimits) || !has(self.stream.config.consumerLimits.maxAckPending)"
+            " || self.stream.config.consumerLimits.maxAckPending <= 0"
+            " || (has(self.consumerConfigTemplate.maxAckPending) && self.consumerConfigTemplate.maxAckPending > 0"
+            " && self.consumerConfigTemplate.maxAckPending <= self.stream.config.consumerLimits.maxAckPending)",
+            lambda own: _within_limits(own),
+            "stream.config.consumerLimits.maxAckPending is the most that NATS takes: make it 1 to that",
+        ),
+    )
 
 
-class Manifest(_Model):
+def _within_limits(spec: Spec) -> bool:
+    limits = spec.stream.config.consumer_limits
+    most = limits.max_ack_pending if limits else 0
+    return most <= 0 or 0 < spec.consumer_config_template.max_ack_pending <= most
+
+
+class Manifest(Part):
     metadata: Metadata
     spec: Spec = Spec()
 
 
-class _IdentityStream(_Model):
+class _IdentityStream(Part):
     override_name: str = ""
 
 
-class _IdentitySpec(_Model):
+class _IdentitySpec(Part):
     stream: _IdentityStream = _IdentityStream()
 
 
-class Identity(_Model):
+class Identity(Part):
     """The little that must be right for a channel to be taken down."""
 
     metadata: Metadata
@@ -210,5 +130,7 @@ def _parsed(model: type[Parsed], raw: object, path: str) -> Parsed:
         return model.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    field = path_of(path, first["loc"])
+    # A rule is a part's; it tells itself which field is to blame.
+    location = (*first["loc"], first["ctx"]["field"]) if first["type"] == RULE else first["loc"]
+    field = path_of(path, location)
     raise InvalidSpec(sentence(field, first), field=field)

@@ -12,9 +12,10 @@ from typing import Any
 from headrace.core import names
 from headrace.core.errors import InvalidSpec
 from headrace.core.event import quoted
-from headrace.core.manifest import RETAIN, Manifest, Metadata, Origin, StreamConfig
+from headrace.core.manifest import RETAIN, Manifest, Metadata
 from headrace.core.raw_config import Config
 from headrace.core.stream import Owner, Place, Role
+from headrace.core.stream_spec import Origin, Republish, StreamConfig, SubjectTransform
 
 # The server's own default, written out so that taking the setting out of a manifest takes effect.
 _DUPLICATE_WINDOW = timedelta(minutes=2)
@@ -73,14 +74,6 @@ def retained(metadata: Metadata) -> bool:
 
 
 def _stream_config(place: Place, config: StreamConfig) -> dict[str, Any]:
-    path = "spec.stream.config"
-    if config.no_ack:
-        problem = "a stream without publish acks can't tell that an event is stored: take the setting out"
-        raise InvalidSpec(f"{path}.noAck is true: {problem}", field=f"{path}.noAck")
-    if config.mirror and config.additional_subjects:
-        problem = "a mirror listens on no subjects: take them, or mirror, out"
-        field = f"{path}.additionalSubjects"
-        raise InvalidSpec(f"{field} is {quoted(str(list(config.additional_subjects)))}: {problem}", field=field)
     wanted: dict[str, Any] = {
         "name": place.stream,
         "subjects": [] if config.mirror else list(dict.fromkeys((place.channel.subject, *config.additional_subjects))),
@@ -95,7 +88,8 @@ def _stream_config(place: Place, config: StreamConfig) -> dict[str, Any]:
         "num_replicas": config.replicas or 1,
         "mirror": _origin(config.mirror) if config.mirror else None,
         "sources": [_origin(origin) for origin in config.sources],
-        "metadata": place.owner.mark(Role.CHANNEL),
+        **_grown(config),
+        "metadata": {**config.metadata, **place.owner.mark(Role.CHANNEL)},
         **_placement(config),
     }
     if config.duplicate_window or not config.mirror:
@@ -119,6 +113,46 @@ def _aside_config(place: Place, config: StreamConfig) -> dict[str, Any]:
     }
 
 
+def _grown(config: StreamConfig) -> dict[str, Any]:
+    """What the server has learned since 2.10, and the rest that channels seldom need.
+
+    Unset is written out, so that taking a setting out takes effect; but for what can't be taken back once somebody has
+    set it, and for newer keys, which an older server refuses or drops.
+    """
+    only_set = {
+        "deny_delete": config.deny_delete,
+        "deny_purge": config.deny_purge,
+        "first_seq": config.first_seq,
+        "allow_msg_ttl": config.allow_msg_ttl,
+        "allow_msg_schedules": config.allow_msg_schedules,
+        "allow_atomic": config.allow_atomic,
+        "allow_batched": config.allow_batched,
+        "persist_mode": "async" if config.persist_mode == "Async" else None,
+    }
+    limits = config.consumer_limits
+    return {
+        "max_msgs_per_subject": config.max_msgs_per_subject or -1,
+        "discard_new_per_subject": config.discard_new_per_subject,
+        "compression": config.compression.lower(),
+        # Asking for schedules makes the server allow roll-ups, too.
+        **({} if config.allow_msg_schedules else {"allow_rollup_hdrs": config.allow_rollup}),
+        "allow_direct": config.allow_direct,
+        "mirror_direct": config.mirror_direct,
+        "subject_transform": _transform(config.subject_transform) if config.subject_transform else None,
+        "republish": _republish(config.republish) if config.republish else None,
+        "consumer_limits": {"max_ack_pending": limits.max_ack_pending} if limits else None,
+        **{key: value for key, value in only_set.items() if value},
+    }
+
+
+def _transform(transform: SubjectTransform) -> dict[str, Any]:
+    return {"src": transform.source, "dest": transform.destination}
+
+
+def _republish(republish: Republish) -> dict[str, Any]:
+    return {"src": republish.source, "dest": republish.destination, "headers_only": republish.headers_only}
+
+
 def _default_window(config: StreamConfig) -> timedelta:
     # The server refuses a window beyond the age of its messages.
     return min(_DUPLICATE_WINDOW, config.max_age) if config.max_age else _DUPLICATE_WINDOW
@@ -137,6 +171,10 @@ def _origin(origin: Origin) -> dict[str, Any]:
         body["opt_start_seq"] = origin.opt_start_seq
     if origin.opt_start_time:
         body["opt_start_time"] = origin.opt_start_time
+    if origin.subject_transforms:
+        body["subject_transforms"] = [_transform(transform) for transform in origin.subject_transforms]
+    if origin.external:
+        body["external"] = {"api": origin.external.api_prefix, "deliver": origin.external.deliver_prefix}
     return body
 
 

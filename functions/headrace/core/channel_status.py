@@ -1,0 +1,109 @@
+"""The status of a channel, as the CRD describes it: what Knative's duck types ask for, and what Headrace adds.
+
+Written by `headrace.core.desired` as plain JSON; these models are what it is held against, and what the CRD's schema is
+generated from. A field that is missing here would be pruned by the API server.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from headrace.core.delivery_spec import Auth
+from headrace.core.part import Part
+
+
+class ConditionStatus(Part):
+    """One condition."""
+
+    type: str
+    """What it is about; Ready is the sum of all that are not of severity Info."""
+    status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
+    severity: str = ""
+    """Info: something to know of, and no reason not to be Ready."""
+    reason: str = ""
+    """Why, in one word for programs."""
+    message: str = ""
+    """Why, for people, and what to do about it."""
+    last_transition_time: str = Field("", json_schema_extra={"format": "date-time"})
+    """When the status last changed."""
+
+
+class Address(Part):
+    """Where the channel takes events."""
+
+    name: str = ""
+    """Name of the address: http or https."""
+    url: str = ""
+    """POST CloudEvents here."""
+    ca_certs: str = Field("", alias="CACerts")
+    """PEM certificates of the address."""
+    audience: str = ""
+    """OIDC audience of the address."""
+
+
+class SubscriberStatus(Part):
+    """What has become of one subscriber, as Knative's Subscription controller reads it."""
+
+    uid: str
+    """The uid of the Subscription."""
+    observed_generation: int = 0
+    """The generation of the Subscription that this is about."""
+    ready: str = ""
+    """True once every event from now on reaches the subscriber."""
+    message: str = ""
+    """Why not."""
+    auth: Auth | None = None
+    """Whose tokens it is served with."""
+
+
+class ConsumerStatus(Part):
+    """The JetStream consumer of one subscriber."""
+
+    uid: str
+    """The uid of the Subscription."""
+    name: str = ""
+    """Name of the Subscription."""
+    durable: str = ""
+    """Name of the consumer in the stream."""
+
+
+class PolicyStatus(Part):
+    """An EventPolicy that applies to the channel."""
+
+    api_version: str
+    """Its group and version."""
+    name: str
+    """Its name."""
+
+
+class Status(Part):
+    """What is so of the channel."""
+
+    observed_generation: int = 0
+    """The generation of the channel that the status is about."""
+    conditions: Annotated[tuple[ConditionStatus, ...], Field(strict=False)] = ()
+    """Ready, and what it is made of."""
+    annotations: dict[str, str] = {}
+    """What Knative's controllers want remembered."""
+    address: Address | None = None
+    addresses: Annotated[tuple[Address, ...], Field(strict=False)] = ()
+    """All addresses, where there are several."""
+    dead_letter_sink_uri: str = ""
+    """The resolved address of spec.delivery.deadLetterSink."""
+    dead_letter_sink_ca_certs: str = Field("", alias="deadLetterSinkCACerts")
+    """PEM certificates of the dead letter sink."""
+    dead_letter_sink_audience: str = ""
+    """OIDC audience of the dead letter sink."""
+    policies: Annotated[tuple[PolicyStatus, ...], Field(strict=False)] = ()
+    """EventPolicies that apply to the channel."""
+    subscribers: Annotated[tuple[SubscriberStatus, ...], Field(strict=False)] = ()
+    """What has become of each of spec.subscribers."""
+    ready_subscribers: str = ""
+    """How many subscribers are ready, and of how many, as 2/3."""
+    stream: str = ""
+    """Name of the JetStream stream."""
+    consumers: Annotated[tuple[ConsumerStatus, ...], Field(strict=False)] = ()
+    """The JetStream consumers of the subscribers."""

@@ -1,0 +1,86 @@
+"""What every object inside a manifest has in common: strict types, Kubernetes' idea of absence, and rules.
+
+A rule is one sentence with two halves, a CEL expression for the API server and a predicate for ourselves, so that
+`kubectl apply` and `reconcile` refuse the same manifests; `tests/control_plane` holds the two together. A fixed field
+has the first half only: that it may not change is seen where the old object is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+RULE = "rule"
+"""The type of the error of a broken rule; its context names the `field`, quotes its `value`, and `says` what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What must hold in a part.
+
+    Attributes:
+        field: that a fault is blamed on, as the manifest writes it; may lead into the part's own parts.
+        cel: over `self`, the part.
+        holds: the same over the parsed part.
+        says: why, and what to do about it.
+    """
+
+    field: str
+    cel: str
+    holds: Callable[[Any], bool]
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What must hold between a part (`self`) and what it was before (`oldSelf`)."""
+
+    field: str
+    cel: str
+    says: str
+
+
+class Part(BaseModel):
+    """One object of a manifest. Unknown fields are ignored, as a newer CRD may have them."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel)
+
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    fixed: ClassVar[tuple[Fixed, ...]] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_is_absent(cls, data: Any) -> Any:
+        """Null means absent, as in Kubernetes; so does empty text, which Go's clients write for what was not set."""
+        if not isinstance(data, dict):
+            return data
+        needed = {field.alias for field in cls.model_fields.values() if field.is_required()}
+        return {key: value for key, value in data.items() if value is not None and (value != "" or key in needed)}
+
+    @model_validator(mode="after")
+    def _obeys_its_rules(self) -> Self:
+        for rule in self.rules:
+            if not rule.holds(self):
+                context = {"field": rule.field, "value": _value(self, rule.field), "says": rule.says}
+                raise PydanticCustomError(RULE, "{field}: {says}", context)
+        return self
+
+
+def _value(part: Any, path: str) -> Any:
+    """What the author wrote there, or None."""
+    owner, name, value = part, "", part
+    for step in path.split("."):
+        name = next(name for name, field in type(value).model_fields.items() if field.alias == step)
+        if name not in value.model_fields_set:
+            return None
+        owner, value = value, getattr(value, name)
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g}s"
+    dumped = owner.model_dump(by_alias=True, exclude_unset=True, mode="json", include={name})
+    return next(iter(dumped.values()))
