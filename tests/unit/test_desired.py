@@ -69,6 +69,7 @@ def test_a_channel_that_went_well_is_ready_and_has_an_address() -> None:
             {"uid": "bbbb-2", "name": "mail", "durable": "KN_SUB_bbbb-2"},
         ],
         "address": {"url": "http://orders-kn-jsm-channel.shop.svc.cluster.local"},
+        "readySubscribers": "2/2",
     }
 
 
