@@ -1,0 +1,78 @@
+"""One control plane for the whole suite, with our CRD and the neighbours' kinds; a namespace of its own per test."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.generate import crd
+from tests.support import control_plane_binaries
+from tests.support.control_plane import ControlPlane
+from tests.support.kube_api import Api, connect
+from tests.support.waiting import until
+
+NEIGHBOURS = Path(__file__).with_name("crds") / "neighbours.yaml"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Running, with all kinds established."""
+    try:
+        started = ControlPlane(tmp_path_factory.mktemp("control-plane"))
+    except control_plane_binaries.Missing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    started.start()
+    try:
+        asyncio.run(_define(started))
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture
+async def api(control_plane: ControlPlane) -> AsyncIterator[Api]:
+    """A client that may do everything."""
+    session, found = connect(control_plane)
+    async with session:
+        yield found
+
+
+@pytest.fixture
+async def namespace(api: Api) -> str:
+    """A new one."""
+    name = f"test-{next(_numbers)}"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    (await api.create("/api/v1/namespaces", body)).unwrapped()
+    return name
+
+
+async def _define(control_plane: ControlPlane) -> None:
+    session, api = connect(control_plane)
+    async with session:
+        texts = (crd.FILE.read_text(encoding="utf-8"), NEIGHBOURS.read_text(encoding="utf-8"))
+        for definition in itertools.chain.from_iterable(map(yaml.safe_load_all, texts)):
+            (await api.create(DEFINITIONS, definition, strict=True)).unwrapped()
+            await _established(api, definition["metadata"]["name"])
+
+
+async def _established(api: Api, name: str) -> None:
+    last: dict[str, Any] = {}
+
+    async def established() -> bool:
+        last.update((await api.get(f"{DEFINITIONS}/{name}")).unwrapped())
+        conditions = {one["type"]: one for one in last.get("status", {}).get("conditions", ())}
+        assert conditions.get("NonStructuralSchema", {}).get("status") != "True", conditions
+        return conditions.get("Established", {}).get("status") == "True"
+
+    await until(f"{name} is established", established, 60.0)
