@@ -14,7 +14,7 @@ from headrace.core.channel_status import Status
 from headrace.core.desired import Desired, Result
 from headrace.core.plan import Observed
 from headrace.core.settings import ReconcileSettings
-from infra.generate import crd
+from infra.generate import crd, fields
 from tests.support.channels import channel, entry
 
 Schema = dict[str, Any]
@@ -44,6 +44,10 @@ def at(schema: Schema, path: str) -> Schema:
 
 def test_the_committed_file_is_what_the_generator_writes() -> None:
     assert crd.FILE.read_text(encoding="utf-8") == crd.text(), "run `task crd`"
+
+
+def test_the_table_of_fields_is_what_the_crd_says() -> None:
+    assert fields.FILE.read_text(encoding="utf-8") == fields.text(), "run `task crd`"
 
 
 def test_every_node_has_a_type_and_nothing_that_kubernetes_refuses(channel_schema: Schema) -> None:
