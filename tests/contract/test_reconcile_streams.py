@@ -193,7 +193,7 @@ async def test_keys_that_we_do_not_know_survive_an_update(hook: Hook) -> None:
     await hook.sync(channel(entry()))
     config = await hook.stream(STREAM)
     assert config is not None
-    by_hand = {"allow_msg_ttl": True, "compression": "s2", "description": "by hand"}
+    by_hand = {"allow_msg_ttl": True, "deny_delete": True, "description": "by hand"}
     metadata = {**config["metadata"], "team": "a"}
     await hook.api.call(f"STREAM.UPDATE.{STREAM}", {**config, **by_hand, "metadata": metadata})
     consumer = await hook.consumer(STREAM, BILLING)
