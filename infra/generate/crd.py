@@ -14,7 +14,7 @@ import yaml
 from headrace.core.channel_status import Status
 from headrace.core.delivery_spec import Entry
 from headrace.core.manifest import Spec
-from infra.generate.structural import Schema, schema
+from infra.generate.structural import Schema, default_of, schema
 
 GROUP = "messaging.knative.dev"
 VERSION = "v1alpha1"
@@ -102,7 +102,7 @@ def _channel() -> Schema:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             # So that what holds when nothing is said can be read off every channel, and changes are told from it.
-            "spec": {**spec, "default": {}},
+            "spec": {**spec, "default": default_of(Spec)},
             "status": status,
         },
     }

@@ -49,7 +49,7 @@ def _rows(schema: Schema, path: str) -> Iterator[str]:
             continue
         held = [*(["API"] if _bounded(field) or name in rules else []), *(["change"] if name in changes else [])]
         holder = "entry" if path.startswith(_OF_ENTRIES) else ", ".join(held) or "nobody"
-        default = f"`{field['default']}`" if field.get("default") else ""
+        default = f"`{field['default']}`" if isinstance(field.get("default"), str) else ""
         yield f"| `{here}` | {_takes(field)} | {default} | {holder} | {_cell(field.get('description', ''))} |\n"
 
 

@@ -32,6 +32,7 @@ _KEPT = (
     "additionalProperties",
     "anyOf",
 )
+_BOUNDS = ("minimum", "maximum")
 _INT32_MAX = 2**31 - 1
 
 Schema = dict[str, Any]
@@ -89,6 +90,8 @@ class _Reader:
         if len(alternatives) == 1:
             return self._value({**found, "anyOf": (), **alternatives[0]}, optional=optional)
         kept: Schema = {key: found[key] for key in _KEPT if key in found and found[key] != ()}
+        # What 64 bits hold is the format's to say, whose bounds the server can't write as numbers.
+        kept = {key: one for key, one in kept.items() if key not in _BOUNDS or abs(one) < 2**63 - 1}
         if kept.get("type") == "integer":
             kept |= _number_format(found)
         if "enum" in found:
@@ -139,11 +142,19 @@ def _models_in(annotation: Any) -> set[type[Part]]:
     return {model for argument in get_args(annotation) for model in _models_in(argument)}
 
 
+def default_of(model: type[Part]) -> Schema:
+    """What an object is when nothing of it is said; whole, since the rules judge defaults before they are filled in."""
+    found = {}
+    for field in model.model_fields.values():
+        found |= {str(field.alias): default for default in _default(field.default).values()}
+    return found
+
+
 def _default(value: object) -> Schema:
     """Only what says something: the word of an enum, and objects whose members have such defaults."""
     if isinstance(value, str) and value:
         return {"default": value}
-    return {"default": {}} if isinstance(value, Part) else {}
+    return {"default": default_of(type(value))} if isinstance(value, Part) else {}
 
 
 def _validation(rule: Rule | Fixed) -> Schema:

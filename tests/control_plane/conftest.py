@@ -71,7 +71,7 @@ async def _established(api: Api, name: str) -> None:
 
     async def established() -> bool:
         last.update((await api.get(f"{DEFINITIONS}/{name}")).unwrapped())
-        conditions = {one["type"]: one for one in last.get("status", {}).get("conditions", ())}
+        conditions = {one["type"]: one for one in last.get("status", {}).get("conditions") or ()}
         assert conditions.get("NonStructuralSchema", {}).get("status") != "True", conditions
         return conditions.get("Established", {}).get("status") == "True"
 

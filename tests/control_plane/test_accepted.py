@@ -112,7 +112,7 @@ async def test_an_unknown_field_is_refused_by_kubectl_and_dropped_with_a_warning
 
     assert strict.status == 400
     assert 'unknown field "spec.stream.config.maxByte"' in strict.message
-    assert any('unknown field "spec.stream.config.maxByte"' in warning for warning in lenient.warnings)
+    assert any("unknown field" in warning and "maxByte" in warning for warning in lenient.warnings)
     assert "maxByte" not in lenient.unwrapped()["spec"]["stream"]["config"]
 
 

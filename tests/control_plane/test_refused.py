@@ -56,7 +56,7 @@ MISTAKES = [
     (template(deliverPolicy="ByStartTime", optStartTime="2026-02-30T00:00:00Z"), "optStartTime"),
     (
         template(deliverPolicy="ByStartSequence", optStartSeq="x"),
-        "it should be a whole number from 0, plain or as text",
+        "spec.consumerConfigTemplate.optStartSeq in body should match",
     ),
     (template(sampleFrequency="101%"), "it should be a percentage, like 30 or 30%"),
     (stream(additionalSubjects=["a b"]), "it should be a NATS subject: tokens with dots between"),

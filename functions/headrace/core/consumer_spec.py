@@ -18,8 +18,10 @@ _SEQUENCE = "(has(self.optStartSeq) && !string(self.optStartSeq).matches('^0*$')
 _TIME = "(has(self.optStartTime) && self.optStartTime != '')"
 
 
-def _refused(name: str, attribute: str, says: str) -> Rule:
-    return Rule(name, f"!has(self.{name})", lambda own: getattr(own, attribute) is None, f"{says}: take it out")
+def _refused(name: str, attribute: str, says: str, *, text: bool = False) -> Rule:
+    """A field that nobody may set; `text` may be there and empty."""
+    absent = f"!has(self.{name}) || self.{name} == ''" if text else f"!has(self.{name})"
+    return Rule(name, absent, lambda own: getattr(own, attribute) is None, f"{says}: take it out")
 
 
 def _needs(policy: str, name: str, cel: str, attribute: str) -> Rule:
@@ -126,12 +128,16 @@ class ConsumerTemplate(Part):
         _refused("backoff", "backoff", "retries are spec.delivery's, with backoffDelay and backoffPolicy"),
         _refused("maxWaiting", "max_waiting", "Headrace bounds its own pulls"),
         _refused("maxRequestBatch", "max_request_batch", "Headrace bounds its own pulls"),
-        _refused("maxRequestExpires", "max_request_expires", "Headrace bounds its own pulls"),
+        _refused("maxRequestExpires", "max_request_expires", "Headrace bounds its own pulls", text=True),
         _refused("maxRequestMaxBytes", "max_request_max_bytes", "Headrace bounds its own pulls"),
-        _refused("inactiveThreshold", "inactive_threshold", "a subscriber's consumer must not go while it idles"),
+        _refused(
+            "inactiveThreshold", "inactive_threshold", "a subscriber's consumer must not go while it idles", text=True
+        ),
         _refused("memStorage", "mem_storage", "a subscriber's position must outlive the server"),
-        _refused("pauseUntil", "pause_until", "pause a consumer with `nats consumer pause`"),
-        _refused("priorityPolicy", "priority_policy", "order is the annotation headrace.dev/delivery-order's"),
+        _refused("pauseUntil", "pause_until", "pause a consumer with `nats consumer pause`", text=True),
+        _refused(
+            "priorityPolicy", "priority_policy", "order is the annotation headrace.dev/delivery-order's", text=True
+        ),
         _refused("priorityGroups", "priority_groups", "order is the annotation headrace.dev/delivery-order's"),
     )
 

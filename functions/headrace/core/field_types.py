@@ -28,7 +28,7 @@ _QUOTED_CHARACTERS = 80
 _LONGEST_SPAN = timedelta(days=292 * 365)
 # The API server weighs what a rule may cost by how long the text may be.
 _LONGEST_TEXT = 64
-_LONGEST_SUBJECT = 512
+_LONGEST_SUBJECT = 256
 _TAKEN = ("headrace.dev/", "_nats")
 
 # Each stands in CEL, too, whose engine has no classes for Unicode.
@@ -102,7 +102,7 @@ def _matching(pattern: str, says: str) -> AfterValidator:
 
 def _digits(value: object) -> object:
     # The proposal's examples write sequences as text.
-    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value) else value
+    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value) else value
 
 
 def _moment(value: object) -> str:
@@ -162,18 +162,17 @@ Timeout = Annotated[
 ]
 _PERCENTAGE_SAYS = "it should be a percentage, like 30 or 30%"
 Percentage = Annotated[str, _matching(_PERCENTAGE, _PERCENTAGE_SAYS), _text(4, _matches(_PERCENTAGE), _PERCENTAGE_SAYS)]
-_SEQUENCE_RULE = "type(self) == string ? (self == '' || (self.matches('^[0-9]{1,19}$') && int(self) >= 0)) : self >= 0"
 Sequence = Annotated[
     int,
     BeforeValidator(_digits),
     Field(ge=0, le=2**63 - 1),
+    # A pattern and bounds, and no rule, whose cost is estimated as if the text could be as long as a whole request.
     WithJsonSchema(
         {
             "anyOf": [{"type": "integer"}, {"type": "string"}],
             "x-kubernetes-int-or-string": True,
-            "x-kubernetes-validations": [
-                {"rule": _SEQUENCE_RULE, "message": "it should be a whole number from 0, plain or as text"}
-            ],
+            "minimum": 0,
+            "pattern": "^([0-9]{1,18})?$",
         }
     ),
 ]
@@ -198,7 +197,20 @@ StreamName = Annotated[str, _text(200, _matches(_STREAM), _STREAM_SAYS)]
 """Checked where all names of streams are, those of the grammar included: `headrace.core.stream_config`."""
 # Lax as to the container only: JSON knows lists, values are tuples.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
-Subjects = Annotated[tuple[Annotated[Subject, Field(min_length=1)], ...], Field(strict=False, max_length=256)]
+_Subject = Annotated[
+    str,
+    Field(max_length=_LONGEST_SUBJECT),
+    _matching(_SUBJECT, _SUBJECT_SAYS),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "maxLength": _LONGEST_SUBJECT,
+            "x-kubernetes-validations": [{"rule": _matches(_SUBJECT), "message": _SUBJECT_SAYS}],
+        }
+    ),
+]
+"""One of a list, where empty text is a mistake."""
+Subjects = Annotated[tuple[_Subject, ...], Field(strict=False, max_length=256)]
 # 0 and -1 both say "no limit".
 Limit = Annotated[int, Field(ge=-1, le=2**63 - 1)]
 Limit32 = Annotated[int, Field(ge=-1, le=2**31 - 1)]

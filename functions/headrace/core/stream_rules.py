@@ -54,7 +54,7 @@ RULES: tuple[Rule, ...] = (
     Rule("sealed", f"!{_set('sealed')}", lambda own: not own.sealed, "a sealed stream takes no events: take it out"),
     Rule(
         "subjectDeleteMarkerTTL",
-        "!has(self.subjectDeleteMarkerTTL)",
+        "!has(self.subjectDeleteMarkerTTL) || self.subjectDeleteMarkerTTL == ''",
         lambda own: own.subject_delete_marker_ttl is None,
         "the server's markers would be delivered as if they were events: take it out",
     ),

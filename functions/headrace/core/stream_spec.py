@@ -45,7 +45,7 @@ class Origin(Part):
     """The time to start at, RFC 3339."""
     filter_subject: Subject = ""
     """Take these subjects only."""
-    subject_transforms: Annotated[tuple[SubjectTransform, ...], Field(strict=False, max_length=32)] = ()
+    subject_transforms: Annotated[tuple[SubjectTransform, ...], Field(strict=False, max_length=16)] = ()
     """Take these subjects only, and rewrite them."""
     external: External | None = None
     """Where the stream is, when it is in another account or domain."""
@@ -92,7 +92,7 @@ class ConsumerLimits(Part):
     rules: ClassVar = (
         Rule(
             "inactiveThreshold",
-            "!has(self.inactiveThreshold)",
+            "!has(self.inactiveThreshold) || self.inactiveThreshold == ''",
             lambda own: own.inactive_threshold is None,
             "a subscriber's consumer must not go while it idles: take it out",
         ),
@@ -137,7 +137,7 @@ class StreamConfig(Part):
     """Which servers hold the stream."""
     mirror: Origin | None = None
     """Another stream that this one is a copy of; such a channel has no address. Can be taken out, not be changed."""
-    sources: Annotated[tuple[Origin, ...], Field(strict=False, max_length=64)] = ()
+    sources: Annotated[tuple[Origin, ...], Field(strict=False, max_length=32)] = ()
     """Other streams whose messages are copied into this one."""
     compression: Literal["None", "S2"] = "None"
     """How the server compresses what it stores in files."""
