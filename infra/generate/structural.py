@@ -144,7 +144,7 @@ def _models_in(annotation: Any) -> set[type[Part]]:
 
 def default_of(model: type[Part]) -> Schema:
     """What an object is when nothing of it is said; whole, since the rules judge defaults before they are filled in."""
-    found = {}
+    found: Schema = {}
     for field in model.model_fields.values():
         found |= {str(field.alias): default for default in _default(field.default).values()}
     return found

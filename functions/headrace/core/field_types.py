@@ -24,15 +24,18 @@ from headrace.core.uri import hidden
 _HERE = "it"
 _SENTENCE = "sentence"
 _QUOTED_CHARACTERS = 80
-# Go counts nanoseconds in 64 bits.
-_LONGEST_SPAN = timedelta(days=292 * 365)
+_LONGEST_SPAN = timedelta(days=100 * 365)
 # The API server weighs what a rule may cost by how long the text may be.
 _LONGEST_TEXT = 64
 _LONGEST_SUBJECT = 256
 _TAKEN = ("headrace.dev/", "_nats")
 
 # Each stands in CEL, too, whose engine has no classes for Unicode.
-_GO = r"0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+"
+# Of Go's durations those with every unit once, the largest first, which together stay within Go's 292 years.
+GO = "0|" + "".join(
+    rf"(([0-9]{{1,{digits}}}([.][0-9]*)?|[.][0-9]+){unit})?"
+    for unit, digits in (("h", 6), ("m", 7), ("s", 9), ("ms", 12), ("(u|µ|μ)s", 15), ("ns", 18))
+)
 _ISO_SECONDS = r"([0-9]{1,9}([.][0-9]{1,6})?|[.][0-9]{1,6})S"
 _ISO_TIME = rf"T([0-9]{{1,6}}H([0-9]{{1,6}}M)?({_ISO_SECONDS})?|[0-9]{{1,6}}M({_ISO_SECONDS})?|{_ISO_SECONDS})"
 _ISO = rf"P([0-9]{{1,6}}D({_ISO_TIME})?|{_ISO_TIME})"
@@ -59,8 +62,10 @@ _WORDS = {
 def _go_span(value: object) -> timedelta:
     span = _span(duration.from_go, value)
     # Exact, unlike the span: nanoseconds that round up to a microsecond are too short, too.
-    if span > _LONGEST_SPAN or (span < timedelta(microseconds=1) and re.search(r"[1-9]", str(value))):
-        raise PydanticCustomError(_SENTENCE, "it should be between a microsecond and 292 years, or 0")
+    too_short = span < timedelta(microseconds=1) and re.search(r"[1-9]", str(value))
+    if span > _LONGEST_SPAN or too_short or not re.fullmatch(GO, str(value)):
+        problem = "it should be between a microsecond and 100 years, the largest unit first, or 0"
+        raise PydanticCustomError(_SENTENCE, problem)
     return span
 
 
@@ -140,9 +145,9 @@ GoSpan = Annotated[
     BeforeValidator(_go_span),
     _text(
         _LONGEST_TEXT,
-        f"{_matches(_GO)} && duration(self) <= duration('{_LONGEST_SPAN // timedelta(hours=1)}h')"
+        f"{_matches(GO)} && duration(self) < duration('{_LONGEST_SPAN // timedelta(hours=1)}h1us')"
         " && (duration(self) >= duration('1us') || !self.matches('[1-9]'))",
-        "it should be a duration between a microsecond and 292 years, like 500ms, 30s, 5m or 1h, or 0",
+        "it should be a duration between a microsecond and 100 years, like 500ms, 30s, 5m or 1h30m, or 0",
     ),
 ]
 _ISO_SAYS = "it should be an ISO 8601 duration, like PT0.5S, PT10S or PT1M"

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from headrace.core.field_types import GO
 from headrace.core.part import Fixed, Rule
 
 LEAST_SPAN = timedelta(milliseconds=100)
 
 
 def _span(name: str) -> str:
-    return f"(has(self.{name}) && self.{name} != '' ? duration(self.{name}) : duration('0s'))"
+    """A duration; none when it is not given, or when its own rule refuses it."""
+    given = f"has(self.{name}) && self.{name} != '' && self.{name}.matches('^({GO})$')"
+    return f"({given} ? duration(self.{name}) : duration('0s'))"
 
 
 def _set(name: str, part: str = "self") -> str:
