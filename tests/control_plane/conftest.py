@@ -63,16 +63,17 @@ async def _define(control_plane: ControlPlane) -> None:
         texts = (crd.FILE.read_text(encoding="utf-8"), NEIGHBOURS.read_text(encoding="utf-8"))
         for definition in itertools.chain.from_iterable(map(yaml.safe_load_all, texts)):
             (await api.create(DEFINITIONS, definition, strict=True)).unwrapped()
-            await _established(api, definition["metadata"]["name"])
+            await established(api, definition["metadata"]["name"])
 
 
-async def _established(api: Api, name: str) -> None:
+async def established(api: Api, name: str) -> None:
+    """Wait until the server serves a kind."""
     last: dict[str, Any] = {}
 
-    async def established() -> bool:
+    async def is_so() -> bool:
         last.update((await api.get(f"{DEFINITIONS}/{name}")).unwrapped())
         conditions = {one["type"]: one for one in last.get("status", {}).get("conditions") or ()}
         assert conditions.get("NonStructuralSchema", {}).get("status") != "True", conditions
         return conditions.get("Established", {}).get("status") == "True"
 
-    await until(f"{name} is established", established, 60.0)
+    await until(f"{name} is established", is_so, 60.0)

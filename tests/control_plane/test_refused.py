@@ -66,6 +66,7 @@ MISTAKES = [
     ({"stream": {"overrideName": "a.b"}}, "a stream's name has at most 200 characters, no blanks and none of"),
     (stream(mirror={}), "spec.stream.config.mirror.name: Required value"),
     (delivery(deadLetterSink={"ref": {"apiVersion": "v1"}}), "spec.delivery.deadLetterSink.ref.kind: Required value"),
+    (delivery(deadLetterSink={"uri": "http://me:secret@dead/"}), "it names a user or password"),
     # Settings that no channel can have.
     (
         stream(noAck=True),
@@ -173,3 +174,12 @@ async def test_a_change_that_nats_can_make_is_taken(
     answer = await api.merge(f"{path}/orders", {"spec": after})
 
     assert answer.accepted, answer.message
+
+
+async def test_a_password_is_not_repeated(api: Api, namespace: str) -> None:
+    spec = delivery(deadLetterSink={"uri": "http://me:secret@dead/"})
+
+    answer = await api.create(CHANNELS.format(namespace=namespace), channel(spec=spec))
+
+    assert answer.status == 422
+    assert "secret" not in str(answer.body)

@@ -218,3 +218,12 @@ def test_the_pod_template_is_read_whole() -> None:
 
     assert parsed is not None
     assert parsed.model_dump(mode="json", by_alias=True, exclude_unset=True) == template
+
+
+def test_a_password_of_the_dead_letter_sink_is_refused_and_not_repeated() -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        manifest.parse(channel(delivery={"deadLetterSink": {"uri": "http://me:secret@dead/"}}))
+
+    assert refused.value.field == "spec.delivery.deadLetterSink.uri"
+    assert "names a user or password" in str(refused.value)
+    assert "secret" not in str(refused.value)

@@ -5,13 +5,17 @@ Knows shapes and bounds. Does not know what the server has of it: that is `headr
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from headrace.core.field_types import IsoSpan, Texts, Timeout
-from headrace.core.part import Part
+from headrace.core.part import Part, Rule
 from headrace.core.subscriber import LARGEST, MOST_RETRIES
+
+# Above all a password does not belong where it is stored in the clear; the rest of an address is `headrace.core.uri`'s.
+_USERINFO = "^([A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*@"
 
 
 class Ref(Part):
@@ -36,12 +40,22 @@ class Sink(Part):
 
     ref: Ref | None = None
     """The object that has the address."""
-    uri: str | None = None
+    uri: str | None = Field(None, max_length=4096)
     """The address; beside a ref, a path below the object's. http and https only, without user and password."""
     ca_certs: str | None = Field(None, alias="CACerts")
     """PEM certificates that the address is checked against, beside the system's."""
     audience: str | None = None
     """OIDC audience of the address. Not served yet: a subscriber with such a sink is not ready (OIDCNotSupported)."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "uri",
+            f"!has(self.uri) || !self.uri.matches('{_USERINFO}')",
+            lambda own: own.uri is None or not re.match(_USERINFO, own.uri),
+            "it names a user or password, which everybody who sees the channel could read: take the part before '@' "
+            "out",
+        ),
+    )
 
 
 class Delivery(Part):
