@@ -6,6 +6,7 @@ argument.
 
 from __future__ import annotations
 
+import itertools
 from random import Random
 from typing import Any
 
@@ -223,3 +224,46 @@ def _fields(random: Random, pools: dict[str, list[Any]]) -> dict[str, Any]:
     names = random.sample(list(pools), random.randint(0, 4))
     # The first values of a pool are good ones: with every draw even, hardly a spec would be accepted.
     return {name: random.choice(pools[name][:3] if random.random() < 0.8 else pools[name]) for name in names}
+
+
+# A value of each field that a rule between fields is about, with which the rule has something to say.
+TELLING: list[tuple[str, str, Any]] = [
+    ("stream", "mirror", {"name": "A"}),
+    ("stream", "additionalSubjects", ["a"]),
+    ("stream", "sources", [{"name": "B"}]),
+    ("stream", "firstSeq", 5),
+    ("stream", "allowAtomic", True),
+    ("stream", "allowMsgSchedules", True),
+    ("stream", "mirrorDirect", True),
+    ("stream", "maxAge", "1m"),
+    ("stream", "duplicateWindow", "90s"),
+    ("stream", "discardNewPerSubject", True),
+    ("stream", "discard", "New"),
+    ("stream", "maxMsgsPerSubject", 5),
+    ("stream", "allowRollup", True),
+    ("stream", "denyPurge", True),
+    ("stream", "persistMode", "Async"),
+    ("stream", "storage", "Memory"),
+    ("stream", "consumerLimits", {"maxAckPending": 5}),
+    ("consumers", "maxAckPending", 5),
+    ("consumers", "maxAckPending", 6),
+    ("consumers", "filterSubject", "a"),
+    ("consumers", "filterSubjects", ["b"]),
+    ("consumers", "rateLimitBPS", 1),
+    ("consumers", "rateLimitBps", 1),
+    ("consumers", "deliverPolicy", "ByStartSequence"),
+    ("consumers", "deliverPolicy", "ByStartTime"),
+    ("consumers", "optStartSeq", "5"),
+    ("consumers", "optStartTime", "2026-01-01T00:00:00Z"),
+]
+
+
+def combinations() -> list[dict[str, Any]]:
+    """All pairs and triples of those."""
+    found = []
+    for size in (2, 3):
+        for chosen in itertools.combinations(TELLING, size):
+            stream = {name: value for part, name, value in chosen if part == "stream"}
+            template = {name: value for part, name, value in chosen if part == "consumers"}
+            found.append({"stream": {"config": stream}, "consumerConfigTemplate": template})
+    return found

@@ -48,8 +48,16 @@ async def test_both_judge_every_single_value_alike(api: Api, namespace: str) -> 
     assert not found, "\n".join(found)
 
 
+async def test_both_judge_every_pair_and_triple_of_fields_with_rules_between_them_alike(
+    api: Api, namespace: str
+) -> None:
+    found = await disagreements(api, namespace, spec_generator.combinations())
+
+    assert not found, "\n".join(found)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_both_judge_combinations_alike(api: Api, namespace: str, seed: int) -> None:
+async def test_both_judge_random_specs_alike(api: Api, namespace: str, seed: int) -> None:
     random = Random(seed)
     specs = [spec_generator.spec(random) for _ in range(DRAWS)]
     # Or the test would say nothing of one of the two.

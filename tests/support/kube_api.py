@@ -100,6 +100,8 @@ def connect(control_plane: ControlPlane) -> tuple[aiohttp.ClientSession, Api]:
     """A session, to be closed by the caller, and the client on it."""
     session = aiohttp.ClientSession(
         headers={"Authorization": f"Bearer {control_plane.token}"},
+        # Thousands of requests may stand in line for the few connections.
+        timeout=aiohttp.ClientTimeout(total=None, sock_read=120),
         connector=aiohttp.TCPConnector(ssl=control_plane.context(), limit=16),
     )
     return session, Api(session, control_plane.url)
