@@ -61,7 +61,6 @@ _WORDS = {
 
 def _go_span(value: object) -> timedelta:
     span = _span(duration.from_go, value)
-    # Exact, unlike the span: nanoseconds that round up to a microsecond are too short, too.
     too_short = span < timedelta(microseconds=1) and re.search(r"[1-9]", str(value))
     if span > _LONGEST_SPAN or too_short or not re.fullmatch(GO, str(value)):
         problem = "it should be between a microsecond and 100 years, the largest unit first, or 0"
@@ -146,7 +145,8 @@ GoSpan = Annotated[
     _text(
         _LONGEST_TEXT,
         f"{_matches(GO)} && duration(self) < duration('{_LONGEST_SPAN // timedelta(hours=1)}h1us')"
-        " && (duration(self) >= duration('1us') || !self.matches('[1-9]'))",
+        # Ours are rounded to microseconds; the server has nanoseconds.
+        " && (duration(self) > duration('500ns') || !self.matches('[1-9]'))",
         "it should be a duration between a microsecond and 100 years, like 500ms, 30s, 5m or 1h30m, or 0",
     ),
 ]
