@@ -5,7 +5,13 @@ Options are checked here, on the driver, so that a wrong one is told before anyt
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from pyspark_jetstream.client.access import environment
@@ -14,7 +20,7 @@ from pyspark_jetstream.schema import default_ddl
 
 
 class JetStreamDataSource(DataSource):
-    """`spark.read.format("jetstream")` and `spark.readStream.format("jetstream")`."""
+    """`spark.read.format("jetstream")`, and the same with `readStream`, `write` and `writeStream`."""
 
     @classmethod
     def name(cls) -> str:
@@ -33,6 +39,20 @@ class JetStreamDataSource(DataSource):
         from pyspark_jetstream.stream_reader import StreamReader
 
         return StreamReader(self._read_options(streaming=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from pyspark_jetstream.writing.options import write_options
+        from pyspark_jetstream.writing.writers import BatchWriter
+
+        options = write_options(self.options, environment(), streaming=False)
+        return BatchWriter(options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from pyspark_jetstream.writing.options import write_options
+        from pyspark_jetstream.writing.writers import StreamWriter
+
+        options = write_options(self.options, environment(), streaming=True)
+        return StreamWriter(options, schema, overwrite=overwrite)
 
     def _read_options(self, *, streaming: bool | None) -> ReadOptions:
         return read_options(self.options, environment(), streaming=streaming)

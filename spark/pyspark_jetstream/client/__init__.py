@@ -8,6 +8,7 @@
     pull.py         a range of sequences by an ephemeral consumer
     direct.py       a range of sequences by batched Direct Get
     publish.py      publishes with a window of acks
+    fast_publish.py the same by fast ingest, where a stream allows it
 
 Needs the standard library and `headrace.core` only. One thread and one connection per task; nothing runs in the
 background.
@@ -17,9 +18,10 @@ from pyspark_jetstream.client.access import Access, Secret
 from pyspark_jetstream.client.api import JetStream, StreamInfo
 from pyspark_jetstream.client.connection import Connection
 from pyspark_jetstream.client.direct import read_direct
+from pyspark_jetstream.client.fast_publish import FastPublisher
 from pyspark_jetstream.client.link import Broken
 from pyspark_jetstream.client.messages import Messages
-from pyspark_jetstream.client.publish import Ack, Publisher
+from pyspark_jetstream.client.publish import Ack, Outgoing, Publisher
 from pyspark_jetstream.client.pull import read_pulled
 
 __all__ = [
@@ -27,8 +29,10 @@ __all__ = [
     "Ack",
     "Broken",
     "Connection",
+    "FastPublisher",
     "JetStream",
     "Messages",
+    "Outgoing",
     "Publisher",
     "Secret",
     "StreamInfo",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import secrets
 import time
+from collections.abc import Mapping
 from types import TracebackType
 
 from headrace.core import nats_wire
@@ -120,7 +121,14 @@ class Connection:
             self._drop()
             raise
 
-    def request(self, subject: str, data: bytes = b"", *, timeout: float = ANSWER_SECONDS) -> Arrival:
+    def request(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        timeout: float = ANSWER_SECONDS,
+        headers: Mapping[str, str] | None = None,
+    ) -> Arrival:
         """The answer to one request; what else arrives meanwhile is kept for `receive`.
 
         Raises:
@@ -130,7 +138,7 @@ class Connection:
         link = self.link
         self._serial += 1
         reply = f"{self.inbox}.{self._serial}"
-        self.send(nats_wire.publish(subject, data, reply, None, link.info.max_payload))
+        self.send(nats_wire.publish(subject, data, reply, headers, link.info.max_payload))
         deadline = time.monotonic() + timeout
         kept: list[Arrival] = []
         try:

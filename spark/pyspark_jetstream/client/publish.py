@@ -1,7 +1,7 @@
 """Publishes with a window of acks: many are on their way at a time, and every one is acknowledged in the end.
 
-What has no answer when a connection breaks is published again, with the same `Nats-Msg-Id`: give one, or it may be
-stored twice. Bounded in messages and bytes.
+Of each message it is known whether it is stored, refused, or neither: then it is published again with the same
+`Nats-Msg-Id`. Give one, or it may be stored twice. Bounded in messages and bytes.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import Arrival
+from pyspark_jetstream.client.api import JetStream
 from pyspark_jetstream.client.connection import Connection
 
 WINDOW_MESSAGES = 4096
@@ -23,6 +25,11 @@ WINDOW_BYTES = 16 * 1024 * 1024
 WRITE_BYTES = 64 * 1024
 SILENCE_SECONDS = 3.0
 _PAUSE_SECONDS = 0.1
+
+# "message size exceeds maximum allowed": the one refusal that is about the message and not about the stream.
+TOO_LARGE = 10054
+# No leader just now, or too much at once: nothing is stored, and the next try may be.
+_PASSING_CODES = frozenset((429, 503))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +41,36 @@ class Ack:
     duplicate: bool
 
 
+class Outgoing(NamedTuple):
+    """A message on its way.
+
+    Attributes:
+        block: a header block, as `nats_wire.header_block` makes it; empty for none.
+        row: what whoever publishes knows it by.
+    """
+
+    subject: str
+    block: bytes
+    data: bytes
+    row: int
+
+
+class Unacked(NamedTuple):
+    frame: bytes
+    message: Outgoing
+
+
+def raise_refusal(_message: Outgoing, refusal: Refused) -> None:
+    """What is done with a message that the server does not take, if nothing else is said."""
+    raise refusal
+
+
 class Publisher:
-    """One window on one connection; nothing else may be asked on it meanwhile.
+    """One window on one connection. What else is asked on it meanwhile finds its answer, too.
 
     Attributes:
         stored, duplicates: acks so far.
+        most: how many messages were unacknowledged at once.
     """
 
     def __init__(
@@ -47,46 +79,65 @@ class Publisher:
         *,
         window: int = WINDOW_MESSAGES,
         on_ack: Callable[[Ack], None] | None = None,
+        on_refusal: Callable[[Outgoing, Refused], None] = raise_refusal,
     ) -> None:
         """Args:
         on_ack: told of each ack; costs the parsing of its JSON.
+        on_refusal: told of a message that can't be stored for what it is: too large (413), or on a subject that no
+            stream captures (404). What is wrong with the stream is always raised.
         """
         self.stored = 0
         self.duplicates = 0
+        self.most = 0
         self._connection = connection
         self._window = window
         self._on_ack = on_ack
+        self._on_refusal = on_refusal
         self._generation = -1
         self._again = False
         self._prefix = f"_INBOX.{secrets.token_hex(11)}."
         self._serial = 0
-        self._unacked: dict[str, bytes] = {}
+        self._unacked: dict[str, Unacked] = {}
         self._unacked_bytes = 0
         self._buffer: list[bytes] = []
         self._buffered = 0
 
-    def publish(self, subject: str, data: bytes, block: bytes = b"") -> None:
+    def publish(self, subject: str, data: bytes, block: bytes = b"", row: int = 0) -> None:
         """Hand one message over; returns before it is stored, and waits while the window is full.
 
         Args:
             block: a header block, as `nats_wire.header_block` makes it.
+            row: for `on_refusal`.
 
         Raises:
             Refused: the server will not store this one or an earlier one; the message says which subject.
             Unavailable: no progress for as long as the access's timeout.
         """
+        message = Outgoing(subject, block, data, row)
         self._serial += 1
         reply = f"{self._prefix}{self._serial}"
-        frame = nats_wire.publish(subject, data, reply, block, self._connection.link.info.max_payload)
-        self._unacked[reply] = frame
+        try:
+            frame = nats_wire.publish(subject, data, reply, block, self._connection.max_payload)
+        except Refused as refusal:
+            self._on_refusal(message, refusal)
+            return
+        self._unacked[reply] = Unacked(frame, message)
         self._unacked_bytes += len(frame)
+        self.most = max(self.most, len(self._unacked))
         self._buffer.append(frame)
         self._buffered += len(frame)
         if self._buffered >= WRITE_BYTES:
-            self._write()
+            self.flush()
         if len(self._unacked) >= self._window or self._unacked_bytes >= WINDOW_BYTES:
             # Half of it, so that writes stay large.
             self._wait(self._window // 2, WINDOW_BYTES // 2)
+
+    def flush(self) -> None:
+        """Write what is buffered; a link that breaks is made good by whoever waits next."""
+        try:
+            self._write()
+        except Unavailable:
+            self._again = True
 
     def finish(self) -> None:
         """Wait until all is stored. Raises as `publish`."""
@@ -117,7 +168,7 @@ class Publisher:
             self._again = True
         if self._again:
             # Everything, in its order: the server knows by the ids what it has.
-            self._buffer, self._again = list(self._unacked.values()), False
+            self._buffer, self._again = [one.frame for one in self._unacked.values()], False
         if self._buffer:
             data = b"".join(self._buffer)
             self._buffer, self._buffered = [], 0
@@ -130,26 +181,67 @@ class Publisher:
             # The server is there and the answers are not: ask again, as a new leader may know nothing of them.
             self._again = True
             raise Unavailable("JetStream does not acknowledge")
+        unknown: Unavailable | None = None
         for arrival in arrivals:
-            self._acknowledged(arrival)
+            try:
+                self._answered(arrival)
+            except Unavailable as error:
+                unknown = error
+        if unknown is not None:
+            self._again = True
+            raise unknown
 
-    def _acknowledged(self, answer: Arrival) -> None:
-        frame = self._unacked.get(answer.subject)
-        if frame is None:
+    def _answered(self, answer: Arrival) -> None:
+        unacked = self._unacked.get(answer.subject)
+        if unacked is None:
             return
         data = answer.data
         if answer.status == "503":
-            subject = frame.split(b" ", 2)[1].decode("utf-8", "replace")
-            self._again = True
-            raise Unavailable(f"no stream takes {subject}, or JetStream is away")
-        if b'"seq"' not in data or b'"error"' in data:
-            subject = frame.split(b" ", 2)[1].decode("utf-8", "replace")
-            raise Refused(f"a message to {subject} was not stored: {data[:300].decode('utf-8', 'replace')}", status=507)
-        del self._unacked[answer.subject]
-        self._unacked_bytes -= len(frame)
-        is_duplicate = b'"duplicate"' in data and bool(json.loads(data).get("duplicate"))
-        self.duplicates += is_duplicate
-        self.stored += not is_duplicate
-        if self._on_ack is not None:
-            said = json.loads(data)
-            self._on_ack(Ack(str(said["stream"]), int(said["seq"]), is_duplicate))
+            self._nobody(answer.subject, unacked)
+        elif b'"seq"' in data and b'"error"' not in data:
+            self._take(answer.subject, unacked)
+            is_duplicate = b'"duplicate"' in data and bool(json.loads(data).get("duplicate"))
+            self.duplicates += is_duplicate
+            self.stored += not is_duplicate
+            if self._on_ack is not None:
+                said = json.loads(data)
+                self._on_ack(Ack(str(said["stream"]), int(said["seq"]), is_duplicate))
+        else:
+            self._failed(answer.subject, unacked, data)
+
+    def _nobody(self, reply: str, unacked: Unacked) -> None:
+        """No responders: because no stream captures the subject, or because JetStream is away?"""
+        subject = unacked.message.subject
+        if JetStream(self._connection).streams_of(subject):
+            raise Unavailable(f"JetStream is away from {subject}")
+        self._take(reply, unacked)
+        self._on_refusal(unacked.message, Refused(f"no stream captures the subject {subject!r}", status=404))
+
+    def _failed(self, reply: str, unacked: Unacked, data: bytes) -> None:
+        error = refusal_of(data)
+        words = f"a message to {unacked.message.subject} was not stored: {data[:300].decode('utf-8', 'replace')}"
+        if error.code in _PASSING_CODES:
+            raise Unavailable(words)
+        if error.err_code != TOO_LARGE:
+            raise Refused(words, status=507)
+        self._take(reply, unacked)
+        self._on_refusal(unacked.message, Refused(words, status=413))
+
+    def _take(self, reply: str, unacked: Unacked) -> None:
+        del self._unacked[reply]
+        self._unacked_bytes -= len(unacked.frame)
+
+
+class Refusal(NamedTuple):
+    """Code and `err_code` of an answer that is no ack; zeros when it is not even that."""
+
+    code: int
+    err_code: int
+
+
+def refusal_of(data: bytes) -> Refusal:
+    try:
+        error = json.loads(data).get("error") or {}
+        return Refusal(int(error.get("code", 0)), int(error.get("err_code", 0)))
+    except (ValueError, AttributeError):
+        return Refusal(0, 0)

@@ -1,0 +1,186 @@
+"""Publishes by fast ingest (nats-server 2.14, streams with `allow_batched`): one ack for some hundred messages.
+
+A batch is stored message by message, in its order, and ends at the first gap; so an ack for one is an ack for all
+before it. Whatever goes otherwise is left to the window of `publish`, which finds out message by message: the ids keep
+what was stored from being stored again. The server forgets a batch that rests for 10 s, and says so.
+
+Source: NATS ADR 50, tried on nats-server 2.15.1.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import deque
+
+from headrace.core import nats_wire
+from headrace.core.errors import Refused, Unavailable
+from headrace.core.nats_wire import Arrival
+from pyspark_jetstream.client.connection import Connection
+from pyspark_jetstream.client.publish import (
+    SILENCE_SECONDS,
+    WINDOW_BYTES,
+    WINDOW_MESSAGES,
+    WRITE_BYTES,
+    Outgoing,
+    Publisher,
+)
+
+# The server never acks more seldom than this.
+FLOW = 500
+# A stream that fails so often is not worth another try in this task.
+MOST_TROUBLES = 3
+_START, _ADD, _END, _PING = 0, 1, 3, 4
+
+
+class FastPublisher:
+    """As `Publisher`, over one; duplicates are not told apart.
+
+    Attributes:
+        stored: acknowledged messages, those of the window included.
+        troubles: batches that were given to the window.
+    """
+
+    def __init__(self, connection: Connection, window: Publisher, *, most: int = WINDOW_MESSAGES) -> None:
+        self.troubles = 0
+        self.most = 0
+        self._acknowledged = 0
+        self._connection = connection
+        self._window = window
+        self._most = most
+        self._unacked: deque[Outgoing] = deque()
+        self._unacked_bytes = 0
+        self._first = 1  # the batch's number of the first unacknowledged message
+        self._generation = -1
+        self._prefix = ""
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+
+    @property
+    def stored(self) -> int:
+        return self._acknowledged + self._window.stored
+
+    @property
+    def duplicates(self) -> int:
+        return self._window.duplicates
+
+    def publish(self, subject: str, data: bytes, block: bytes = b"", row: int = 0) -> None:
+        """As `Publisher.publish`."""
+        size = len(block) + len(data)
+        if self.troubles >= MOST_TROUBLES or size > self._connection.max_payload:
+            self._window.publish(subject, data, block, row)
+            return
+        self._unacked.append(Outgoing(subject, block, data, row))
+        self._unacked_bytes += size
+        self.most = max(self.most, len(self._unacked))
+        try:
+            self._send(self._unacked[-1])
+            if len(self._unacked) >= self._most or self._unacked_bytes >= WINDOW_BYTES:
+                self._wait(self._most // 2, WINDOW_BYTES // 2)
+        except Unavailable:
+            self._give_up()
+
+    def flush(self) -> None:
+        try:
+            self._write()
+        except Unavailable:
+            self._give_up()
+        self._window.flush()
+
+    def finish(self) -> None:
+        """As `Publisher.finish`; the batch ends."""
+        if self._unacked:
+            try:
+                self._wait(0, 0)
+            except Unavailable:
+                self._give_up()
+        self._window.finish()
+
+    def _send(self, message: Outgoing) -> None:
+        op = _ADD
+        if self._generation != self._connection.generation or not self._prefix:
+            self._begin()
+            op = _START
+        number = self._first + len(self._unacked) - 1
+        self._put(message.subject, message.data, message.block, number, op)
+
+    def _begin(self) -> None:
+        """Raises Unavailable when messages of another connection's batch wait for their acks."""
+        self._connection.link  # noqa: B018  # dials, if need be
+        if len(self._unacked) > 1:
+            raise Unavailable("the connection was made anew")
+        self._generation = self._connection.generation
+        self._prefix = f"_INBOX.{secrets.token_hex(11)}"
+        self._first = 1
+        self._connection.send(nats_wire.subscribe(f"{self._prefix}.>", self._connection.new_sid()))
+
+    def _put(self, subject: str, data: bytes, block: bytes, number: int, op: int) -> None:
+        reply = f"{self._prefix}.{self._prefix[-8:]}.{FLOW}.fail.{number}.{op}.$FI"
+        try:
+            frame = nats_wire.publish(subject, data, reply, block, self._connection.max_payload)
+        except Refused as error:
+            # The window says it again, to whoever has to know.
+            raise Unavailable(str(error)) from error
+        self._buffer.append(frame)
+        self._buffered += len(frame)
+        if self._buffered >= WRITE_BYTES or op == _START:
+            self._write()
+
+    def _write(self) -> None:
+        if self._buffer:
+            data = b"".join(self._buffer)
+            self._buffer, self._buffered = [], 0
+            if self._generation != self._connection.generation:
+                raise Unavailable("the connection was made anew")
+            self._connection.send(data)
+
+    def _wait(self, most: int, most_bytes: int) -> None:
+        last = self._unacked[-1]
+        is_end = not most
+        number = self._first + len(self._unacked)
+        # A ping tells how far it is, since acks of their own come by number only, and messages may be large.
+        self._put(last.subject, b"", b"", number if is_end else number - 1, _END if is_end else _PING)
+        self._write()
+        while len(self._unacked) > most or self._unacked_bytes > most_bytes:
+            arrivals = self._connection.receive(SILENCE_SECONDS)
+            if self._generation != self._connection.generation:
+                raise Unavailable("the connection was made anew")
+            if not arrivals and not self._connection.heard(SILENCE_SECONDS):
+                raise Unavailable("JetStream does not acknowledge")
+            for arrival in arrivals:
+                if arrival.subject.startswith(self._prefix):
+                    self._answered(arrival)
+        if is_end:
+            self._prefix = ""
+
+    def _answered(self, answer: Arrival) -> None:
+        """Raises Unavailable for whatever is no plain ack."""
+        if answer.status:
+            raise Unavailable(f"the server answers {answer.status}")
+        said = json.loads(answer.data)
+        if said.get("type") == "ack":
+            self._stored_up_to(int(said["seq"]))
+        elif "batch" in said and "count" in said and "error" not in said:
+            self._stored_up_to(int(said["count"]))
+            if self._unacked:
+                raise Unavailable("the batch has ended early")
+        else:
+            raise Unavailable(f"the server answers {answer.data[:300].decode('utf-8', 'replace')}")
+
+    def _stored_up_to(self, number: int) -> None:
+        while self._unacked and self._first <= number:
+            message = self._unacked.popleft()
+            self._unacked_bytes -= len(message.block) + len(message.data)
+            self._acknowledged += 1
+            self._first += 1
+
+    def _give_up(self) -> None:
+        """Let the window find out, message by message, what has become of them."""
+        self.troubles += 1
+        messages, self._unacked = self._unacked, deque()
+        self._unacked_bytes = 0
+        self._buffer, self._buffered = [], 0
+        self._prefix = ""
+        for message in messages:
+            self._window.publish(message.subject, message.data, message.block, message.row)
+        self._window.finish()

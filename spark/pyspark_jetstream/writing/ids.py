@@ -1,0 +1,50 @@
+"""`Nats-Msg-Id`s that are the same whenever the same row is written again. Pure.
+
+    events     source and id, as `receive` makes it: an event is itself, whoever publishes it
+    messages   s.<run, epoch, partition>.<content>[.<which of equal ones>]
+
+The second is of the content and not of the row's number, since after a shuffle the rows of a partition may come in
+another order: numbers would then give one row the id of another, and the server would drop what it never had. Equal
+rows are told apart by counting them. What is counted is forgotten every `BLOCK_ROWS` rows, to bound it; the block is in
+the hash, so that nothing is lost by it. Ids are short, as the server keeps each for the length of its window.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from hashlib import blake2b
+
+BLOCK_ROWS = 131_072
+
+
+def prefix(run: str, epoch: int, partition: int) -> str:
+    """What all ids of one partition of one epoch begin with, and no others."""
+    text = f"{len(run)}:{run}:{epoch}:{partition}"
+    return f"s.{_short(blake2b(text.encode(), digest_size=9).digest())}."
+
+
+class ContentIds:
+    """The ids of one partition, asked for once per row, in any order."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._block = 0
+        self._seen: dict[int, int] = {}
+
+    def of(self, row: int, subject: str, block: bytes, data: bytes) -> str:
+        """Args:
+        row: its number in the partition, from 0, faulty ones counted.
+        """
+        number = row // BLOCK_ROWS
+        if number != self._block:
+            self._block, self._seen = number, {}
+        head = f"{number}:{len(subject)}:{subject}:{len(block)}:".encode()
+        digest = blake2b(b"".join((head, block, data)), digest_size=15).digest()
+        key = int.from_bytes(digest[:8], "big")
+        count = self._seen.get(key, 0)
+        self._seen[key] = count + 1
+        return f"{self._prefix}{_short(digest)}.{count}" if count else f"{self._prefix}{_short(digest)}"
+
+
+def _short(digest: bytes) -> str:
+    return urlsafe_b64encode(digest).decode()

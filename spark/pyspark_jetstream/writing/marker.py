@@ -1,0 +1,205 @@
+"""The commit marker: how far a run has got, for repetitions that come when the server has forgotten the ids.
+
+One message per run and target, the newest only, in a stream of its own (`headrace_spark`). The first task of an epoch
+writes down where the target ended before it (compare and set, so that one task wins); the driver adds, once all of the
+epoch's tasks are done, that it is complete. A repeated epoch that is complete is passed over. One that is not is
+written again; when the marker is so old that the target may have forgotten ids, those that lie behind the noted place
+are read from the target first. So an epoch is stored once, as long as the target keeps its messages. Costs a look-up
+per task and two publishes per epoch; a repetition reads what was stored since.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+from headrace.core.errors import Misconfigured, Refused, Unavailable
+from pyspark_jetstream.client import JetStream, read_pulled
+from pyspark_jetstream.client.api import MESSAGE_NOT_FOUND, ApiError
+from pyspark_jetstream.client.messages import nanoseconds
+from pyspark_jetstream.writing.target import Target
+
+_WRONG_LAST_SEQUENCE = 10071
+_NAME_IN_USE = 10058
+_SUBJECTS = "headrace.spark.commits"
+_TRIES = 20
+_NANOSECONDS = 1_000_000_000
+_ID = re.compile(rb"\r\nNats-Msg-Id:[ \t]*([^\r]*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Attributes:
+    stream, created: the target.
+    after: its last sequence before anything of the epoch was written.
+    is_complete: all of the epoch is stored.
+    """
+
+    run: str
+    stream: str
+    created: str
+    epoch: int
+    after: int
+    is_complete: bool
+    rows: int = 0
+    v: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A marker as it lies in its stream."""
+
+    marker: Marker
+    sequence: int
+    stored_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a task does with its rows.
+
+    Attributes:
+        begins: write a marker for this epoch first.
+        passes: write nothing, as all of it is stored.
+        reads: ask the target for the ids behind the marker's place first.
+    """
+
+    begins: bool = False
+    passes: bool = False
+    reads: bool = False
+
+
+def decide(found: Found | None, epoch: int, target: Target) -> Decision:
+    """Pure. Raises Refused when the marker is ahead of the epoch."""
+    if found is None or found.marker.epoch < epoch:
+        return Decision(begins=True)
+    if found.marker.created != target.created:
+        # Another stream of that name: nothing of ours is in it.
+        return Decision(begins=True)
+    if found.marker.epoch > epoch:
+        raise Refused(
+            f"epoch {epoch} of {found.marker.run} is to be written to {target.stream}, which has epoch "
+            f"{found.marker.epoch} already: the checkpoint has gone back; use a new one, or set commitMarker to false",
+            status=409,
+        )
+    if found.marker.is_complete:
+        return Decision(passes=True)
+    age = (target.now_ns - found.stored_ns) / _NANOSECONDS
+    # By half, so that a repetition that is slower than the first try is covered, too.
+    return Decision(reads=age > target.window_seconds / 2)
+
+
+class Markers:
+    """The markers of one stream."""
+
+    def __init__(self, jetstream: JetStream, stream: str) -> None:
+        self._jetstream = jetstream
+        self._stream = stream
+
+    def ensure(self, replicas: int) -> None:
+        """Make the stream if it is not there.
+
+        Args:
+            replicas: as many as the target has: it must not be lost before it.
+        """
+        if self._jetstream.stream(self._stream) is not None:
+            return
+        config = {
+            "name": self._stream,
+            "subjects": [f"{_SUBJECTS}.>"],
+            "max_msgs_per_subject": 1,
+            "storage": "file",
+            "num_replicas": replicas,
+        }
+        try:
+            self._jetstream.call(f"STREAM.CREATE.{self._stream}", config)
+        except ApiError as error:
+            if error.err_code != _NAME_IN_USE:
+                raise
+
+    def find(self, run: str, target: str) -> Found | None:
+        try:
+            said = self._jetstream.call(f"STREAM.MSG.GET.{self._stream}", {"last_by_subj": _subject(run, target)})
+        except ApiError as error:
+            if error.err_code == MESSAGE_NOT_FOUND:
+                return None
+            raise
+        message = said["message"]
+        fields: dict[str, Any] = json.loads(b64decode(message["data"]))
+        if fields.get("v") != 1:
+            raise Misconfigured(
+                f"the commit marker of {run} is of a later version ({fields.get('v')}): update pyspark-jetstream",
+                field="commitMarker",
+            )
+        return Found(Marker(**fields), int(message["seq"]), nanoseconds(str(message["time"])))
+
+    def entered(self, run: str, epoch: int, look: Callable[[], Target]) -> tuple[Marker, Decision]:
+        """Find or make the marker of an epoch; what the task is to do.
+
+        Args:
+            look: gives the target as it is now.
+
+        Raises:
+            Refused: the marker is ahead.
+        """
+        for _ in range(_TRIES):
+            # In this order: nothing of the epoch may be behind the place that is noted.
+            target = look()
+            found = self.find(run, target.stream)
+            decision = decide(found, epoch, target)
+            if not decision.begins:
+                assert found is not None, "only what was found can be gone on with"
+                return found.marker, decision
+            marker = Marker(run, target.stream, target.created, epoch, target.last, is_complete=False)
+            if self._set(marker, found.sequence if found is not None else 0):
+                return marker, Decision()
+        raise Unavailable(f"the commit marker of {run} could not be set in {self._stream}")
+
+    def complete(self, run: str, target: str, epoch: int, rows: int) -> None:
+        """Note that all of an epoch is stored. May be repeated."""
+        for _ in range(_TRIES):
+            found = self.find(run, target)
+            if found is None or found.marker.epoch != epoch:
+                raise Refused(f"the commit marker of {run} is not at epoch {epoch}: is it written twice?", status=409)
+            if found.marker.is_complete or self._set(
+                replace(found.marker, is_complete=True, rows=rows), found.sequence
+            ):
+                return
+        raise Unavailable(f"the commit marker of {run} could not be set in {self._stream}")
+
+    def _set(self, marker: Marker, last: int) -> bool:
+        """Whether it is known to be set; if not, whoever asks looks again."""
+        headers = {"Nats-Expected-Last-Subject-Sequence": str(last)}
+        data = json.dumps(asdict(marker)).encode()
+        try:
+            answer = self._jetstream.connection.request(_subject(marker.run, marker.stream), data, headers=headers)
+        except Unavailable:
+            return False
+        said = json.loads(answer.data or b"{}")
+        error = said.get("error")
+        if error and error.get("err_code") != _WRONG_LAST_SEQUENCE:
+            raise Refused(f"the commit marker was not stored in {self._stream}: {error.get('description')}", status=507)
+        return "seq" in said and not error
+
+
+def ids_behind(jetstream: JetStream, marker: Marker, target: Target, prefix: str) -> set[bytes]:
+    """The ids with a prefix that lie in the target since a marker was set."""
+    found: set[bytes] = set()
+    start = prefix.encode()
+    for chunk in read_pulled(jetstream, target.stream, marker.after + 1, target.last + 1):
+        for block in chunk.blocks:
+            match = _ID.search(block)
+            if match is not None and match[1].startswith(start):
+                found.add(match[1])
+    return found
+
+
+def _subject(run: str, target: str) -> str:
+    """Both may hold what no subject may."""
+    digest = blake2b(f"{len(run)}:{run}{target}".encode(), digest_size=16).hexdigest()
+    return f"{_SUBJECTS}.{digest}"

@@ -1,0 +1,128 @@
+"""The options of writing: where to, as what, and what keeps a repetition from storing twice. Pure.
+
+Knows names, kinds and defaults, and what excludes what. Does not know columns, streams or Spark's classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headrace.core import names
+from headrace.core.errors import InvalidSpec, Misconfigured
+from pyspark_jetstream.client.access import Access
+from pyspark_jetstream.client.publish import WINDOW_MESSAGES
+from pyspark_jetstream.client.subjects import is_filter
+from pyspark_jetstream.connection_options import CONNECTION_OPTIONS, access
+from pyspark_jetstream.option_values import Values, wrong
+
+EVENT = "event"
+CONTENT = "content"
+FAIL = "fail"
+SKIP = "skip"
+MARKER_STREAM = "headrace_spark"
+
+WRITE_OPTIONS = (
+    *CONNECTION_OPTIONS,
+    "subject",
+    "channel",
+    "cloudevents",
+    "msgIds",
+    "runId",
+    "ackWindow",
+    "fastIngest",
+    "onFaultyRow",
+    "commitMarker",
+    "commitMarkerStream",
+    "maxRowsPerSecond",
+)
+# Spark hands a query's own options to its sink.
+_OF_SPARK = ("checkpointLocation", "path", "queryName")
+# Far below what a server remembers as sent and not yet stored.
+_MOST_WINDOW = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a writer has to do.
+
+    Attributes:
+        subject: of every message; empty when a column says it.
+        is_channel: whether it is a channel's, so that room is left for parking.
+        cloudevents: rows are events; else subject, headers and data.
+        msg_ids: EVENT, from source and id; or CONTENT, from the run and the row's content.
+        run: of a batch, the same again for a repetition; empty for one that nobody repeats.
+        window: messages that may be unacknowledged at once, per task.
+        fast: use fast ingest where the stream allows it.
+        on_faulty_row: FAIL or SKIP.
+        marker_stream: where the commit marker lies; empty for none.
+        rows_per_second: that one task publishes at most; zero for no limit.
+    """
+
+    access: Access
+    subject: str
+    is_channel: bool
+    cloudevents: bool
+    msg_ids: str
+    run: str
+    window: int
+    fast: bool
+    on_faulty_row: str
+    marker_stream: str
+    rows_per_second: int
+
+
+def write_options(given: Mapping[str, str], environment: Mapping[str, str], *, streaming: bool) -> WriteOptions:
+    """Raises:
+    Misconfigured: naming the first wrong option.
+    """
+    values = Values(given)
+    values.refuse_unknown((*WRITE_OPTIONS, *_OF_SPARK))
+    channel = values.text("channel")
+    if channel and "subject" in values:
+        raise wrong("subject", values.text("subject"), f"channel is given, too ({channel}): give one of them")
+    subject = _channel_subject(channel) if channel else _subject(values.text("subject"))
+    cloudevents = values.flag("cloudevents", bool(channel))
+    msg_ids = values.choice("msgIds", (EVENT, CONTENT), EVENT if cloudevents else CONTENT)
+    if msg_ids == EVENT and not cloudevents:
+        raise wrong("msgIds", msg_ids, "only events have a source and an id: use content, or a column msg_id")
+    run = values.text("runId")
+    if streaming and run:
+        raise wrong("runId", run, "a streaming query is known by its checkpoint: leave it out")
+    has_marker = values.flag("commitMarker", False)
+    if has_marker and not streaming and not run:
+        raise Misconfigured("commitMarker needs a runId in a batch: a name that a repetition has, too", field="runId")
+    if has_marker and not subject:
+        raise Misconfigured("commitMarker needs one stream: give subject or channel, not a column", field="subject")
+    window = values.number("ackWindow", WINDOW_MESSAGES)
+    if window > _MOST_WINDOW:
+        raise wrong("ackWindow", str(window), f"write at most {_MOST_WINDOW}")
+    return WriteOptions(
+        access=access(values, environment),
+        subject=subject,
+        is_channel=bool(channel),
+        cloudevents=cloudevents,
+        msg_ids=msg_ids,
+        run=run,
+        window=window,
+        fast=values.choice("fastIngest", ("auto", "off"), "auto") == "auto",
+        on_faulty_row=values.choice("onFaultyRow", (FAIL, SKIP), FAIL),
+        marker_stream=values.text("commitMarkerStream", MARKER_STREAM) if has_marker else "",
+        rows_per_second=values.number("maxRowsPerSecond", 0),
+    )
+
+
+def _channel_subject(text: str) -> str:
+    namespace, slash, name = text.partition("/")
+    if not slash:
+        raise wrong("channel", text, "write it as namespace/name")
+    try:
+        return names.channel(namespace, name).subject
+    except InvalidSpec as error:
+        raise wrong("channel", text, f"write it as namespace/name ({error})") from error
+
+
+def _subject(text: str) -> str:
+    if text and (not is_filter(text) or "*" in text.split(".") or ">" in text.split(".")):
+        raise wrong("subject", text, "write one subject without wildcards, as orders.created")
+    return text

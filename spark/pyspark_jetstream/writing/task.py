@@ -1,0 +1,186 @@
+"""One partition of one epoch, from its first row to its last ack. Runs in an executor; knows nothing of Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+
+import pyarrow as pa
+
+from headrace.core.errors import Misconfigured, Refused
+from pyspark_jetstream.client import Connection, FastPublisher, JetStream, Outgoing, Publisher
+from pyspark_jetstream.writing import ids, marker, messages, target
+from pyspark_jetstream.writing.columns import Parts
+from pyspark_jetstream.writing.ids import ContentIds
+from pyspark_jetstream.writing.messages import Fault
+from pyspark_jetstream.writing.options import CONTENT, SKIP, WriteOptions
+from pyspark_jetstream.writing.target import Target
+
+# Faults that travel to the driver; all are counted.
+MOST_SHOWN = 5
+# A pause shorter than that is left to the next one.
+_PAUSE_SECONDS = 0.05
+
+
+class FaultyRow(Refused):
+    """A row that can't be stored, with its place and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which rows these are; the same whenever they are written again."""
+
+    run: str
+    epoch: int
+    partition: int
+
+
+@dataclass(slots=True)
+class Written:
+    """What has become of the rows of a partition.
+
+    Attributes:
+        stored: acknowledged; with fast ingest with those that the server had.
+        duplicates: acknowledged as being there already.
+        known: not sent, since the commit marker or the target's own messages say that they are there.
+        skipped: faulty, with `onFaultyRow` skip; `faults` holds the first ones in words.
+        window_seconds: how long the target remembers ids; None when there is no single target.
+    """
+
+    place: Place
+    stream: str = ""
+    rows: int = 0
+    stored: int = 0
+    duplicates: int = 0
+    known: int = 0
+    skipped: int = 0
+    bytes: int = 0
+    most_unacked: int = 0
+    is_fast: bool = False
+    window_seconds: float | None = None
+    faults: list[str] = field(default_factory=list)
+
+
+def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions, place: Place) -> Written:
+    """Store all rows; they are acknowledged when this returns.
+
+    Raises:
+        FaultyRow: unless such are to be skipped.
+        Misconfigured, Refused, Unavailable: as the client.
+    """
+    with Connection(options.access, name=f"spark write {place.partition}") as connection:
+        jetstream = JetStream(connection)
+        one = target.find(jetstream, options.subject) if options.subject else None
+        task = _Task(connection, options, place, one)
+        if options.marker_stream and one is not None and not task.enter(jetstream, one):
+            # All of it is stored: it is counted, and goes nowhere.
+            task.written.rows = task.written.known = sum(batch.num_rows for batch in batches)
+            return task.written
+        for batch in batches:
+            task.take(batch, parts)
+        return task.finished()
+
+
+class _Task:
+    def __init__(self, connection: Connection, options: WriteOptions, place: Place, one: Target | None) -> None:
+        self.written = Written(place)
+        if one is not None:
+            self.written.stream, self.written.window_seconds = one.stream, one.window_seconds
+        self._options = options
+        self._place = place
+        self._prefix = ids.prefix(place.run, place.epoch, place.partition)
+        self._ids = ContentIds(self._prefix)
+        self._known: set[bytes] = set()
+        self._most = target.most_bytes(options, connection.max_payload, one)
+        self._window = Publisher(connection, window=options.window, on_refusal=self._refused)
+        self._publisher: Publisher | FastPublisher = self._window
+        if options.fast and one is not None and one.allows_fast:
+            self._publisher = FastPublisher(connection, self._window, most=options.window)
+            self.written.is_fast = True
+        self._began = time.monotonic()
+
+    def enter(self, jetstream: JetStream, one: Target) -> bool:
+        """Whether there is something to write; with what is known to be there already, in hand."""
+        if one.retention != "limits":
+            raise Misconfigured(
+                f"commitMarker can't work on stream {one.stream}: with {one.retention} retention, messages vanish that "
+                "tell what was stored",
+                field="commitMarker",
+            )
+        markers = marker.Markers(jetstream, self._options.marker_stream)
+        markers.ensure(one.replicas)
+        found, decision = markers.entered(
+            self._place.run, self._place.epoch, lambda: target.read(jetstream, one.stream)
+        )
+        if decision.reads:
+            prefix = self._prefix if self._options.msg_ids == CONTENT else ""
+            self._known = marker.ids_behind(jetstream, found, target.read(jetstream, one.stream), prefix)
+        return not decision.passes
+
+    def take(self, batch: pa.RecordBatch, parts: Parts) -> None:
+        """Publish the rows of a batch."""
+        written, publish, most = self.written, self._publisher.publish, self._most
+        rate, known = self._options.rows_per_second, self._known
+        for one in messages.messages(batch, parts, self._options, self._ids, written.rows):
+            written.rows += 1
+            if isinstance(one, Fault):
+                self._faulty(one)
+                continue
+            subject, block, data, row = one
+            size = len(block) + len(data)
+            if size > most:
+                self._faulty(Fault(row, f"has {size} bytes: at most {most} can be stored"))
+                continue
+            if known and _id_of(block) in known:
+                written.known += 1
+                continue
+            written.bytes += size
+            publish(subject, data, block, row)
+            if rate:
+                self._wait_for_turn(rate)
+
+    def finished(self) -> Written:
+        self._publisher.finish()
+        written = self.written
+        written.stored, written.duplicates = self._publisher.stored, self._publisher.duplicates
+        written.most_unacked = max(self._publisher.most, self._window.most)
+        return written
+
+    def _wait_for_turn(self, rate: int) -> None:
+        ahead = self.written.rows / rate - (time.monotonic() - self._began)
+        if ahead > _PAUSE_SECONDS:
+            self._publisher.flush()
+            time.sleep(ahead)
+
+    def _refused(self, message: Outgoing, refusal: Refused) -> None:
+        self._faulty(Fault(message.row, str(refusal)))
+
+    def _faulty(self, fault: Fault) -> None:
+        words = f"row {fault.row} of partition {self._place.partition}: {fault.reason}"
+        if self._options.on_faulty_row != SKIP:
+            raise FaultyRow(f"{words}. Set onFaultyRow to skip to write the others", status=400)
+        self.written.skipped += 1
+        if len(self.written.faults) < MOST_SHOWN:
+            self.written.faults.append(words)
+
+
+def _id_of(block: bytes) -> bytes:
+    """Of a block that we have made: the id comes first."""
+    return block[len(b"NATS/1.0\r\nNats-Msg-Id: ") : block.index(b"\r\n", 12)]
+
+
+def summary(parts: Iterable[Written]) -> str:
+    """One line for the log of the driver."""
+    found = list(parts)
+
+    def total(name: str) -> int:
+        return sum(getattr(one, name) for one in found)
+
+    faults = list(chain.from_iterable(one.faults for one in found))[:MOST_SHOWN]
+    words = (
+        f"{total('rows')} rows in {len(found)} tasks: {total('stored')} stored, {total('duplicates')} were there "
+        f"already, {total('known')} not sent again, {total('skipped')} faulty"
+    )
+    return f"{words}; {'; '.join(faults)}" if faults else words
