@@ -65,8 +65,7 @@ def test_events_keep_every_attribute_on_the_way_to_a_channel_and_back(spark: Spa
     assert streams.count(streams.name) == 2
 
 
-def test_a_task_that_fails_and_is_tried_again_stores_every_row_once(spark_retrying: SparkSession, streams: Streams):
-    ...
+def test_a_task_that_fails_and_is_tried_again_stores_every_row_once(spark_retrying: SparkSession, streams: Streams): ...
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,11 @@ from pyspark_jetstream.client.publish import (
     Publisher,
 )
 
-# The server never acks more seldom than this.
-FLOW = 500
+# The server acks as often as it is asked to, or more often; it takes no larger number.
+MOST_FLOW = 500
 # A stream that fails so often is not worth another try in this task.
 MOST_TROUBLES = 3
-_START, _ADD, _END, _PING = 0, 1, 3, 4
+_START, _ADD, _END = 0, 1, 3
 
 
 class FastPublisher:
@@ -48,11 +48,15 @@ class FastPublisher:
         self._connection = connection
         self._window = window
         self._most = most
+        # So that acks come of themselves before the window is full.
+        self._flow = max(1, min(MOST_FLOW, most // 4))
         self._unacked: deque[Outgoing] = deque()
         self._unacked_bytes = 0
         self._first = 1  # the batch's number of the first unacknowledged message
         self._generation = -1
-        self._prefix = ""
+        self._inbox = f"_INBOX.{secrets.token_hex(11)}"
+        self._batch = 0
+        self._prefix = ""  # of the open batch's answers; empty while there is none
         self._buffer: list[bytes] = []
         self._buffered = 0
 
@@ -109,13 +113,15 @@ class FastPublisher:
         self._connection.link  # noqa: B018  # dials, if need be
         if len(self._unacked) > 1:
             raise Unavailable("the connection was made anew")
-        self._generation = self._connection.generation
-        self._prefix = f"_INBOX.{secrets.token_hex(11)}"
+        if self._generation != self._connection.generation:
+            self._connection.send(nats_wire.subscribe(f"{self._inbox}.>", self._connection.new_sid()))
+            self._generation = self._connection.generation
+        self._batch += 1
+        self._prefix = f"{self._inbox}.{self._batch}{self._inbox[-12:]}"
         self._first = 1
-        self._connection.send(nats_wire.subscribe(f"{self._prefix}.>", self._connection.new_sid()))
 
     def _put(self, subject: str, data: bytes, block: bytes, number: int, op: int) -> None:
-        reply = f"{self._prefix}.{self._prefix[-8:]}.{FLOW}.fail.{number}.{op}.$FI"
+        reply = f"{self._prefix}.{self._flow}.fail.{number}.{op}.$FI"
         try:
             frame = nats_wire.publish(subject, data, reply, block, self._connection.max_payload)
         except Refused as error:
@@ -135,11 +141,11 @@ class FastPublisher:
             self._connection.send(data)
 
     def _wait(self, most: int, most_bytes: int) -> None:
-        last = self._unacked[-1]
-        is_end = not most
-        number = self._first + len(self._unacked)
-        # A ping tells how far it is, since acks of their own come by number only, and messages may be large.
-        self._put(last.subject, b"", b"", number if is_end else number - 1, _END if is_end else _PING)
+        # Few large messages fill the window before an ack is due; only the end of the batch brings one.
+        is_end = not most or len(self._unacked) < 2 * self._flow
+        if is_end:
+            self._put(self._unacked[-1].subject, b"", b"", self._first + len(self._unacked), _END)
+            most = most_bytes = 0
         self._write()
         while len(self._unacked) > most or self._unacked_bytes > most_bytes:
             arrivals = self._connection.receive(SILENCE_SECONDS)
@@ -148,7 +154,7 @@ class FastPublisher:
             if not arrivals and not self._connection.heard(SILENCE_SECONDS):
                 raise Unavailable("JetStream does not acknowledge")
             for arrival in arrivals:
-                if arrival.subject.startswith(self._prefix):
+                if arrival.subject.startswith(f"{self._prefix}."):
                     self._answered(arrival)
         if is_end:
             self._prefix = ""
