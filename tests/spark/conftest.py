@@ -28,11 +28,12 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer
 
 @pytest.fixture(scope="session")
 def spark(nats_server: NatsServer) -> Iterator[SparkSession]:
-    """A local session with two task slots. Its workers are this Python, with the servers in their environment."""
+    """A local session with two task slots, where a task that failed is tried once more. Its workers are this Python,
+    with the servers in their environment."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["NATS_URL"] = nats_server.url
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master("local[2,2]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.host", "127.0.0.1")

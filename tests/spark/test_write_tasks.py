@@ -174,6 +174,20 @@ def test_an_epoch_that_broke_and_is_repeated_beyond_the_window(
     assert set(found) == {data for (data,) in numbered(2000)}
 
 
+def test_ids_of_a_column_are_known_again_beyond_the_window(nats_server: NatsServer, streams: Streams):
+    stream = streams.make(duplicate_window=100_000_000)
+    subject = f"{streams.root}.a"
+    columns = {"data": "binary", "msg_id": "string"}
+    rows = Rows(nats_server, columns, subject=subject, runId=stream, commitMarker="true")
+    numbers = [(b"%d" % number, f"mine {number}") for number in range(2000)]
+    place = Place(stream, 0, 0)
+    with pytest.raises(Broken):
+        write(half(rows.batches(numbers)), rows.parts, rows.options, place)
+    forgotten(streams, subject)
+    rows.write(numbers, place)
+    assert len([data for data in stored(streams.jetstream, stream) if data != b"probe"]) == 2000
+
+
 EVENT = {"id": "string", "source": "string", "type": "string", "data": "binary"}
 
 

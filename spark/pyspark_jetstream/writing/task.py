@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headrace.core.errors import Misconfigured, Refused
 from pyspark_jetstream.client import Connection, FastPublisher, JetStream, Outgoing, Publisher
-from pyspark_jetstream.writing import ids, marker, messages, target
+from pyspark_jetstream.writing import columns, ids, marker, messages, target
 from pyspark_jetstream.writing.columns import Parts
 from pyspark_jetstream.writing.ids import ContentIds
 from pyspark_jetstream.writing.messages import Fault
@@ -73,7 +73,8 @@ def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions
     with Connection(options.access, name=f"spark write {place.partition}") as connection:
         jetstream = JetStream(connection)
         one = target.find(jetstream, options.subject) if options.subject else None
-        task = _Task(connection, options, place, one)
+        has_own_ids = options.msg_ids != CONTENT or columns.MSG_ID in parts.others
+        task = _Task(connection, options, place, one, has_own_ids=has_own_ids)
         if options.marker_stream and one is not None and not task.enter(jetstream, one):
             # All of it is stored: it is counted, and goes nowhere.
             task.written.rows = task.written.known = sum(batch.num_rows for batch in batches)
@@ -84,12 +85,15 @@ def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions
 
 
 class _Task:
-    def __init__(self, connection: Connection, options: WriteOptions, place: Place, one: Target | None) -> None:
+    def __init__(
+        self, connection: Connection, options: WriteOptions, place: Place, one: Target | None, *, has_own_ids: bool
+    ) -> None:
         self.written = Written(place)
         if one is not None:
             self.written.stream, self.written.window_seconds = one.stream, one.window_seconds
         self._options = options
         self._place = place
+        self._has_own_ids = has_own_ids
         self._prefix = ids.prefix(place.run, place.epoch, place.partition)
         self._ids = ContentIds(self._prefix)
         self._known: set[bytes] = set()
@@ -115,7 +119,8 @@ class _Task:
             self._place.run, self._place.epoch, lambda: target.read(jetstream, one.stream)
         )
         if decision.reads:
-            prefix = self._prefix if self._options.msg_ids == CONTENT else ""
+            # Ids that are not made here have no prefix: then all of the target's are asked for.
+            prefix = "" if self._has_own_ids else self._prefix
             self._known = marker.ids_behind(jetstream, found, target.read(jetstream, one.stream), prefix)
         return not decision.passes
 

@@ -1,0 +1,114 @@
+"""Replay events into a channel: from an archive, or from a range of a stream, chosen by SQL, at a bounded rate.
+
+    spark-submit spark/jobs/replay.py --parquet s3a://lake/orders --where "date = '2026-01-31'" --to shop/orders
+    spark-submit spark/jobs/replay.py --rate 500 --channel shop/orders --since 2026-01-31T09:00:00Z --to shop/orders-v2
+
+Source, id, attributes and data stay as they were. All subscribers of the channel get the events, like any others. The
+server must not take them for the events that they are: so their message ids carry the run, and the place where each was
+stored. With `--run NAME` a run that was broken off can be repeated, and sends only what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+
+from headrace.core.errors import Misconfigured
+from pyspark_jetstream.jobs import session
+from pyspark_jetstream.schema import EVENT_COLUMNS
+
+_COLUMNS = {**EVENT_COLUMNS, "headers": "map<string,string>", "specversion": "string"}
+_STREAM_COLUMNS = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+
+
+def arguments(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="replay.py", description=__doc__.splitlines()[0] if __doc__ else "")
+    origin = parser.add_mutually_exclusive_group(required=True)
+    origin.add_argument("--parquet", metavar="FOLDER", help="of events, as archive.py writes it")
+    origin.add_argument("--channel", metavar="NAMESPACE/NAME")
+    origin.add_argument("--stream")
+    parser.add_argument("--from-sequence", type=int, help="of a channel or stream")
+    parser.add_argument("--to-sequence", type=int, help="the last one")
+    parser.add_argument("--since", help="RFC 3339; of a channel or stream")
+    parser.add_argument("--until", help="RFC 3339")
+    parser.add_argument("--where", help="an SQL condition on the columns")
+    parser.add_argument("--to", required=True, metavar="NAMESPACE/NAME", help="the channel that gets them")
+    parser.add_argument("--rate", type=int, help="events per second at most, over all tasks")
+    parser.add_argument("--tasks", type=int, default=1, help="with one, in the order of storage (%(default)s)")
+    parser.add_argument("--run", help="a name; the same again sends only what is missing")
+    parser.add_argument("--skip-faulty", action="store_true", help="leave out what is no event, and count it")
+    parser.add_argument("--dry-run", action="store_true", help="only say how many")
+    parser.add_argument("--write-option", action="append", default=[], metavar="NAME=VALUE", help="of the sink")
+    session.add_connection(parser)
+    return parser.parse_args(words)
+
+
+def chosen(spark: SparkSession, given: argparse.Namespace) -> DataFrame:
+    """The events, as they were stored."""
+    positions = {
+        "startingSequence": given.from_sequence,
+        "endingSequence": given.to_sequence,
+        "startingTimestamp": given.since,
+        "endingTimestamp": given.until,
+    }
+    named = {name: str(value) for name, value in positions.items() if value is not None}
+    if given.parquet:
+        if named:
+            raise Misconfigured("a folder is chosen from by --where, not by sequence or time", field="--where")
+        # A type of digits is text all the same.
+        spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+        frame = spark.read.parquet(given.parquet)
+    else:
+        options = {**session.connection_options(given), **session.origin_options(given), **named, "cloudevents": "true"}
+        frame = session.reader(spark, options).schema(_STREAM_COLUMNS).load()
+    frame = frame.where(given.where) if given.where else frame
+    if given.skip_faulty and "error" in frame.columns:
+        frame = frame.where("error IS NULL")
+    return frame
+
+
+def outgoing(frame: DataFrame, run: str, tasks: int) -> DataFrame:
+    """With the columns that the sink takes, and ids that no event has."""
+    has_place = {"stream", "sequence"} <= set(frame.columns)
+    kept = frame.select(*[name for name in frame.columns if name in _COLUMNS])
+    if has_place:
+        # A second copy of an event in one archive is an event that was stored twice: it is sent twice.
+        place = f.concat_ws(":", f.lit("replay"), f.lit(run), "stream", f.col("sequence").cast("string"))
+        kept = kept.withColumn("msg_id", place)
+    spread = kept.coalesce(1) if tasks == 1 else kept.repartition(tasks)
+    return spread.sortWithinPartitions("stream", "sequence") if has_place else spread
+
+
+def sink_options(given: argparse.Namespace, run: str) -> dict[str, str]:
+    found = {**session.connection_options(given), "channel": given.to, "runId": run, "msgIds": "content"}
+    if given.run:
+        found["commitMarker"] = "true"
+    if given.skip_faulty:
+        found["onFaultyRow"] = "skip"
+    if given.rate:
+        found["maxRowsPerSecond"] = str(max(1, given.rate // given.tasks))
+    return {**found, **session.named_options(given.write_option, "--write-option")}
+
+
+def main(words: list[str]) -> None:
+    given = arguments(words)
+    if given.tasks < 1 or (given.rate is not None and given.rate < given.tasks):
+        raise Misconfigured(f"--rate is {given.rate}: write at least one event per second and task", field="--rate")
+    spark = session.session("headrace replay")
+    run = given.run or uuid4().hex
+    frame = chosen(spark, given)
+    if given.dry_run:
+        print(frame.count())
+        return
+    session.say(f"run {run}: to {given.to}" + (f" at {given.rate} events per second" if given.rate else ""))
+    counted = Observation("replay")
+    sent = outgoing(frame, run, given.tasks).observe(counted, f.count(f.lit(1)).alias("events"))
+    sent.write.format("jetstream").mode("append").options(**sink_options(given, run)).save()
+    session.say(f"run {run}: {counted.get['events']} events are in {given.to}")
+
+
+if __name__ == "__main__":
+    session.run(main)

@@ -1,0 +1,133 @@
+"""What every job begins and ends with: the session, words about progress, and errors as people want them.
+
+A job is a `spark-submit` program: one file that takes whatever session it is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+from headrace.core.errors import HeadraceError, Misconfigured
+from pyspark_jetstream import plan
+from pyspark_jetstream.client import Connection, JetStream, StreamInfo
+from pyspark_jetstream.client.access import environment
+from pyspark_jetstream.options import read_options
+
+
+def session(name: str) -> SparkSession:
+    """The session of spark-submit, or one of this machine; with the source registered, for `--py-files`."""
+    found: SparkSession = SparkSession.builder.appName(name).getOrCreate()
+    # Dates and hours of reports and folders are the same wherever the job runs.
+    found.conf.set("spark.sql.session.timeZone", "UTC")
+    from pyspark_jetstream import JetStreamDataSource
+
+    found.dataSource.register(JetStreamDataSource)
+    return found
+
+
+def say(words: str) -> None:
+    """One line of progress. To stderr: reports alone go to stdout."""
+    print(words, file=sys.stderr, flush=True)
+
+
+def run(main: Callable[[list[str]], None]) -> None:
+    """Exit status 2 for what the caller can mend, with words and no traceback."""
+    try:
+        main(sys.argv[1:])
+    except HeadraceError as error:
+        say(f"error: {error}")
+        sys.exit(2)
+
+
+def add_connection(parser: argparse.ArgumentParser) -> None:
+    """The arguments that every job has: where NATS is, and any other option of the source."""
+    parser.add_argument("--servers", help="NATS URLs, comma separated; else NATS_URL, as all of NATS_* is read")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a further option of the source, as credsFile=/etc/nats/user.creds; may be repeated",
+    )
+
+
+def add_origin(parser: argparse.ArgumentParser) -> None:
+    """The arguments that name what is read."""
+    origin = parser.add_mutually_exclusive_group(required=True)
+    origin.add_argument("--channel", metavar="NAMESPACE/NAME")
+    origin.add_argument("--stream")
+
+
+def connection_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """Raises:
+    Misconfigured: an `--option` without a value.
+    """
+    found = {"servers": arguments.servers} if arguments.servers else {}
+    return {**found, **named_options(arguments.option, "--option")}
+
+
+def named_options(texts: list[str], argument: str) -> dict[str, str]:
+    """Raises:
+    Misconfigured: one of them has no value.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise Misconfigured(f"{argument} is {text!r}: write it as NAME=VALUE", field=argument)
+        found[name] = value
+    return found
+
+
+def origin_options(arguments: argparse.Namespace) -> dict[str, str]:
+    if arguments.channel:
+        return {"channel": arguments.channel}
+    return {"stream": arguments.stream}
+
+
+def stream_of(options: dict[str, str]) -> StreamInfo:
+    """The one stream that options of reading name, as it is now.
+
+    Raises:
+        Misconfigured: there is none.
+    """
+    wanted = read_options(options, environment(), streaming=False)
+    with Connection(wanted.access, name="spark job") as connection:
+        [found] = plan.selected(JetStream(connection), wanted).values()
+    return found.info
+
+
+def reader(spark: SparkSession, options: dict[str, str]) -> DataFrameReader:
+    return spark.read.format("jetstream").options(**options)
+
+
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    """Aligned columns: words to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    is_number = [bool(rows) and all(_is_number(row[at]) for row in rows) for at in range(len(headings))]
+
+    def line(cells: list[str]) -> str:
+        aligned = (
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(cells, widths, is_number, strict=True)
+        )
+        return "  ".join(aligned).rstrip()
+
+    return "\n".join([line(headings), "  ".join("-" * width for width in widths), *map(line, rows)])
+
+
+def _is_number(text: str) -> bool:
+    return not text.strip("0123456789.,- ") or not text
+
+
+def collected(frame: DataFrame) -> list[list[str]]:
+    """The rows of a small frame as text."""
+    return [["" if value is None else _text(value) for value in row] for row in frame.collect()]
+
+
+def _text(value: object) -> str:
+    return f"{value:,.2f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,59 @@
+"""A Delta or Iceberg table as an archive: its appends are whole or not at all, so it says itself how far it has got."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from headrace.core.errors import Misconfigured
+
+# A class of each format that is there when its package is.
+_CLASSES = {"delta": "io.delta.tables.DeltaTable", "iceberg": "org.apache.iceberg.spark.SparkCatalog"}
+_PACKAGES = {"delta": "io.delta:delta-spark", "iceberg": "org.apache.iceberg:iceberg-spark-runtime"}
+
+
+class TableArchive:
+    """One table, by path or name."""
+
+    def __init__(self, spark: SparkSession, kind: str, table: str) -> None:
+        """Raises:
+        Misconfigured: the format's package is not in this session.
+        """
+        _check_installed(spark, kind)
+        self._spark = spark
+        self._kind = kind
+        self._table = table
+        self._is_path = "/" in table
+
+    def next(self, stream: str) -> int | None:
+        """The first sequence that is not in; None while there is no table, or nothing of the stream."""
+        try:
+            read = self._spark.read.format(self._kind)
+            frame = read.load(self._table) if self._is_path else self._spark.table(self._table)
+            found = frame.where(f.col("stream") == stream).agg(f.max("sequence")).first()
+        except AnalysisException:
+            return None
+        return None if found is None or found[0] is None else int(found[0]) + 1
+
+    def add(self, frame: DataFrame) -> None:
+        writer = frame.write.format(self._kind).mode("append").partitionBy("date", "type")
+        if self._is_path:
+            writer.save(self._table)
+        else:
+            writer.saveAsTable(self._table)
+
+
+def _check_installed(spark: SparkSession, kind: str) -> None:
+    jvm = spark._jvm
+    if jvm is None:
+        raise Misconfigured("this session has no JVM of its own: submit the job with spark-submit", field="spark")
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_CLASSES[kind])
+    # py4j has one class for every error of the JVM, and no import of it is worth a dependency here.
+    except Exception as error:
+        raise Misconfigured(
+            f"--format is {kind!r}, and its package is not in this session: add it with "
+            f"spark-submit --packages {_PACKAGES[kind]}_2.13:VERSION, or use parquet",
+            field="--format",
+        ) from error
