@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_jetstream.client import Access, Connection, JetStream
 from tests.support.nats_server import NatsServer
+from tests.support.spark_channels import Channel
 from tests.support.spark_streams import Streams
 
 _serial = itertools.count(1)
@@ -56,3 +57,8 @@ def jetstream(nats_server: NatsServer) -> Iterator[JetStream]:
 @pytest.fixture
 def streams(jetstream: JetStream) -> Streams:
     return Streams(jetstream, f"T{next(_serial)}")
+
+
+@pytest.fixture
+def orders(streams: Streams) -> Channel:
+    return Channel(streams, "orders")

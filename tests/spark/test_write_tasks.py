@@ -178,7 +178,7 @@ def test_ids_of_a_column_are_known_again_beyond_the_window(nats_server: NatsServ
     stream = streams.make(duplicate_window=100_000_000)
     subject = f"{streams.root}.a"
     columns = {"data": "binary", "msg_id": "string"}
-    rows = Rows(nats_server, columns, subject=subject, runId=stream, commitMarker="true")
+    rows = Rows(nats_server, columns, subject=subject, runId=stream, commitMarker="true", ackWindow="1")
     numbers = [(b"%d" % number, f"mine {number}") for number in range(2000)]
     place = Place(stream, 0, 0)
     with pytest.raises(Broken):

@@ -1,0 +1,158 @@
+"""The jobs that people submit, called with their arguments, and once by spark-submit itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headrace.core import parked
+from headrace.core.errors import HeadraceError, Misconfigured
+from jobs import archive, deadletters, profile_events, replay
+from tests.support.nats_server import NatsServer
+from tests.support.spark_channels import Channel
+
+ROOT = Path(__file__).resolve().parents[2]
+JOBS = sorted((ROOT / "spark" / "jobs").glob("*.py"))
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_table_format_whose_package_is_missing_is_told(
+    spark: SparkSession, orders: Channel, tmp_path: Path, kind: str
+) -> None:
+    with pytest.raises(Misconfigured, match=f"{kind}.*--packages"):
+        archive.main(["--channel", orders.name, "--target", str(tmp_path), "--format", kind])
+
+
+def test_an_archive_is_replayed_with_its_identities_and_the_window_does_not_swallow_it(
+    spark: SparkSession, orders: Channel, tmp_path: Path
+) -> None:
+    orders.send(30)
+    sent = sorted(orders.events(spark))
+    archive.main(["--channel", orders.name, "--target", str(tmp_path / "lake")])
+    other = Channel(orders.streams, "again")
+    words = ["--parquet", str(tmp_path / "lake")]
+    replay.main([*words, "--to", other.name, "--run", f"run-{other.stream}"])
+    assert sorted(other.events(spark)) == sent
+    # The same run once more sends what is missing, which is nothing.
+    replay.main([*words, "--to", other.name, "--run", f"run-{other.stream}"])
+    assert other.count == 30
+    # Into the channel itself, while the server remembers the ids of all of them.
+    replay.main([*words, "--where", "type = 'order.1'", "--to", orders.name])
+    assert sorted(orders.events(spark)) == sorted([*sent, *(event for event in sent if event[2] == "order.1")])
+
+
+def test_a_range_of_a_stream_is_replayed_in_its_order_at_a_rate(
+    spark: SparkSession, orders: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders.send(40)
+    other = Channel(orders.streams, "again")
+    words = ["--stream", orders.stream, "--from-sequence", "11", "--to-sequence", "30", "--to", other.name]
+    replay.main([*words, "--dry-run"])
+    assert capsys.readouterr().out == "20\n"
+    replay.main([*words, "--rate", "20"])
+    assert [event[0] for event in other.events(spark)] == [str(number) for number in range(10, 30)]
+    first, last = (
+        datetime.fromisoformat(orders.streams.jetstream.call(f"STREAM.INFO.{other.stream}")["state"][which][:26] + "Z")
+        for which in ("first_ts", "last_ts")
+    )
+    # 20 events at 20 a second: the last one 0.95 s after the first, or later, and a twentieth for the pauses.
+    assert (last - first).total_seconds() > 0.85
+
+
+def test_parked_events_are_reported_by_what_they_have_in_common(
+    spark: SparkSession, orders: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    streams = orders.streams
+    aside = f"{orders.stream}_aside"
+    prefix = f"{streams.root}.orders._knative_aside"
+    streams.jetstream.call(f"STREAM.CREATE.{aside}", {"name": aside, "subjects": [f"{prefix}.>"]})
+
+    def parked_event(number: int, reason: str, subscriber: str, **own: str) -> tuple[str, dict[str, str], bytes]:
+        headers = {
+            parked.ORIGIN_STREAM: orders.stream,
+            parked.REASON: reason,
+            parked.SUBSCRIPTION: subscriber,
+            parked.ATTEMPTS: "3",
+            **own,
+        }
+        return f"{prefix}.parked.C.{number}.1", headers, b'{"specversion":"1.0","type":"from.json"}'
+
+    streams.store(
+        [
+            parked_event(1, "gave up after 3 attempts", "shop/billing", **{"ce-type": "order.created"}),
+            parked_event(2, "gave up after 4 attempts", "shop/billing", **{"Ce-Type": "order.created"}),
+            parked_event(3, "refused: 400", "shop/mail"),
+            (f"{prefix}.stage.C.9", {"other": "record"}, b"{}"),
+        ]
+    )
+    files = {name: tmp_path / name for name in ("chart.svg", "report.jsonl")}
+    words = ["--chart", str(files["chart.svg"]), "--json", str(files["report.jsonl"])]
+    deadletters.main(["--channel", orders.name, *words])
+    lines = [json.loads(line) for line in files["report.jsonl"].read_text().splitlines()]
+    assert [(line["reason"], line["subscriber"], line["type"], line["events"]) for line in lines] == [
+        ("gave up after N attempts", "shop/billing", "order.created", "2"),
+        ("refused: N", "shop/mail", "from.json", "1"),
+    ]
+    assert "gave up after N attempts  shop/billing" in capsys.readouterr().out
+    chart = files["chart.svg"].read_text()
+    assert chart.count("<rect") == 1 + 2 + 2
+    assert "gave up after N attempts (2)" in chart
+
+
+def test_a_profile_counts_by_type_and_source_and_tells_how_late_events_are(
+    spark: SparkSession, orders: Channel, tmp_path: Path
+) -> None:
+    late = datetime.now(UTC) - timedelta(seconds=90)
+    orders.send(10, time=late.isoformat(), type="order.late")
+    orders.send(3, start=100, type="order.other")
+    report = tmp_path / "report.jsonl"
+    profile_events.main(["--channel", orders.name, "--json", str(report)])
+    first, second = (json.loads(line) for line in report.read_text().splitlines())
+    assert (first["type"], first["source"], first["events"], first["faulty"]) == ("order.late", "/shop", 10, 0)
+    assert (first["mean_bytes"], first["most_bytes"]) == (1.0, 1)
+    assert 89 < first["lag_p50_s"] <= first["most_lag_s"]
+    assert (second["events"], second["mean_bytes"], second["lag_p50_s"]) == (3, 3.0, None)
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.stem)
+def test_a_job_explains_itself(job: Path) -> None:
+    done = subprocess.run([sys.executable, str(job), "--help"], capture_output=True, text=True, timeout=300, check=True)
+    assert "--option NAME=VALUE" in done.stdout
+
+
+def test_spark_submit_runs_a_job_and_tells_what_is_wrong(nats_server: NatsServer, orders: Channel) -> None:
+    orders.send(3)
+    submit = Path(sys.executable).with_name("spark-submit")
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "NATS_URL": nats_server.url}
+    command = [str(submit), "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
+    command += ["--conf", "spark.driver.bindAddress=127.0.0.1", str(ROOT / "spark" / "jobs" / "profile_events.py")]
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *words], env=environment, capture_output=True, text=True, timeout=500)
+
+    done = run("--channel", orders.name)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "order.0  /shop" in done.stdout
+    wrong = run("--channel", "nowhere/at-all")
+    assert "error: option channel is 'nowhere/at-all'" in wrong.stderr
+    assert wrong.returncode != 0
+    assert "Traceback" not in wrong.stderr.partition("error: option")[0]
+
+
+def test_what_a_job_is_told_wrongly_is_an_error_of_ours(spark: SparkSession) -> None:
+    for main, words in (
+        (replay.main, ["--stream", "A", "--to", "a/b", "--option", "novalue"]),
+        (replay.main, ["--stream", "A", "--to", "a/b", "--rate", "1", "--tasks", "2"]),
+        (replay.main, ["--parquet", "A", "--to", "a/b", "--since", "2026-01-01T00:00:00Z"]),
+        (deadletters.main, ["--stream", "A", "--by", "reason,colour"]),
+        (deadletters.main, ["--channel", "A"]),
+    ):
+        with pytest.raises(HeadraceError):
+            main(words)
