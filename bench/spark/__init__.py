@@ -1,0 +1,8 @@
+"""The bench of the Spark source: readers and writers held against what can be had without Spark.
+
+stage.py     nats-server with a full stream, a local Spark, and what each process costs
+rows.py      what is measured
+readers.py   programs of their own: the raw reader, and one on nats-py
+report.py    medians, ratios, the targets, a table
+chart.py     bars
+"""
