@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,21 +44,23 @@ class Costs:
 class Stage:
     """Attributes:
     messages: in the stream.
-    tasks: that run at a time; readers without Spark are as many processes.
+    tasks: that run at a time; our readers without Spark are as many processes.
+    seen: CPU seconds of Python workers by process.
     """
 
     nats: NatsServer
     spark: SparkSession
     messages: int
     tasks: int
+    seen: dict[int, float] = field(default_factory=dict)
 
     def costs(self) -> Costs:
-        # With what those have used that are gone: workers hand it to whoever reaps them, their daemon or the JVM.
-        gone = self._jvm().cpu_times()
-        python = float(gone.children_user + gone.children_system)
         for process in self._workers():
-            times = process.cpu_times()
-            python += times.user + times.system + times.children_user + times.children_system
+            with contextlib.suppress(psutil.NoSuchProcess):
+                self.seen[process.pid] = cpu_seconds(process.pid)
+        # Of workers that have ended meanwhile what was last seen; planners live too shortly to be seen.
+        gone = self._jvm().cpu_times()
+        python = sum(self.seen.values()) + float(gone.children_user + gone.children_system)
         return Costs(python, cpu_seconds(self._jvm().pid), cpu_seconds(self.nats.pid))
 
     def peaks(self) -> tuple[int, int]:
@@ -71,11 +74,11 @@ class Stage:
     def _workers(self) -> list[psutil.Process]:
         return [process for process in self._jvm().children(recursive=True) if process.name().startswith("python")]
 
-    def read_without_spark(self, kind: str, messages: int) -> dict[str, Any]:
-        """As many processes as Spark has tasks, each with an equal range; rows, wall and CPU seconds in all."""
-        share = messages // self.tasks
+    def read_without_spark(self, kind: str, messages: int, processes: int) -> dict[str, Any]:
+        """So many processes, each with an equal range; rows, wall and CPU seconds in all."""
+        share = messages // processes
         running = []
-        for at in range(self.tasks):
+        for at in range(processes):
             command = [sys.executable, "-m", "bench.spark.readers", kind, "--servers", self.nats.url]
             command += ["--stream", STREAM, "--start", str(1 + at * share), "--end", str(1 + (at + 1) * share)]
             running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))

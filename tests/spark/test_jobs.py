@@ -59,11 +59,13 @@ def test_a_range_of_a_stream_is_replayed_in_its_order_at_a_rate(
     replay.main([*words, "--rate", "20"])
     assert [event[0] for event in other.events(spark)] == [str(number) for number in range(10, 30)]
     first, last = (
-        datetime.fromisoformat(orders.streams.jetstream.call(f"STREAM.INFO.{other.stream}")["state"][which][:26] + "Z")
+        datetime.fromisoformat(
+            orders.streams.jetstream.call(f"STREAM.INFO.{other.stream}")["state"][which][:26] + "+00:00"
+        )
         for which in ("first_ts", "last_ts")
     )
-    # 20 events at 20 a second: the last one 0.95 s after the first, or later, and a twentieth for the pauses.
-    assert (last - first).total_seconds() > 0.85
+    # 20 events at 20 a second: the last one 0.95 s after the first, or later, less what may come at once.
+    assert (last - first).total_seconds() > 0.8
 
 
 def test_parked_events_are_reported_by_what_they_have_in_common(

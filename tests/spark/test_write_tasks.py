@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,23 @@ def test_unacknowledged_messages_are_bounded(nats_server: NatsServer, streams: S
     written = rows.write(numbered(3000))
     assert (written.stored, written.duplicates, written.is_fast) == (3000, 0, fast)
     assert 32 < written.most_unacked <= 64
+
+
+def test_rows_come_at_a_rate_also_when_the_first_ones_are_late(nats_server: NatsServer, streams: Streams):
+    stream = streams.make()
+    rows = Rows(nats_server, {"data": "binary"}, subject=f"{streams.root}.a", maxRowsPerSecond="50")
+
+    def late() -> Iterator[pa.RecordBatch]:
+        # Twice what the rows take: it must not be made up for.
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            pass
+        yield from rows.batches(numbered(50))
+
+    write(late(), rows.parts, rows.options, PLACE)
+    state = streams.jetstream.call(f"STREAM.INFO.{stream}")["state"]
+    first, last = (datetime.fromisoformat(state[which][:26] + "+00:00") for which in ("first_ts", "last_ts"))
+    assert (last - first).total_seconds() > 0.8
 
 
 @pytest.mark.parametrize("fast", FAST)

@@ -64,8 +64,6 @@ def messages(
                 block = _with_id(block, _checked_id(given))
             elif not is_event_id:
                 block = _with_id(block, ids.of(row, subject, block, data))
-            elif not block:
-                raise ValueError("an event has headers")
         except (InvalidEvent, Refused) as error:
             yield Fault(row, f"{frame.name_of(at)}{error}")
         else:
@@ -87,6 +85,10 @@ class _Frame:
         self.attributes: list[tuple[str | None, ...]] = list(zip(*found, strict=True)) if found else []
         self.extensions = other("extensions", _maps)
         self.headers = other("headers", _maps)
+        place = parts.others.get("headers")
+        # Asked once per batch, of the names that there are: few batches have one.
+        names = [] if place is None else pc.unique(batch.column(place).keys).to_pylist()
+        self.has_control_headers = any(map(_is_control, names))
         self.data = other("data", _payloads)
         self.msg_ids = other(columns.MSG_ID, texts)
         self.errors = other(columns.ERROR, texts)
@@ -111,8 +113,7 @@ def _event(frame: _Frame, at: int, subject: str) -> tuple[str, bytes, bytes]:
     for name, value in frame.extensions[at] or ():
         if name in attributes:
             raise Refused(f"extensions has {name!r}, which is a column, too: leave one of them out", status=400)
-        if value is not None:
-            attributes[name] = value
+        attributes[name] = value
     event = make_event(attributes, frame.data[at] or b"")
     extra = _passing(frame.headers[at]) if frame.headers[at] else ()
     target = subject or frame.nats_subjects[at]
@@ -126,12 +127,19 @@ def _message(frame: _Frame, at: int, subject: str) -> tuple[str, bytes, bytes]:
     target = subject or frame.subjects[at]
     if not target:
         raise Refused("subject is missing: give one, or option subject", status=400)
-    headers = {name: value or "" for name, value in frame.headers[at] or () if not name.lower().startswith(_CONTROL)}
+    pairs = frame.headers[at]
+    headers = dict(pairs) if pairs else {}
+    if frame.has_control_headers:
+        headers = {name: value for name, value in headers.items() if not _is_control(name)}
     return target, header_block(headers) if headers else b"", frame.data[at] or b""
 
 
-def _passing(headers: Sequence[tuple[str, str | None]]) -> tuple[tuple[bytes, bytes], ...]:
-    return http_codec.passthrough((name.encode(), (value or "").encode()) for name, value in headers)
+def _is_control(name: str) -> bool:
+    return name.lower().startswith(_CONTROL)
+
+
+def _passing(headers: Sequence[tuple[str, str]]) -> tuple[tuple[bytes, bytes], ...]:
+    return http_codec.passthrough((name.encode(), value.encode()) for name, value in headers)
 
 
 def _checked_id(text: str) -> str:
@@ -178,12 +186,15 @@ def _payloads(values: pa.Array) -> list[bytes | None]:
     return found
 
 
-def _maps(values: pa.Array) -> list[list[tuple[str, str | None]] | None]:
-    """Keys and values of each; by their columns, since maps are slow to take out one by one."""
-    keys, items = values.keys.to_pylist(), values.items.to_pylist()
-    edges = values.offsets.to_pylist()
-    pairs = list(zip(keys, items, strict=True))
-    found: list[list[tuple[str, str | None]] | None] = [pairs[start:end] for start, end in pairwise(edges)]
+def _maps(values: pa.Array) -> Sequence[list[tuple[str, str]] | None]:
+    """Names and values of each map; by their columns, since maps are slow to take out one by one.
+
+    A name whose value is null says nothing, and is left out.
+    """
+    pairs = list(zip(values.keys.to_pylist(), values.items.to_pylist(), strict=True))
+    found: list[list[tuple[str, str]]] = [pairs[start:end] for start, end in pairwise(values.offsets.to_pylist())]
+    if values.items.null_count:
+        found = [[pair for pair in one if pair[1] is not None] for one in found]
     if values.null_count:
-        return [pair if valid else None for pair, valid in zip(found, values.is_valid().to_pylist(), strict=True)]
+        return [one if valid else None for one, valid in zip(found, values.is_valid().to_pylist(), strict=True)]
     return found

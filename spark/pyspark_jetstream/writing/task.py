@@ -103,7 +103,7 @@ class _Task:
         if options.fast and one is not None and one.allows_fast:
             self._publisher = FastPublisher(connection, self._window, most=options.window)
             self.written.is_fast = True
-        self._began = time.monotonic()
+        self._turn = 0.0  # when the next row may be published, on the monotonic clock
 
     def enter(self, jetstream: JetStream, one: Target) -> bool:
         """Whether there is something to write; with what is known to be there already, in hand."""
@@ -154,10 +154,12 @@ class _Task:
         return written
 
     def _wait_for_turn(self, rate: int) -> None:
-        ahead = self.written.rows / rate - (time.monotonic() - self._began)
-        if ahead > _PAUSE_SECONDS:
+        """What was not used of a rate while there was nothing to publish is not made up for."""
+        now = time.monotonic()
+        self._turn = max(self._turn, now - _PAUSE_SECONDS) + 1 / rate
+        if self._turn - now > _PAUSE_SECONDS:
             self._publisher.flush()
-            time.sleep(ahead)
+            time.sleep(self._turn - now)
 
     def _refused(self, message: Outgoing, refusal: Refused) -> None:
         self._faulty(Fault(message.row, str(refusal)))
