@@ -37,17 +37,14 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 
 def aside(given: argparse.Namespace) -> str:
-    """The aside stream of what was named.
+    """The aside stream of what was named; of a channel by its stream, which may be another than its name says.
 
     Raises:
-        InvalidSpec: that is no channel's name.
+        Misconfigured: there is no such channel.
     """
-    if given.stream:
-        return str(given.stream) if given.stream.endswith("_aside") else names.aside(given.stream)
-    namespace, slash, name = given.channel.partition("/")
-    if not slash:
-        raise Misconfigured(f"--channel is {given.channel!r}: write it as namespace/name", field="--channel")
-    return names.aside(names.stream(namespace, name))
+    if given.channel:
+        return names.aside(session.stream_of({**session.connection_options(given), "channel": given.channel}).name)
+    return str(given.stream) if given.stream.endswith("_aside") else names.aside(given.stream)
 
 
 def parked_events(messages: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from headrace.core import parked
 from headrace.core.errors import HeadraceError, Misconfigured
 from jobs import archive, deadletters, profile_events, replay
+from pyspark_jetstream.jobs import session
 from tests.support.nats_server import NatsServer
 from tests.support.spark_channels import Channel
 
@@ -129,23 +130,32 @@ def test_a_job_explains_itself(job: Path) -> None:
     assert "--option NAME=VALUE" in done.stdout
 
 
-def test_spark_submit_runs_a_job_and_tells_what_is_wrong(nats_server: NatsServer, orders: Channel) -> None:
+def test_spark_submit_runs_a_job(nats_server: NatsServer, orders: Channel) -> None:
     orders.send(3)
     submit = Path(sys.executable).with_name("spark-submit")
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "NATS_URL": nats_server.url}
     command = [str(submit), "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
     command += ["--conf", "spark.driver.bindAddress=127.0.0.1", str(ROOT / "spark" / "jobs" / "profile_events.py")]
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *words], env=environment, capture_output=True, text=True, timeout=500)
-
-    done = run("--channel", orders.name)
+    command += ["--channel", orders.name]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "order.0  /shop" in done.stdout
-    wrong = run("--channel", "nowhere/at-all")
-    assert "error: option channel is 'nowhere/at-all'" in wrong.stderr
-    assert wrong.returncode != 0
-    assert "Traceback" not in wrong.stderr.partition("error: option")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["--channel", "nowhere/at-all"], "error: option channel is 'nowhere/at-all'", id="by Spark"),
+        pytest.param(["--stream", "A", "--option", "none"], "error: --option is 'none'", id="by the job"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line_wherever_it_was_found(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        session.run(profile_events.main, words)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_what_a_job_is_told_wrongly_is_an_error_of_ours(spark: SparkSession) -> None:
@@ -154,7 +164,7 @@ def test_what_a_job_is_told_wrongly_is_an_error_of_ours(spark: SparkSession) -> 
         (replay.main, ["--stream", "A", "--to", "a/b", "--rate", "1", "--tasks", "2"]),
         (replay.main, ["--parquet", "A", "--to", "a/b", "--since", "2026-01-01T00:00:00Z"]),
         (deadletters.main, ["--stream", "A", "--by", "reason,colour"]),
-        (deadletters.main, ["--channel", "A"]),
+        (deadletters.main, ["--channel", "a/nowhere"]),
     ):
         with pytest.raises(HeadraceError):
             main(words)

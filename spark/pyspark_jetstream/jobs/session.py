@@ -6,9 +6,11 @@ A job is a `spark-submit` program: one file that takes whatever session it is gi
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from headrace.core.errors import HeadraceError, Misconfigured
@@ -16,6 +18,8 @@ from pyspark_jetstream import plan
 from pyspark_jetstream.client import Connection, JetStream, StreamInfo
 from pyspark_jetstream.client.access import environment
 from pyspark_jetstream.options import read_options
+
+_OURS = re.compile(r"^\s*(?:headrace\.core\.errors|pyspark_jetstream\.[\w.]+)\.\w+: (.*)$", re.MULTILINE)
 
 
 def session(name: str) -> SparkSession:
@@ -34,13 +38,26 @@ def say(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
-def run(main: Callable[[list[str]], None]) -> None:
-    """Exit status 2 for what the caller can mend, with words and no traceback."""
+def run(main: Callable[[list[str]], None], words: list[str] | None = None) -> None:
+    """Exit status 2 for what the caller can mend, with words and no traceback.
+
+    Args:
+        words: those of the command line, if not given.
+    """
     try:
-        main(sys.argv[1:])
+        main(sys.argv[1:] if words is None else words)
     except HeadraceError as error:
-        say(f"error: {error}")
-        sys.exit(2)
+        said = str(error)
+    except PySparkException as error:
+        # Raised in a process of Spark's: there our words are a line in its traceback.
+        found = _OURS.findall(str(error))
+        if not found:
+            raise
+        said = found[-1]
+    else:
+        return
+    say(f"error: {said}")
+    sys.exit(2)
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
