@@ -1,0 +1,55 @@
+"""What the driver does with the words of its tasks."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from headrace.core.errors import Refused
+from pyspark_jetstream.writing.marker import Markers
+from pyspark_jetstream.writing.options import WriteOptions, write_options
+from pyspark_jetstream.writing.task import Place, Written
+from pyspark_jetstream.writing.writers import BatchWriter, Committed, StreamWriter
+from tests.support.nats_server import NatsServer
+from tests.support.spark_streams import Streams
+
+SCHEMA = StructType([StructField("data", BinaryType())])
+
+
+def options_of(server: NatsServer, **given: str) -> WriteOptions:
+    return write_options({"servers": server.url, "subject": "a.b", **given}, {}, streaming="runid" not in given)
+
+
+def test_the_counts_of_all_tasks_and_the_first_faults_are_logged(
+    nats_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = BatchWriter(options_of(nats_server, runid="r"), SCHEMA, overwrite=False)
+    place = Place("r", 0, 0)
+    one = Written(place, rows=7, stored=5, duplicates=1, skipped=1, faults=["row 3 of partition 0: too large"])
+    with caplog.at_level(logging.INFO, "pyspark_jetstream"):
+        writer.commit([Committed(one), None, Committed(Written(place, rows=2, known=2))])
+    words = (
+        "9 rows in 2 tasks: 5 stored, 1 were there already, 2 not sent again, 1 faulty; row 3 of partition 0: too large"
+    )
+    assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", words)]
+
+
+@pytest.mark.parametrize(("epoch", "warns"), [(0, True), (1, False), (100, True)])
+def test_a_target_that_forgets_too_soon_is_warned_of_now_and_then(
+    nats_server: NatsServer, caplog: pytest.LogCaptureFixture, epoch: int, warns: bool
+) -> None:
+    writer = StreamWriter(options_of(nats_server), SCHEMA, overwrite=False)
+    messages = [Committed(Written(Place("q", epoch, at), stream="ORDERS", window_seconds=5.0)) for at in range(2)]
+    writer.commit(list(messages), epoch)
+    assert sum("stream ORDERS remembers message ids for 5 s only" in one for one in caplog.messages) == int(warns)
+
+
+def test_an_epoch_without_its_marker_is_not_completed(nats_server: NatsServer, streams: Streams) -> None:
+    stream = streams.make()
+    given = options_of(nats_server, runid=stream, commitmarker="true", subject=f"{streams.root}.a")
+    writer = BatchWriter(given, SCHEMA, overwrite=False)
+    Markers(streams.jetstream, given.marker_stream).ensure(replicas=1)
+    with pytest.raises(Refused, match="is not at epoch 0"):
+        writer.commit([Committed(Written(Place(stream, 0, 0), stream=stream, rows=1))])
