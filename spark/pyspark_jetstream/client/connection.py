@@ -72,6 +72,11 @@ class Connection:
         """Whether there is a link that nothing bad is known of."""
         return self._link is not None
 
+    @property
+    def max_payload(self) -> int:
+        """Of the server, in bytes: the most that one message may have, headers included."""
+        return self.link.info.max_payload
+
     def close(self) -> None:
         if self._link is not None:
             self._link.close()
