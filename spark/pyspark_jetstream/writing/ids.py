@@ -11,7 +11,7 @@ the hash, so that nothing is lost by it. Ids are short, as the server keeps each
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from hashlib import blake2b
 
 BLOCK_ROWS = 131_072
@@ -47,4 +47,5 @@ class ContentIds:
 
 
 def _short(digest: bytes) -> str:
-    return urlsafe_b64encode(digest).decode()
+    # Of digests whose length is a multiple of three: so there is no padding.
+    return b2a_base64(digest, newline=False).decode()

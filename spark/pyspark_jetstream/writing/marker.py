@@ -187,11 +187,11 @@ class Markers:
         return "seq" in said and not error
 
 
-def ids_behind(jetstream: JetStream, marker: Marker, target: Target, prefix: str) -> set[bytes]:
-    """The ids with a prefix that lie in the target since a marker was set."""
+def ids_behind(jetstream: JetStream, marker: Marker, target: Target, subject: str, prefix: str) -> set[bytes]:
+    """The ids with a prefix that lie on a subject of the target since a marker was set."""
     found: set[bytes] = set()
     start = prefix.encode()
-    for chunk in read_pulled(jetstream, target.stream, marker.after + 1, target.last + 1):
+    for chunk in read_pulled(jetstream, target.stream, marker.after + 1, target.last + 1, (subject,)):
         for block in chunk.blocks:
             match = _ID.search(block)
             if match is not None and match[1].startswith(start):

@@ -121,7 +121,8 @@ class _Task:
         if decision.reads:
             # Ids that are not made here have no prefix: then all of the target's are asked for.
             prefix = "" if self._has_own_ids else self._prefix
-            self._known = marker.ids_behind(jetstream, found, target.read(jetstream, one.stream), prefix)
+            now = target.read(jetstream, one.stream)
+            self._known = marker.ids_behind(jetstream, found, now, self._options.subject, prefix)
         return not decision.passes
 
     def take(self, batch: pa.RecordBatch, parts: Parts) -> None:
