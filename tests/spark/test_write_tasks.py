@@ -70,7 +70,7 @@ def test_a_repeated_task_stores_nothing_twice_in_whatever_order_its_rows_come(
     stream = streams.make(allow_batched=fast)
     rows = [*numbered(2000), *[(b"equal",)] * 7]
     first = messages.write(rows)
-    assert (first.rows, first.stored, first.is_fast) == (2007, 2007, fast)
+    assert (first.rows, first.stored + first.duplicates, first.is_fast) == (2007, 2007, fast)
     random.Random(1).shuffle(rows)
     second = messages.write(rows)
     assert second.stored + second.duplicates == 2007
@@ -89,7 +89,9 @@ def test_unacknowledged_messages_are_bounded(nats_server: NatsServer, streams: S
     streams.make(allow_batched=fast)
     rows = Rows(nats_server, {"data": "binary"}, subject=f"{streams.root}.a", ackWindow="64")
     written = rows.write(numbered(3000))
-    assert (written.stored, written.duplicates, written.is_fast) == (3000, 0, fast)
+    assert (written.stored + written.duplicates, written.is_fast) == (3000, fast)
+    # On a busy machine one window may be sent twice; all of them are when acks are not understood.
+    assert written.duplicates <= 64
     assert 32 < written.most_unacked <= 64
 
 
@@ -115,7 +117,7 @@ def test_large_messages_fill_a_window_by_their_bytes(messages: Rows, streams: St
     stream = streams.make(allow_batched=fast)
     rows = [(b"%d" % number + b"x" * 1_000_000,) for number in range(40)]
     written = messages.write(rows)
-    assert (written.stored, written.duplicates) == (40, 0)
+    assert written.stored + written.duplicates == 40
     assert written.most_unacked <= 17
     assert len(stored(streams.jetstream, stream)) == 40
 
@@ -233,7 +235,7 @@ def test_faulty_rows_are_skipped_and_counted_on_option(nats_server: NatsServer, 
             ("8", "/s", "t", b"good", None, None, None),
         ]
     )
-    assert (written.rows, written.stored, written.skipped) == (8, 2, 6)
+    assert (written.rows, written.stored + written.duplicates, written.skipped) == (8, 2, 6)
     assert stored(streams.jetstream, stream) == [b"good", b"good"]
     reasons = [
         "source: is missing",
@@ -251,7 +253,7 @@ def test_a_subject_that_no_stream_captures_is_the_fault_of_its_row(nats_server: 
     stream = streams.make()
     rows = Rows(nats_server, {"subject": "string", "data": "binary"}, onFaultyRow="skip")
     written = rows.write([(f"{streams.root}.a", b"1"), ("nowhere.at.all", b"2"), (f"{streams.root}.b", b"3")])
-    assert (written.stored, written.skipped) == (2, 1)
+    assert (written.stored + written.duplicates, written.skipped) == (2, 1)
     assert "row 1 of partition 1: no stream captures the subject 'nowhere.at.all'" in written.faults[0]
     assert stored(streams.jetstream, stream) == [b"1", b"3"]
 
@@ -284,4 +286,4 @@ def test_a_channel_takes_only_what_could_be_parked_again(nats_server: NatsServer
     rows = Rows(nats_server, EVENT, channel=f"{streams.root}/orders", onFaultyRow="skip")
     largest = 1024 * 1024 - 8 * 1024
     written = rows.write([("1", "/s", "t", b"x" * largest), ("2", "/s", "t", b"x" * (largest - 500))])
-    assert (written.stored, written.skipped) == (1, 1)
+    assert (written.stored + written.duplicates, written.skipped) == (1, 1)
