@@ -70,15 +70,18 @@ class FastPublisher:
 
     def publish(self, subject: str, data: bytes, block: bytes = b"", row: int = 0) -> None:
         """As `Publisher.publish`."""
-        size = len(block) + len(data)
+        self.send(Outgoing(subject, block, data, row))
+
+    def send(self, message: Outgoing) -> None:
+        """As `Publisher.send`."""
+        size = len(message.block) + len(message.data)
         if self.troubles >= MOST_TROUBLES or size > self._connection.max_payload:
-            self._window.publish(subject, data, block, row)
+            self._window.send(message)
             return
-        self._unacked.append(Outgoing(subject, block, data, row))
+        self._unacked.append(message)
         self._unacked_bytes += size
-        self.most = max(self.most, len(self._unacked))
         try:
-            self._send(self._unacked[-1])
+            self._add(message)
             if len(self._unacked) >= self._most or self._unacked_bytes >= WINDOW_BYTES:
                 self._wait(self._most // 2, WINDOW_BYTES // 2)
         except Unavailable:
@@ -100,7 +103,7 @@ class FastPublisher:
                 self._give_up()
         self._window.finish()
 
-    def _send(self, message: Outgoing) -> None:
+    def _add(self, message: Outgoing) -> None:
         op = _ADD
         if self._generation != self._connection.generation or not self._prefix:
             self._begin()
@@ -141,6 +144,7 @@ class FastPublisher:
             self._connection.send(data)
 
     def _wait(self, most: int, most_bytes: int) -> None:
+        self.most = max(self.most, len(self._unacked))
         # Few large messages fill the window before an ack is due; only the end of the batch brings one.
         is_end = not most or len(self._unacked) < 2 * self._flow
         if is_end:
@@ -188,5 +192,5 @@ class FastPublisher:
         self._buffer, self._buffered = [], 0
         self._prefix = ""
         for message in messages:
-            self._window.publish(message.subject, message.data, message.block, message.row)
+            self._window.send(message)
         self._window.finish()

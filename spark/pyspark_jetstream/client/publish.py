@@ -55,11 +55,6 @@ class Outgoing(NamedTuple):
     row: int
 
 
-class Unacked(NamedTuple):
-    frame: bytes
-    message: Outgoing
-
-
 def raise_refusal(_message: Outgoing, refusal: Refused) -> None:
     """What is done with a message that the server does not take, if nothing else is said."""
     raise refusal
@@ -97,23 +92,23 @@ class Publisher:
         self._again = False
         self._prefix = f"_INBOX.{secrets.token_hex(11)}."
         self._serial = 0
-        self._unacked: dict[str, Unacked] = {}
+        self._unacked: dict[str, tuple[bytes, Outgoing]] = {}
         self._unacked_bytes = 0
         self._buffer: list[bytes] = []
         self._buffered = 0
 
     def publish(self, subject: str, data: bytes, block: bytes = b"", row: int = 0) -> None:
-        """Hand one message over; returns before it is stored, and waits while the window is full.
+        """Hand one message over; as `send`."""
+        self.send(Outgoing(subject, block, data, row))
 
-        Args:
-            block: a header block, as `nats_wire.header_block` makes it.
-            row: for `on_refusal`.
+    def send(self, message: Outgoing) -> None:
+        """Hand one message over; returns before it is stored, and waits while the window is full.
 
         Raises:
             Refused: the server will not store this one or an earlier one; the message says which subject.
             Unavailable: no progress for as long as the access's timeout.
         """
-        message = Outgoing(subject, block, data, row)
+        subject, block, data, _ = message
         self._serial += 1
         reply = f"{self._prefix}{self._serial}"
         try:
@@ -121,14 +116,14 @@ class Publisher:
         except Refused as refusal:
             self._on_refusal(message, refusal)
             return
-        self._unacked[reply] = Unacked(frame, message)
-        self._unacked_bytes += len(frame)
-        self.most = max(self.most, len(self._unacked))
+        unacked, size = self._unacked, len(frame)
+        unacked[reply] = (frame, message)
+        self._unacked_bytes += size
         self._buffer.append(frame)
-        self._buffered += len(frame)
+        self._buffered += size
         if self._buffered >= WRITE_BYTES:
             self.flush()
-        if len(self._unacked) >= self._window or self._unacked_bytes >= WINDOW_BYTES:
+        if len(unacked) >= self._window or self._unacked_bytes >= WINDOW_BYTES:
             # Half of it, so that writes stay large.
             self._wait(self._window // 2, WINDOW_BYTES // 2)
 
@@ -147,6 +142,7 @@ class Publisher:
         patience = self._connection.access.timeout
         deadline = time.monotonic() + patience
         left = len(self._unacked)
+        self.most = max(self.most, left)
         while len(self._unacked) > most or self._unacked_bytes > most_bytes:
             try:
                 self._write()
@@ -168,7 +164,7 @@ class Publisher:
             self._again = True
         if self._again:
             # Everything, in its order: the server knows by the ids what it has.
-            self._buffer, self._again = [one.frame for one in self._unacked.values()], False
+            self._buffer, self._again = [frame for frame, _ in self._unacked.values()], False
         if self._buffer:
             data = b"".join(self._buffer)
             self._buffer, self._buffered = [], 0
@@ -195,11 +191,11 @@ class Publisher:
         unacked = self._unacked.get(answer.subject)
         if unacked is None:
             return
-        data = answer.data
+        data, message = answer.data, unacked[1]
         if answer.status == "503":
-            self._nobody(answer.subject, unacked)
+            self._nobody(answer.subject, message)
         elif b'"seq"' in data and b'"error"' not in data:
-            self._take(answer.subject, unacked)
+            self._take(answer.subject)
             is_duplicate = b'"duplicate"' in data and bool(json.loads(data).get("duplicate"))
             self.duplicates += is_duplicate
             self.stored += not is_duplicate
@@ -207,29 +203,29 @@ class Publisher:
                 said = json.loads(data)
                 self._on_ack(Ack(str(said["stream"]), int(said["seq"]), is_duplicate))
         else:
-            self._failed(answer.subject, unacked, data)
+            self._failed(answer.subject, message, data)
 
-    def _nobody(self, reply: str, unacked: Unacked) -> None:
+    def _nobody(self, reply: str, message: Outgoing) -> None:
         """No responders: because no stream captures the subject, or because JetStream is away?"""
-        subject = unacked.message.subject
+        subject = message.subject
         if JetStream(self._connection).streams_of(subject):
             raise Unavailable(f"JetStream is away from {subject}")
-        self._take(reply, unacked)
-        self._on_refusal(unacked.message, Refused(f"no stream captures the subject {subject!r}", status=404))
+        self._take(reply)
+        self._on_refusal(message, Refused(f"no stream captures the subject {subject!r}", status=404))
 
-    def _failed(self, reply: str, unacked: Unacked, data: bytes) -> None:
+    def _failed(self, reply: str, message: Outgoing, data: bytes) -> None:
         error = refusal_of(data)
-        words = f"a message to {unacked.message.subject} was not stored: {data[:300].decode('utf-8', 'replace')}"
+        words = f"a message to {message.subject} was not stored: {data[:300].decode('utf-8', 'replace')}"
         if error.code in _PASSING_CODES:
             raise Unavailable(words)
         if error.err_code != TOO_LARGE:
             raise Refused(words, status=507)
-        self._take(reply, unacked)
-        self._on_refusal(unacked.message, Refused(words, status=413))
+        self._take(reply)
+        self._on_refusal(message, Refused(words, status=413))
 
-    def _take(self, reply: str, unacked: Unacked) -> None:
-        del self._unacked[reply]
-        self._unacked_bytes -= len(unacked.frame)
+    def _take(self, reply: str) -> None:
+        frame, _ = self._unacked.pop(reply)
+        self._unacked_bytes -= len(frame)
 
 
 class Refusal(NamedTuple):

@@ -38,8 +38,9 @@ class ContentIds:
         number = row // BLOCK_ROWS
         if number != self._block:
             self._block, self._seen = number, {}
-        head = f"{number}:{len(subject)}:{subject}:{len(block)}:".encode()
-        digest = blake2b(b"".join((head, block, data)), digest_size=15).digest()
+        # Lengths first: so nothing that is in one part can be taken for a piece of another.
+        head = f"{number}:{len(subject)}:{len(block)}:{subject}".encode()
+        digest = blake2b(head + block + data, digest_size=15).digest()
         key = int.from_bytes(digest[:8], "big")
         count = self._seen.get(key, 0)
         self._seen[key] = count + 1

@@ -127,23 +127,22 @@ class _Task:
 
     def take(self, batch: pa.RecordBatch, parts: Parts) -> None:
         """Publish the rows of a batch."""
-        written, publish, most = self.written, self._publisher.publish, self._most
+        written, send, most = self.written, self._publisher.send, self._most
         rate, known = self._options.rows_per_second, self._known
         for one in messages.messages(batch, parts, self._options, self._ids, written.rows):
             written.rows += 1
             if isinstance(one, Fault):
                 self._faulty(one)
                 continue
-            subject, block, data, row = one
-            size = len(block) + len(data)
+            size = len(one.block) + len(one.data)
             if size > most:
-                self._faulty(Fault(row, f"has {size} bytes: at most {most} can be stored"))
+                self._faulty(Fault(one.row, f"has {size} bytes: at most {most} can be stored"))
                 continue
-            if known and _id_of(block) in known:
+            if known and _id_of(one.block) in known:
                 written.known += 1
                 continue
             written.bytes += size
-            publish(subject, data, block, row)
+            send(one)
             if rate:
                 self._wait_for_turn(rate)
 
