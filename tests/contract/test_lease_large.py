@@ -75,3 +75,15 @@ async def test_a_message_larger_than_nats_would_take_today_is_delivered(
         assert sorted(set(place.ids)) == ["large", "small"]
     finally:
         server.kill()
+
+
+async def test_leases_side_by_side_ask_for_no_more_than_their_connection_bears(
+    nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    """nats-server drops a connection for which more than 64 MiB wait, and with it every lease of the process."""
+    channel = await nats.make_channel()
+    lanes = [await nats.serve(forward, channel, subscriber=subscriber.place().uri) for _ in range(8)]
+    await lanes[0].store(*map(str, range(60)), data=bytes(900_000))
+    answers = await asyncio.gather(*(lane.lease(max_in_flight=100) for lane in lanes))
+    assert [answer["delivered"] for answer in answers] == [60] * 8
+    assert [answer["redelivered"] for answer in answers] == [0] * 8

@@ -115,6 +115,13 @@ class ForwardSettings(_Settings):
     max_in_flight_bytes: int = Field(
         16 * MIB, alias="FORWARD_MAX_IN_FLIGHT_BYTES", description="bytes of those events per lease", ge=64 * 1024
     )
+    max_process_bytes: int = Field(
+        32 * MIB,
+        alias="FORWARD_MAX_PROCESS_BYTES",
+        description="bytes of events that all leases of a process hold or have asked for; nats-server drops a "
+        "connection for which more than 64 MiB wait",
+        ge=64 * 1024,
+    )
     max_answer_bytes: int = Field(
         MIB, alias="FORWARD_MAX_ANSWER_BYTES", description="largest answer that is read as a reply event", ge=1024
     )

@@ -15,13 +15,15 @@ from datetime import timedelta
 from functools import partial
 
 from headrace.core import jetstream
+from headrace.core.byte_pool import BytePool, Share
 from headrace.core.errors import Unavailable
 from headrace.core.gaps import Gaps
 from headrace.core.http import HttpAnswer
 from headrace.core.jetstream import Message, PullEnd
 from headrace.core.lease import Lease, Outcome, Tally
+from headrace.core.pace import Pace
 from headrace.core.subscriber import Subscriber
-from headrace.core.window import ANY_SIZE, Window
+from headrace.core.window import ANY_SIZE, Room, Window
 from headrace.forward.line import Line
 from headrace.forward.one_event import deliver, judge
 from headrace.forward.ports import Effects, Inbox
@@ -32,8 +34,7 @@ from headrace.forward.straight import Straight, StraightWay
 PATIENCE = 0.02
 # Before a pull that broke is tried again.
 PAUSE = 0.25
-# Under a rate limit: what is pulled is delivered at once, so no more is pulled than this many seconds of it.
-BURST = 0.1
+OTHERS_PAUSE = 0.05  # until other leases may have settled something: nobody tells
 # A shorter pull would end before the server has looked at it.
 SHORTEST_PULL = 0.05
 
@@ -45,6 +46,7 @@ async def forward(
     effects: Effects,
     stop: asyncio.Event,
     gaps: Gaps | None = None,
+    pool: BytePool | None = None,
 ) -> Tally:
     """Serve one lease.
 
@@ -54,11 +56,18 @@ async def forward(
         largest: bytes of the largest message that the server takes, its envelope included.
         stop: set when the caller has gone away or the host drains.
         gaps: where the consumer stands; None when the numbers of its messages say nothing.
+        pool: the bytes that all leases of this process share; None: it has no other.
 
     Raises:
         Unavailable: NATS is away, nothing was pulled.
     """
-    run = _Run(lease, subscriber, Window(lease.max_in_flight, lease.max_bytes, largest), effects, stop, gaps)
+    window = Window(lease.max_in_flight, lease.max_bytes, largest)
+    with (pool or BytePool(lease.max_bytes)).share() as share:
+        return await _serve(_Run(lease, subscriber, window, effects, stop, gaps, share))
+
+
+async def _serve(run: _Run) -> Tally:
+    effects, subscriber = run.effects, run.subscriber
     if effects.survey is not None:
         run.line = Line(subscriber, run.window, effects, run.tally, run.changed.set)
     elif effects.at_once is not None and subscriber.subscriber is not None:
@@ -85,17 +94,16 @@ class _Run:
     effects: Effects
     stop: asyncio.Event
     gaps: Gaps | None
+    share: Share
     tally: Tally = field(default_factory=Tally)
     # All that is in subscribers' hands, on either way.
     tasks: set[asyncio.Task[None] | Straight] = field(default_factory=set)
-    bytes_in_flight: int = 0
     over: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     # Since when a pull could have been sent; None while one is open or no slot is free.
     free_since: float | None = None
     not_before: float = 0.0
-    # Bytes of the last message, by which a rate limit judges the next.
-    last_size: int = 0
+    last_size: int = 0  # of messages, by which the next is judged
     # Has the open or the latest pull brought anything? If not, and not for want of messages, the next is too large.
     brought: bool = False
     too_large: bool = False
@@ -103,14 +111,14 @@ class _Run:
     line: Line | None = None
     # Of all others.
     straight_way: StraightWay | None = None
-    # Under a rate limit: until when what has come is paid for.
-    paid_until: float = 0.0
+    pace: Pace = field(init=False)
     inbox: Inbox = field(init=False)
     began: float = field(init=False)
     arrived: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.began = self.arrived = self.effects.monotonic()
+        self.pace = Pace(self.lease.bits_per_second)
 
     async def pull_until_over(self) -> None:
         stopping = asyncio.create_task(self.stop.wait())
@@ -149,29 +157,38 @@ class _Run:
         if self.free_since is None:
             self.free_since = now
         patient = now - self.free_since < PATIENCE
-        room = self.window.room(self._in_hand, self.bytes_in_flight, patient=patient)
-        if self.too_large and not self._in_hand:
-            room = ANY_SIZE
+        room = self._room(now, patient=patient)
         if room is None:
             return
-        batch = self._paced(room.batch)
+        batch = self.pace.batch(room.batch, self.last_size or self.window.largest)
         if self.line is not None and not (batch := self.line.batch(batch, now)):
             return
         self.free_since, self.brought = None, False
+        self.share.ask(room.max_bytes or self.window.largest)
         try:
             await self.inbox.pull(batch, self._expires(now), room.max_bytes)
         except Unavailable:
+            self.share.ended()
             self.not_before = now + PAUSE
+
+    def _room(self, now: float, *, patient: bool) -> Room | None:
+        """What may be asked for: by the limits of the lease, and by what all leases of the process hold."""
+        room = self.window.room(self._in_hand, self.share.held, patient=patient)
+        granted = self.share.grant(room.max_bytes) if room is not None else None
+        # The next one is as large as the last, for all that is known.
+        enough = granted is not None and granted >= self.last_size
+        if not self._in_hand and (self.too_large or not enough):
+            if self.share.may_ask_for_any(self.window.largest):
+                return ANY_SIZE
+            # That nothing comes says nothing while it can't ask.
+            self.arrived, self.not_before = now, now + OTHERS_PAUSE
+        elif room is not None and granted is not None and enough:
+            return Room(room.batch, granted)
+        return None
 
     @property
     def _in_hand(self) -> int:
         return len(self.tasks) - (self.line.waiting if self.line is not None else 0)
-
-    def _paced(self, batch: int) -> int:
-        if not self.lease.bits_per_second:
-            return batch
-        burst = self.lease.bits_per_second / 8 * BURST
-        return min(batch, max(1, int(burst / (self.last_size or self.window.largest))))
 
     def _expires(self, now: float) -> timedelta:
         """How long a pull may stay open: while nothing is in a subscriber's hands, as long as the lease lingers."""
@@ -197,9 +214,10 @@ class _Run:
         now = self.effects.monotonic()
         waits = self.inbox.pulling or self.too_large
         # While a rate limit forbids to ask, that nothing comes says nothing.
-        return not self.tasks and not waits and now - max(self.arrived, self.paid_until) >= self.lease.linger
+        return not self.tasks and not waits and now - max(self.arrived, self.pace.paid_until) >= self.lease.linger
 
     def on_end(self, end: PullEnd) -> None:
+        self.share.ended()
         self.too_large = end is PullEnd.FILLED and not self.brought
         if end is PullEnd.BROKEN or self.too_large:
             self.not_before = max(self.not_before, self.effects.monotonic() + PAUSE)
@@ -212,10 +230,9 @@ class _Run:
         self.last_size = message.size
         if self.gaps is not None and (gone := self.gaps.seen(message)):
             self.tally.count(Outcome.DISCARDED, gone)
-        if self.lease.bits_per_second:
-            self.paid_until = max(self.arrived, self.paid_until) + message.size * 8 / self.lease.bits_per_second
-            self.not_before = max(self.not_before, self.paid_until)
-        self.bytes_in_flight += self.last_size
+        self.pace.came(self.last_size, self.arrived)
+        self.not_before = max(self.not_before, self.pace.paid_until)
+        self.share.came(self.last_size)
         if self.straight_way is not None and not self._leaving:
             straight = self.straight_way.begin(message)
             if straight is not None:
@@ -228,7 +245,7 @@ class _Run:
         self.tasks.discard(straight)
         message = straight.message
         if answer is None:
-            self.bytes_in_flight -= message.size
+            self.share.settled(message.size)
             self._wake()
         else:
             see_through = partial(judge, message, self.subscriber, self.effects, self.tally, answer)
@@ -275,7 +292,7 @@ class _Run:
 
     def _done(self, task: asyncio.Task[None], message: Message) -> None:
         self.tasks.discard(task)
-        self.bytes_in_flight -= message.size
+        self.share.settled(message.size)
         self._wake()
         if not task.cancelled() and (error := task.exception()) is not None:
             # Unsettled, so the server redelivers it after the ack wait: one event's trouble is its own.

@@ -13,6 +13,7 @@ from typing import Any
 
 from headrace.core import gaps, lease, names, order_spec, stage_record
 from headrace.core import subscriber as subscribers
+from headrace.core.byte_pool import BytePool
 from headrace.core.errors import InvalidEvent, InvalidSpec, Refused, Unavailable
 from headrace.core.http import Headers, HttpAnswer, Request, Response, json_response, problem
 from headrace.core.jetstream import Message
@@ -59,6 +60,7 @@ class Leasing:
         self._jetstream = JetStream(client, api)
         self._keep_alive = KeepAlive(self._jetstream.settle)
         self._sink = HttpClient()
+        self._pool = BytePool(settings.max_process_bytes)
         self._open: set[asyncio.Event] = set()
         self._draining = False
 
@@ -123,7 +125,8 @@ class Leasing:
             largest = self._jetstream.max_payload + ENVELOPE
             # The limit is the subscriber's, whom as many leases may serve at once (ADR 012).
             asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.most_leases)
-            tally = await forward(asked, subscriber, largest, self._effects(asked, subscriber), stop, seen)
+            effects = self._effects(asked, subscriber)
+            tally = await forward(asked, subscriber, largest, effects, stop, seen, self._pool)
         finally:
             self._open.discard(stop)
             watching.cancel()

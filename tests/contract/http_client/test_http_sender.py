@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -52,6 +54,26 @@ async def hang_up_on_the_second(peer: Peer) -> None:
     await peer.request()
     await peer.say(ACCEPTED)
     await peer.request()
+
+
+@pytest.mark.parametrize("serve", [answering(ACCEPTED), hang_up_on_the_second], ids=["answered", "tried again"])
+async def test_nothing_holds_an_event_that_was_answered(client, serve):
+    """No cycle either: the collector counts objects, and a few large events would stay for minutes."""
+    async with serving(serve) as server:
+        await opened(client, server)
+        body = bytes(MIB)
+        gc.collect()
+        before = sys.getrefcount(body)
+        gc.disable()
+        try:
+            told: asyncio.Future[HttpAnswer] = asyncio.get_running_loop().create_future()
+            sender = client.sender(Destination(server.url), CLOSING, timedelta(seconds=60), MIB)
+            sender.send(LINES, body, told.set_result)
+            await told
+            await asyncio.sleep(0)
+            assert sys.getrefcount(body) == before
+        finally:
+            gc.enable()
 
 
 async def test_without_an_open_connection_nothing_is_sent(client):

@@ -124,17 +124,25 @@ class Posting:
 
     def _heard(self, outcome: Outcome) -> None:
         self._connection = None
+        # It refers to us, and we to it: with an event in it, a cycle that the collector may not look at for long.
+        del self._hear
         if type(outcome) is HttpAnswer:
-            self._told(outcome)
+            self._tell(outcome)
         elif isinstance(outcome, Broken) and outcome.silent:
             # As in `post`: what a connection that was kept alive fails at is tried on a new one.
             second_try = post(self._terms, self._head, self._body, self._deadline, None)
             self._again = asyncio.get_running_loop().create_task(second_try)
             self._again.add_done_callback(self._heard_again)
         elif isinstance(outcome, Exception):
-            self._told(failed(outcome, self._terms.seconds))
+            self._tell(failed(outcome, self._terms.seconds))
 
     def _heard_again(self, task: asyncio.Task[HttpAnswer]) -> None:
         if not task.cancelled():
             error = task.exception()
-            self._told(task.result() if error is None else HttpAnswer(None, error=type(error).__name__))
+            self._tell(task.result() if error is None else HttpAnswer(None, error=type(error).__name__))
+
+    def _tell(self, answer: HttpAnswer) -> None:
+        """Whoever is told holds us, too."""
+        told = self._told
+        del self._told
+        told(answer)
