@@ -186,6 +186,7 @@ async def _health(place: Place, api: Administration) -> Health | None:
         aside=aside,
         windows={str(info["name"]): health.window(info) for info in await api.consumer_infos(place.stream)},
         stuck=noted.stuck,
+        waiting=bool(noted.records),
         discarded={each: await api.number(place.aside, place.channel.discarded_subject(each)) for each in counted},
     )
 

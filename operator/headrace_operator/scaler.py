@@ -20,7 +20,7 @@ from headrace.core.order_spec import DeliveryOrder
 from headrace.io import hints, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
-from headrace_operator import lag
+from headrace_operator import lag, losses
 from headrace_operator.served import Clock, Served, ServedStreams
 
 OpenLease = Callable[[Lease, Callable[[], None]], Awaitable[LeaseAnswer]]
@@ -72,6 +72,7 @@ class Scaler:
         self.on_trouble: list[Callable[[str], None]] = []
         self._slots: dict[tuple[str, str], set[asyncio.Task[None]]] = {}
         self._streams.on_turned.append(self._on_turned)
+        self._streams.on_lost.append(self._tell_of_trouble)
         self.on_missing = self._streams.on_missing
 
     def serve(self, streams: Iterable[str]) -> None:
@@ -124,7 +125,7 @@ class Scaler:
         """Give up its open leases: they would deliver by the old word for up to 20 s."""
         slots = self._slots.get((served.stream, served.consumer), set())
         if slots:
-            _log.info("leases are given up: the Subscription has changed", **_words(served))
+            _log.info("leases are given up: the Subscription has changed", **served.words)
             served.outlook = lag.hinted(served.outlook, self._clock.monotonic())
         for slot in slots:
             slot.cancel()
@@ -189,7 +190,7 @@ class Scaler:
             self._note_opened(served, lag.reason(served.outlook, now))
         self._note_change()
         if not self._busy():
-            _log.debug("forward is idle", **_words(served))
+            _log.debug("forward is idle", **served.words)
 
     async def _hold_lease(self, served: Served) -> None:
         wanted = Lease(served.stream, served.consumer, self._lease_seconds, max_in_flight=self._max_in_flight)
@@ -205,14 +206,14 @@ class Scaler:
             if isinstance(error, Refused):
                 await self.refresh(served.stream)
             return
-        _log.debug("lease ended", **_words(served), answer=answer)
+        _log.debug("lease ended", **served.words, answer=answer)
         if served.complaint:
             served.complaint = ""
-            _log.info("leases work again", **_words(served))
+            _log.info("leases work again", **served.words)
         now = self._clock.monotonic()
         look_closer = lag.hint_is_late(served.outlook, now)
-        served.outlook = lag.answered(served.outlook, answer, now)
         self._note_outcomes(served, answer)
+        served.outlook = lag.answered(served.outlook, answer, now)
         if look_closer:
             await self._streams.look_closer(served)
 
@@ -250,7 +251,7 @@ class Scaler:
 
     def _note_opened(self, served: Served, why: str) -> None:
         if not self._busy():
-            _log.debug("forward is woken", **_words(served), why=why)
+            _log.debug("forward is woken", **served.words, why=why)
         served.outlook = lag.opened(served.outlook, self._clock.monotonic())
         served.opened += 1
         self._note_change()
@@ -261,12 +262,13 @@ class Scaler:
         # Once per reason: a forward that is away for an hour would fill the log.
         if served.complaint != str(error):
             served.complaint = str(error)
-            _log.warning("lease failed, trying again", **_words(served), error=str(error))
+            _log.warning("lease failed, trying again", **served.words, error=str(error))
 
     def _note_outcomes(self, served: Served, answer: LeaseAnswer) -> None:
         for outcome in Outcome:
             served.counts[outcome] += answer.counts[outcome]
-        if answer.counts[Outcome.STUCK] or answer.counts[Outcome.DISCARDED]:
+        told = answer.counts[Outcome.STUCK] or answer.counts[Outcome.DISCARDED]
+        if told or losses.in_lease(served.outlook, answer):
             self._tell_of_trouble(served)
 
     def _tell_if_turned(self, served: Served) -> None:
@@ -289,11 +291,3 @@ class Scaler:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         assert self._tasks is not None, "leases are opened by run() and what it calls"
         return self._tasks.create_task(work)
-
-
-def _words(served: Served) -> dict[str, str]:
-    return {
-        "subscription": f"{served.subscriber.namespace}/{served.subscriber.name}",
-        "stream": served.stream,
-        "consumer": served.consumer,
-    }

@@ -20,7 +20,7 @@ from headrace.core.lease import Outcome
 from headrace.core.subscriber import Subscriber, SubscriberState
 from headrace.io import log
 from headrace.io.api import JetStreamApi
-from headrace_operator import lag
+from headrace_operator import lag, losses
 from headrace_operator.due import StageRecords
 from headrace_operator.lag import Outlook
 
@@ -58,6 +58,11 @@ class Served:
     full: bool = False
 
     @property
+    def words(self) -> dict[str, str]:
+        """For the log."""
+        return {"subscription": self.subscriber.full_name, "stream": self.stream, "consumer": self.consumer}
+
+    @property
     def row(self) -> dict[str, Any]:
         """As JSON values."""
         known = self.outlook.counters
@@ -92,6 +97,7 @@ class ServedStreams:
 
     Attributes:
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
+        on_lost: called with a consumer of which events seem to have vanished while they waited.
         on_turned: called with a consumer whose delivery has changed, or that is not served any more: leases
         that
             are open go on with what they read at their start.
@@ -103,6 +109,7 @@ class ServedStreams:
         self._streams: dict[str, Stream] = {}
         self.on_missing: list[Callable[[str], None]] = []
         self.on_turned: list[Callable[[Served], None]] = []
+        self.on_lost: list[Callable[[Served], None]] = []
 
     def replace(self, names: Iterable[str]) -> bool:
         """Serve these streams and no others; True when some are new."""
@@ -152,8 +159,11 @@ class ServedStreams:
                     listener(name)
             for durable, served in stream.consumers.items():
                 known = lag.counters(infos[durable])
+                vanished = losses.between_leases(served.outlook, known)
                 dues = await self._dues(stream, served) if known.ack_pending and not served.outlook.open else None
                 served.outlook = lag.seen(served.outlook, known, dues, asked_at, self._clock.monotonic())
+                for tell in self.on_lost if vanished else ():
+                    tell(served)
 
     async def look_closer(self, served: Served) -> None:
         """One question about one consumer: cheaper than a lease for nothing. No answer changes nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -39,3 +40,19 @@ async def test_whoever_keeps_the_conditions_is_told_of_events_that_are_stuck_or_
         await hint(own_nats, channel)
         await running.told_of_trouble(channel.stream, 1)
         assert running.scaler.stats()["consumers"][f"{channel.stream}/{durable}"]["events"][loss] == 3
+
+
+async def test_whoever_keeps_the_conditions_is_told_when_events_vanish_that_waited_for_their_retry(
+    own_nats: Nats, stand_in: Place, scale: Scale
+) -> None:
+    channel, durable = await subscribed(own_nats)
+    await store(own_nats, channel, 1)
+    [pulled] = await pull(own_nats, channel, durable, 1)
+    record = f"{channel.namespace}.{channel.name}._knative_aside.stage.{durable}.1"
+    await own_nats.store(record, json.dumps({"due": time.time() + 3600}).encode())
+    await pulled.nak(delay=3600)
+
+    async with scale(channel, sweeping=0.1) as running:
+        assert running.troubled == []
+        await own_nats.call(f"STREAM.PURGE.{channel.stream}")
+        await running.told_of_trouble(channel.stream, 1)

@@ -18,6 +18,7 @@ from tests.support.nats_server import NatsServer
 from tests.support.reconciling import Hook, condition
 from tests.support.streams import Channel, Lane, Nats, Serving
 from tests.support.subscriber import Place, Say, Subscriber
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.served"]
 
@@ -168,6 +169,21 @@ async def test_what_the_server_discards_while_it_waits_for_its_retry_is_counted(
     # Each is counted once, and its record is gone.
     assert (await shop.words("NoEventsDiscarded")).startswith("demo/billing: 2; ")
     assert await shop.lane.aside("stage") == [one for one in await shop.lane.aside("stage") if "total" in one.subject]
+
+
+async def test_what_grows_too_old_before_its_turn_is_counted(
+    nats: Nats, client: Client, forward: Function, subscriber: Subscriber
+) -> None:
+    shop = await open_shop(nats, client, forward, subscriber.place(), stream=stream(maxAge="1s"))
+    await shop.lane.store("1", "2", "3")
+    await until("they are gone", lambda: is_empty(nats, shop.lane.channel))
+    await shop.lane.store("4")
+    answer = await shop.lane.lease()
+    assert (answer["delivered"], answer["discarded"]) == (1, 3)
+
+
+async def is_empty(nats: Nats, names: Channel) -> bool:
+    return int((await nats.call(f"STREAM.INFO.{names.stream}"))["state"]["messages"]) == 0
 
 
 async def test_nothing_counts_as_discarded_that_was_gone_before_the_subscriber_came(

@@ -27,6 +27,9 @@ from headrace.core.stream_config import Wanted
 from headrace.core.subscriber import SubscriberState
 
 LOOK_AGAIN = timedelta(seconds=30)
+"""Nobody tells when a trouble is over."""
+LOOK_AT_WAITING = timedelta(minutes=5)
+"""What the server discards while it waits for its retry is not always noticed by others (ADR 018)."""
 RETRY_REFUSED = timedelta(seconds=30)
 """What the server refuses today it may take tomorrow, without any change of the channel."""
 
@@ -129,9 +132,11 @@ def resync_after(result: Result) -> float:
     waits = [leaver.left for leaver in result.leavers if leaver.left > timedelta()]
     if result.problems or result.refusals:
         waits.append(RETRY_REFUSED)
-    # Nobody tells when they are over. What was discarded is for good.
+    # What was discarded is for good.
     if any(not trouble.holds and trouble.type != DISCARDED for trouble in result.troubles):
         waits.append(LOOK_AGAIN)
+    if result.health is not None and result.health.waiting:
+        waits.append(LOOK_AT_WAITING)
     # Not at the very moment, or the clock's grain would cost one more round.
     return round(min(waits).total_seconds() + 0.1, 1) if waits else 0
 

@@ -54,12 +54,14 @@ class Health:
     Attributes:
         aside: STREAM.INFO of the aside stream.
         windows, stuck, discarded: by consumer.
+        waiting: do some events wait for their retry?
     """
 
     aside: Mapping[str, Any]
     windows: Mapping[str, Window]
     stuck: Mapping[str, tuple[int, ...]]
     discarded: Mapping[str, int]
+    waiting: bool = False
 
 
 def noted(subjects: Iterable[str]) -> Noted:
