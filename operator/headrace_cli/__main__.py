@@ -31,7 +31,8 @@ the receiver runs while no event waits.
 """
 
 UP_EXAMPLES = """\
-It prints one line, `ready`, with the address of every channel, when events are accepted; the log goes to
+It prints one line, `ready`, with the address of every channel, when all of them accept events. When some do
+not within 20 seconds, a line `partly ready` comes first, with the others and the reasons. The log goes to
 stderr.
 
   send      curl http://127.0.0.1:8080/default/hello -H 'content-type: text/plain' -H 'ce-specversion: 1.0' \\

@@ -29,6 +29,10 @@ SHORTEST_RESYNC = 1.0
 REPAIR_SECONDS = 5.0
 # Trouble comes in crowds.
 LOOK_SECONDS = 2.0
+# What to do on a laptop, by the words in which the server refuses.
+ADVICE = {
+    "replicas > 1 not supported in non-clustered mode": "write replicas: 1, or use --nats with a cluster",
+}
 
 _log = log.get("up")
 
@@ -79,7 +83,8 @@ class Channel:
         """Why it is not ready, in a few words."""
         ready = self.condition()
         words = f"{ready.get('reason', '')}: {ready.get('message', '')}".strip(": ")
-        return self.error or words or "reconcile has not answered yet"
+        advice = "".join(f"; {advice}" for sign, advice in ADVICE.items() if sign in words)
+        return self.error or words + advice or "reconcile has not answered yet"
 
 
 class Channels:
@@ -127,6 +132,8 @@ class Channels:
             channel = self._channels[key] = back
             channel.parent = parent
             self._start(channel, self._keep)
+        # The one that was waited for may be in no file any more.
+        self._progress.set()
 
     def repair(self, stream: str) -> None:
         """Something that reconcile had made is missing on the server."""
@@ -144,19 +151,21 @@ class Channels:
                 wait = max(0.0, channel.synced_at + LOOK_SECONDS - time.monotonic())
                 asyncio.get_running_loop().call_later(wait, channel.changed.set)
 
-    async def settled(self, seconds: float) -> bool:
-        """Wait until every channel is ready, and tell of it if that takes long; False when the time is up before."""
+    async def settled(self, seconds: float) -> None:
+        """Wait until every channel is ready or the time is up, and tell of it if that takes long."""
         telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_of_waiting, seconds - TELL_SECONDS)
         try:
-            async with asyncio.timeout(seconds):
-                while self.late:
-                    self._progress.clear()
-                    await self._progress.wait()
-        except TimeoutError:
-            return False
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self.all_ready()
         finally:
             telling.cancel()
-        return True
+
+    async def all_ready(self) -> None:
+        """Wait until every channel is ready, however long that takes."""
+        while self.late:
+            self._progress.clear()
+            await self._progress.wait()
 
     async def close(self) -> None:
         """Stop calling; nothing is taken down."""

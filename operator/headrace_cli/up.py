@@ -18,7 +18,6 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-from headrace.core import names
 from headrace.core.errors import InvalidSpec, Unavailable
 from headrace.core.lease import Lease, LeaseAnswer
 from headrace.core.settings import ForwardSettings, NatsSettings, ReceiveSettings, ReconcileSettings
@@ -26,7 +25,7 @@ from headrace.io import environment, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
-from headrace_cli import full_disk, manifests, store
+from headrace_cli import full_disk, manifests, ready_line, store
 from headrace_cli.channels import Channel, Channels, Parent, tell_of_strays
 from headrace_cli.child import Child, Children, answers_200, demand_free, free_port
 from headrace_cli.local_process import AlwaysOn, OnDemand
@@ -153,7 +152,7 @@ class Laptop:
                 tasks.create_task(self._status.run(), name="status-file")
                 await self._channels.settled(READY_SECONDS)
                 await tell_of_strays(JetStreamApi(client), self._channels.streams)
-                self._say_ready()
+                await ready_line.say(self._channels, self._options.listen.url)
 
     def reload(self) -> None:
         """Read the files again; when they are wrong, all stays as it is."""
@@ -274,15 +273,6 @@ class Laptop:
         if self._scaler is not None:
             self._scaler.serve(self._channels.streams)
         self._status.touch()
-
-    def _say_ready(self) -> None:
-        base = self._options.listen.url
-        urls = [base + names.path(*channel.key) for channel in self._channels]
-        late = self._channels.late
-        for channel in self._channels:
-            if not channel.ready:
-                _log.warning("channel is not ready", channel=channel.name, why=channel.complaint)
-        print("ready", base, *urls, *(["not ready:", ", ".join(late)] if late else []), flush=True)
 
     def _state(self) -> dict[str, Any]:
         """What the status file says."""

@@ -1,4 +1,4 @@
-"""`headrace up` as a person runs it: a process, its one line on standard output, its log, its signals."""
+"""`headrace up` as a person runs it: a process, its lines on standard output, its log, its signals."""
 
 from __future__ import annotations
 
