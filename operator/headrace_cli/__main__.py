@@ -41,7 +41,7 @@ stderr.
   stop      Ctrl-C: what subscribers are working on is finished; a second Ctrl-C ends it at once.
 
 The functions read the same environment variables as in a cluster (see the README), such as
-FORWARD_MAX_IN_FLIGHT; NATS_* ones count with --nats only.
+FORWARD_MAX_IN_FLIGHT. Of the NATS_* ones NATS_CLIENT always counts, the others with --nats only.
 """
 
 
@@ -140,7 +140,7 @@ def _up(given: argparse.Namespace) -> int:
         idle_seconds=given.idle_seconds,
         log_level=given.log_level,
         status_file=options.path(given.status_file, "--status-file"),
-        metrics=None if given.metrics is None else options.listen(given.metrics, "--metrics", "127.0.0.1:9090"),
+        metrics=None if given.metrics is None else options.listen(given.metrics, "--metrics", "127.0.0.1:9464"),
     )
     # Nothing runs yet that a Ctrl-C would have to end in order; as an exception it can be lost inside an import.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -150,8 +150,8 @@ def free_port(host: str = "127.0.0.1") -> int:
         return int(probe.getsockname()[1])
 
 
-def demand_free(host: str, port: int) -> None:
-    """Raises Misconfigured when nobody could listen there now."""
+def demand_free(host: str, port: int, option: str) -> None:
+    """Raises Misconfigured, naming the option that asks for it, when nobody could listen there now."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         # As the servers do: connections of an earlier run that linger are no hindrance.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -159,7 +159,7 @@ def demand_free(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise Misconfigured(
-                f"can't listen on {host}:{port} ({error}): stop what does, or give another --listen", field="--listen"
+                f"can't listen on {host}:{port} ({error}): stop what does, or give another {option}", field=option
             ) from error
 
 
@@ -195,7 +195,7 @@ async def _spawn(name: str, argv: Sequence[str], environment: Mapping[str, str])
             *argv,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
-            # Standard output belongs to the one line `ready`.
+            # Standard output belongs to the line `ready`.
             stdout=sys.stderr.fileno(),
             # A Ctrl-C in the terminal is for the parent alone, which stops its children in order.
             start_new_session=True,

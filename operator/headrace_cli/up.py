@@ -64,9 +64,12 @@ def run(options: UpOptions) -> int:
     if options.listen.port == 0:
         options = replace(options, listen=Listen(options.listen.host, free_port(options.listen.host)))
     found = manifests.numbered(manifests.read(options.files, options.listen.url), None, int(time.time() * 1000))
-    demand_free(options.listen.host, options.listen.port)
+    demand_free(options.listen.host, options.listen.port, "--listen")
+    if options.metrics is not None:
+        demand_free(options.metrics.host, options.metrics.port, "--metrics")
     for settings in (ReceiveSettings, ForwardSettings, ReconcileSettings):
         environment.read(settings)
+    environment.read(NatsSettings, _nats_variables(options, dict(os.environ)))
     _log.info("headrace up", pid=os.getpid(), channels=len(found.channels))
     return asyncio.run(_supervised(options, found))
 
@@ -188,10 +191,7 @@ class Laptop:
             ours["NATS_URL"] = self._options.nats
             await self._reach({**inherited, **ours})
             return {**inherited, **ours}
-        # Credentials are for some other server: ours has none. Which client to use is another matter.
-        inherited = {
-            name: value for name, value in inherited.items() if not name.startswith("NATS_") or name == "NATS_CLIENT"
-        }
+        inherited = _nats_variables(self._options, inherited)
         data = stack.enter_context(store.opened(self._options.data))
         server = NatsServer(self._children, data, inherited)
         self._nats_url = server.url
@@ -288,3 +288,11 @@ class Laptop:
             },
             "leases": self._scaler.stats() if self._scaler is not None else {},
         }
+
+
+def _nats_variables(options: UpOptions, variables: dict[str, str]) -> dict[str, str]:
+    """What counts of the environment."""
+    if options.nats is not None:
+        return {**variables, "NATS_URL": options.nats}
+    # Credentials are for some other server: ours has none. Which client to use is another matter.
+    return {name: text for name, text in variables.items() if not name.startswith("NATS_") or name == "NATS_CLIENT"}

@@ -111,7 +111,8 @@ def _started(host: str, port: int, registry: CollectorRegistry, option: str) -> 
     try:
         return start_http_server(port, host, registry)
     except OSError as error:
-        taken = "something else listens there" if error.errno == errno.EADDRINUSE else str(error)
+        used = f"something else listens there: stop what does, or give another {option}"
+        taken = used if error.errno == errno.EADDRINUSE else str(error)
         raise Misconfigured(f"{option} {host}:{port} can't be served: {taken}", field=option) from error
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -160,6 +162,25 @@ def test_a_wrong_option_ends_with_status_2_and_one_sentence(tmp_path: Path, argu
     assert (ended.returncode, ended.stdout) == (2, "")
     assert told in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_metrics_port_that_is_taken_ends_it_before_anything_is_started(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        at = f"127.0.0.1:{taken.getsockname()[1]}"
+        laptop = run(channel(), options=("--metrics", at))
+
+        assert laptop.wait() == 2
+    assert re.search(rf"can't listen on {at} \(.*\): stop what does, or give another --metrics", laptop.log)
+    assert "nats-server" not in laptop.log
+
+
+@pytest.mark.parametrize("options", [(), ("--nats", "nats://127.0.0.1:1")])
+def test_a_wrong_client_ends_it_before_anything_is_started(run: Run, options: tuple[str, ...]) -> None:
+    laptop = run(channel(), options=options, NATS_CLIENT="natspy")
+
+    assert laptop.wait() == 2
+    assert "headrace: NATS_CLIENT is 'natspy': 'engine' or 'nats-py'" in laptop.log
+    assert [line["event"] for line in laptop.events] == []
 
 
 def test_the_help_teaches(tmp_path: Path) -> None:
