@@ -151,15 +151,17 @@ class Channels:
                 wait = max(0.0, channel.synced_at + LOOK_SECONDS - time.monotonic())
                 asyncio.get_running_loop().call_later(wait, channel.changed.set)
 
-    async def settled(self, seconds: float) -> None:
-        """Wait until every channel is ready or the time is up, and tell of it if that takes long."""
+    async def settled(self, seconds: float) -> bool:
+        """Wait until every channel is ready, and tell of it if that takes long; False when the time is up before."""
         telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_of_waiting, seconds - TELL_SECONDS)
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self.all_ready()
+            async with asyncio.timeout(seconds):
+                await self.all_ready()
+        except TimeoutError:
+            return False
         finally:
             telling.cancel()
+        return True
 
     async def all_ready(self) -> None:
         """Wait until every channel is ready, however long that takes."""

@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 from headrace.core import manifest, names, order_spec
 from headrace.core.errors import InvalidSpec
 from headrace.core.subscriber import checked_uri
-from headrace_cli import documents, kinds
+from headrace_cli import documents, kinds, our_annotations
 from headrace_cli.documents import Document
 from headrace_cli.kinds import CHANNEL, CHANNEL_KINDS, Destination, SubscriptionSpec
 
@@ -25,9 +25,6 @@ GROUP = "messaging.knative.dev"
 API_VERSION = f"{GROUP}/v1alpha1"
 # Kind and the one version that is served of it.
 SERVED = {CHANNEL: "v1alpha1", "Channel": "v1", "Subscription": "v1"}
-
-# Of a Subscription: what it may say for itself alone.
-ANNOTATIONS = (order_spec.DELIVERY_ORDER, order_spec.ORDER_KEY)
 
 Key = tuple[str, str]
 """Namespace and name of a channel."""
@@ -145,9 +142,8 @@ class _Reader:
         entry: dict[str, Any] = {"name": key[1], "uid": metadata.get("uid") or _uid("Subscription", key)}
         if "generation" in metadata:
             entry["generation"] = metadata["generation"]
-        ours = {name: text for name, text in (metadata.get("annotations") or {}).items() if name in ANNOTATIONS}
-        if ours:
-            _check_order(document, ours)
+        default = order_spec.read(parent["metadata"].get("annotations") or {})
+        if ours := our_annotations.of_subscription(document, metadata.get("annotations") or {}, default):
             entry["annotations"] = ours
         for role, destination in (("subscriber", spec.subscriber), ("reply", spec.reply)):
             if destination is not None:
@@ -230,18 +226,11 @@ def _key(document: Document) -> Key:
 
 def _check(document: Document, parent: Mapping[str, Any]) -> None:
     """What `reconcile` would refuse later is refused here, where file and document are known."""
-    _check_order(document, parent["metadata"].get("annotations") or {})
+    our_annotations.of_channel(document, parent["metadata"].get("annotations") or {})
     try:
         manifest.parse(parent)
         for index, entry in enumerate(parent["spec"].get("subscribers") or ()):
             manifest.parse_entry(entry, index)
-    except InvalidSpec as error:
-        raise document.fault(str(error), field=error.field) from None
-
-
-def _check_order(document: Document, annotations: Mapping[str, str]) -> None:
-    try:
-        order_spec.read(annotations)
     except InvalidSpec as error:
         raise document.fault(str(error), field=error.field) from None
 

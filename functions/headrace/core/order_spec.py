@@ -70,6 +70,10 @@ def read(annotations: Mapping[str, str], default: OrderSpec | None = None, *, pa
         field = f"{path}.annotations[{ORDER_KEY}]"
         problem = "it should name an attribute of the events, in letters a-z and digits"
         raise InvalidSpec(f"{field} is {quoted(key)}: {problem}", field=field)
+    if ORDER_KEY in annotations and kind != DeliveryOrder.BY_KEY:
+        field = f"{path}.annotations[{ORDER_KEY}]"
+        problem = f"it counts with {DELIVERY_ORDER}: by-key only, and the order is {kind}"
+        raise InvalidSpec(f"{field} is {quoted(key)}: {problem}", field=field)
     return OrderSpec(DeliveryOrder(kind), key)
 
 
