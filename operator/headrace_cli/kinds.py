@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from headrace.core import delivery_spec, manifest
+from headrace.core.field_words import as_written, path_of, refuse_bare_address, sentence
 from headrace_cli.documents import Document
 
 CHANNEL = "NatsJetStreamChannel"
@@ -50,10 +51,12 @@ class Destination(_Model):
     ca_certs: str | None = Field(None, alias="CACerts")
     audience: str | None = None
 
+    _object = model_validator(mode="before")(refuse_bare_address)
+
     @model_validator(mode="after")
     def _leads_somewhere(self) -> Destination:
         if self.ref is None and self.uri is None:
-            raise ValueError("give a uri or a ref")
+            raise PydanticCustomError("leads_nowhere", "it has neither a uri nor a ref: give one")
         return self
 
     def trust(self, *, prefix: str = "") -> dict[str, str]:
@@ -91,7 +94,7 @@ class SubscriptionSpec(_Model):
     @model_validator(mode="after")
     def _has_a_subscriber(self) -> SubscriptionSpec:
         if self.subscriber is None and self.reply is None:
-            raise ValueError("give a subscriber")
+            raise PydanticCustomError("no_subscriber", "it has neither a subscriber nor a reply: give a subscriber")
         return self
 
 
@@ -113,7 +116,7 @@ def parse(document: Document, model: type[Parsed], raw: object, path: str) -> Pa
         return model.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    field = path + "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in first["loc"])
+    field = path_of(path, first["loc"])
     raise document.fault(_sentence(field, first, model), field=field)
 
 
@@ -125,7 +128,7 @@ def channel_spec(document: Document) -> dict[str, Any]:
     """
     spec = document.body.get("spec") or {}
     if not isinstance(spec, dict):
-        raise document.fault(f"spec is {str(spec)[:80]!r}: it should be an object", field="spec")
+        raise document.fault(f"spec is {as_written(spec)}: it should be an object", field="spec")
     spec = dict(spec)
     template = None if document.body["kind"] == CHANNEL else spec.pop("channelTemplate", None)
     if template is None:
@@ -166,18 +169,12 @@ def _unknown(model: type[BaseModel], raw: object, path: str) -> Iterator[tuple[s
 
 
 def _sentence(field: str, error: ErrorDetails, model: type[BaseModel]) -> str:
-    if error["type"] == "missing":
-        return f"{field} is missing: give it"
     if error["type"] == "extra_forbidden":
         known = _aliases(model)
         close = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
         hint = f"did you mean {close[0]}?" if close else "take it out"
         return f"{field} is no field that is known here: {hint}"
-    value = repr(error["input"])
-    value = value if len(value) <= 80 else f"{value[:80]}…"
-    problem = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
-    # Durations come with a sentence of their own, which calls the field "it".
-    return f"{field}{problem[2:]}" if problem.startswith("it is ") else f"{field} is {value}: {problem}"
+    return sentence(field, error)
 
 
 def _aliases(model: type[BaseModel]) -> list[str]:

@@ -85,6 +85,7 @@ async def test_a_full_ack_window_is_a_condition_until_it_has_room(
     assert await shop.troubles() == {"AckWindowsOpen": "AckWindowFull"}
     words = await shop.words("AckWindowsOpen")
     assert words.startswith("demo/billing has 2 of at most 2 events delivered and not settled; ")
+    assert words.endswith("mend the subscriber, shorten its back-off, or raise maxAckPending")
     # Nobody tells when it is over, so it is looked at again.
     assert (await shop.sync())["resyncAfterSeconds"] == 30.1
     # An administrator gives the consumer more room.

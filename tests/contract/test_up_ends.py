@@ -179,7 +179,7 @@ def test_a_wrong_client_ends_it_before_anything_is_started(run: Run, options: tu
     laptop = run(channel(), options=options, NATS_CLIENT="natspy")
 
     assert laptop.wait() == 2
-    assert "headrace: NATS_CLIENT is 'natspy': 'engine' or 'nats-py'" in laptop.log
+    assert "headrace: NATS_CLIENT is 'natspy': give 'engine' or 'nats-py'" in laptop.log
     assert [line["event"] for line in laptop.events] == []
 
 

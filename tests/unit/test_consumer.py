@@ -154,7 +154,7 @@ def test_a_reply_alone_is_enough() -> None:
         ),
         (
             {"delivery": {"deadLetterSink": {"uri": "/dead"}}},
-            "spec.subscribers[0].delivery.deadLetterSink.uri '…' has no host",
+            "spec.subscribers[0].delivery.deadLetterSink.uri '/…' has no host",
         ),
         ({"subscriberAudience": "a"}, "OIDCNotSupported: spec.subscribers[0].subscriberAudience"),
         ({"subscriberUri": "http://b/", "replyAudience": "a"}, "OIDCNotSupported: spec.subscribers[0].replyAudience"),

@@ -192,7 +192,19 @@ class TestDeadLetter:
         assert decision.record.failure == first
         last = delivery.decide(decision.record, Answer(503), subscriber(retry=1, sink=True))
         assert isinstance(last, Park)
-        assert last.reason == "dead letter sink failed: gave status 503 on attempt 2"
+        assert last.reason == "dead letter sink gave status 503 on attempt 2"
+
+    def test_a_sink_that_gives_no_answer_is_named_once(self) -> None:
+        record = StageRecord(Stage.DEAD_LETTER, Attempts(subscriber=1))
+        parked = delivery.decide(record, Answer(None, error="can't connect"), subscriber(retry=0, sink=True))
+        assert isinstance(parked, Park)
+        assert parked.reason == "dead letter sink failed (can't connect) on attempt 1"
+
+    def test_a_sink_that_was_taken_away_is_not_blamed(self) -> None:
+        record = StageRecord(Stage.DEAD_LETTER, Attempts(subscriber=1), last="subscriber gave status 400 on attempt 1")
+        parked = delivery.give_up(record, subscriber(sink=False))
+        assert isinstance(parked, Park)
+        assert parked.reason == "no dead letter sink, and subscriber gave status 400 on attempt 1"
 
     @pytest.mark.parametrize(
         ("size", "characters"),

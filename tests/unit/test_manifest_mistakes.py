@@ -65,7 +65,7 @@ def read(tmp_path: Path) -> Read:
         ),
         pytest.param(
             (CHANNEL, subscription(subscriber="{}")),
-            "document 2: spec.subscriber is {}: give a uri or a ref",
+            "document 2: spec.subscriber has neither a uri nor a ref: give one",
             id="an address that leads nowhere",
         ),
         pytest.param(
@@ -80,8 +80,33 @@ def read(tmp_path: Path) -> Read:
         ),
         pytest.param(
             (CHANNEL, SUBSCRIPTION + "  delivery: {retry: three}\n"),
-            "document 2: spec.delivery.retry is 'three': it should be a valid integer",
+            "document 2: spec.delivery.retry is 'three': it should be a whole number",
             id="a number that is none",
+        ),
+        pytest.param(
+            (CHANNEL, subscription(subscriber="http://x")),
+            "document 2: spec.subscriber is 'http://x': it should be an object: give {uri: http://x}",
+            id="an address in the place of an object",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION + "  delivery: {deadLetterSink: 'http://u:secret@x'}\n"),
+            "document 2: spec.delivery.deadLetterSink is 'http://…': it should be an object: give {uri: http://host/path}",
+            id="an address with a password in the place of an object",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION + "  delivery: [retry]\n"),
+            "document 2: spec.delivery is a list: it should be an object",
+            id="a list in the place of an object",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION + "  delivery: {timeout: 5}\n"),
+            "document 2: spec.delivery.timeout is 5: it should be a duration as text: write for example PT0.5S",
+            id="a number in the place of a duration",
+        ),
+        pytest.param(
+            (CHANNEL, "apiVersion: messaging.knative.dev/v1\nkind: Subscription\nmetadata: {name: x}\n"),
+            "document 2: spec is missing: give it",
+            id="a Subscription without a spec",
         ),
         pytest.param(
             (CHANNEL, SUBSCRIPTION + "  delivery: {backoffDelay: 1s}\n"),
@@ -95,7 +120,9 @@ def read(tmp_path: Path) -> Read:
             id="a typo",
         ),
         pytest.param(
-            (CHANNEL, subscription()), "document 2: spec is {'channel': ", id="a Subscription without a subscriber"
+            (CHANNEL, subscription()),
+            "document 2: spec has neither a subscriber nor a reply: give a subscriber",
+            id="a Subscription without a subscriber",
         ),
         pytest.param(
             (CHANNEL + "spec: {stream: {config: {retention: Limit}}}\n",),

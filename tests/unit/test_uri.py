@@ -109,7 +109,10 @@ def test_a_refused_address_keeps_its_secrets(uri: str) -> None:
         ("http://user:pass@billing/", "'http://\u2026'"),
         ("http://user:pass\uff20billing/", "'http://\u2026'"),
         ("http://billing/\n?x", "'http://billing'"),
-        ("/hook", "'\u2026'"),
+        ("/hook", "'/\u2026'"),
+        ("?token=x", "'?\u2026'"),
+        ("/u:pass@billing", "'\u2026'"),
+        ("", "''"),
     ],
 )
 def test_of_an_address_scheme_and_host_are_shown(uri: str, told: str) -> None:
@@ -130,7 +133,9 @@ def test_a_manifest_with_an_address_in_the_wrong_place_is_refused_without_its_qu
     misplaced = channel(delivery={"deadLetterSink": f"http://dead/hook?token={SECRET}"})
     with pytest.raises(InvalidSpec) as refused:
         manifest.parse(misplaced)
-    assert str(refused.value) == "spec.delivery.deadLetterSink is 'http://dead': it should be an object"
+    assert str(refused.value) == (
+        "spec.delivery.deadLetterSink is 'http://dead': it should be an object: give {uri: http://host/path}"
+    )
 
 
 @given(st.text() | st.from_regex(re.compile(r"https?://[^\s/]{0,80}(:\d*)?/.*"), fullmatch=True))

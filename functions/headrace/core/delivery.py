@@ -160,10 +160,10 @@ def decide(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decis
 
 def give_up(record: StageRecord, subscriber: Subscriber) -> DeadLetter | Park:
     """A stage is over without success: on to the sink, or aside when that was the sink or there is none."""
-    if record.stage is Stage.DEAD_LETTER:
-        return Park(record, f"dead letter sink failed: {record.last}")
     if subscriber.dead_letter is None:
         return Park(record, f"no dead letter sink, and {record.last}")
+    if record.stage is Stage.DEAD_LETTER:
+        return Park(record, record.last)
     return DeadLetter(replace(record, stage=Stage.DEAD_LETTER, due=None))
 
 
@@ -250,7 +250,7 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
             attempts, address = record.attempts._replace(reply=count), subscriber.reply
         case Stage.DEAD_LETTER:
             # The sink goes on being told what failed before it, not its own failure.
-            last = f"{said} on attempt {count}"
+            last = f"dead letter sink {said} on attempt {count}"
             return replace(record, attempts=record.attempts._replace(dead_letter=count), last=last)
     failure = Failure(address.uri if address else "", code, data)
     return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} {said} on attempt {count}")

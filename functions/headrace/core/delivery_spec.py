@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from headrace.core.field_types import IsoSpan, Texts, Timeout
+from headrace.core.field_words import refuse_bare_address
 from headrace.core.part import Part, Rule
 from headrace.core.subscriber import LARGEST, MOST_RETRIES
 
@@ -46,6 +47,8 @@ class Sink(Part):
     """PEM certificates that the address is checked against, beside the system's."""
     audience: str | None = None
     """OIDC audience of the address. Not served yet: a subscriber with such a sink is not ready (OIDCNotSupported)."""
+
+    _object = model_validator(mode="before")(refuse_bare_address)
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(

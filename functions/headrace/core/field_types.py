@@ -1,6 +1,6 @@
-"""The types of a manifest's fields, beyond what JSON has, and what to say when a value is none of them.
+"""The types of a manifest's fields, beyond what JSON has.
 
-Knows the two dialects of durations, the bounds of the server's integers and the words for people. Beside each check
+Knows the two dialects of durations, and the bounds of the server's integers. Beside each check
 stands the same one in CEL, for the CRD. Does not know which field has which type: that is the `…_spec` modules'.
 """
 
@@ -12,18 +12,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from headrace.core import duration
 from headrace.core.errors import InvalidSpec
-from headrace.core.part import RULE
+from headrace.core.field_words import HERE, SENTENCE
 from headrace.core.subscriber import LONGEST_TIMEOUT
-from headrace.core.uri import hidden
 
-# Stands in a sentence for the path of the field, which a validator does not know.
-_HERE = "it"
-_SENTENCE = "sentence"
-_QUOTED_CHARACTERS = 80
 _LONGEST_SPAN = timedelta(days=100 * 365)
 # The API server weighs what a rule may cost by how long the text may be.
 _LONGEST_TEXT = 64
@@ -47,58 +42,51 @@ _PERCENTAGE = r"(100|[0-9]{1,2})%?"
 _SUBJECT = r"[^ \t\r\n\f.]+([.][^ \t\r\n\f.]+)*"
 _STREAM = r"[^ \t\r\n.*>/\\]+"
 
-# For what pydantic would say in Python's words.
-_WORDS = {
-    "string_type": "it should be text",
-    "int_type": "it should be a whole number",
-    "int_from_float": "it should be a whole number",
-    "bool_type": "it should be true or false",
-    "dict_type": "it should be an object",
-    "model_type": "it should be an object",
-    "tuple_type": "it should be a list",
-}
+# Of a span that is no text.
+_ISO_EXAMPLE, _GO_EXAMPLE = "PT0.5S", "30s"
 
 
 def _go_span(value: object) -> timedelta:
-    span = _span(duration.from_go, value)
+    span = _span(duration.from_go, value, _GO_EXAMPLE)
     too_short = span < timedelta(microseconds=1) and re.search(r"[1-9]", str(value))
     if span > _LONGEST_SPAN or too_short or not re.fullmatch(GO, str(value)):
         problem = "it should be between a microsecond and 100 years, the largest unit first, or 0"
-        raise PydanticCustomError(_SENTENCE, problem)
+        raise PydanticCustomError(SENTENCE, problem)
     return span
 
 
 def _iso_span(value: object) -> timedelta:
-    span = _span(duration.from_iso, value)
+    span = _span(duration.from_iso, value, _ISO_EXAMPLE)
     if not re.fullmatch(_ISO, str(value)):
         problem = "it should have at most 6 digits of days, hours and minutes, 9 of seconds, and 6 after the point"
-        raise PydanticCustomError(_SENTENCE, problem)
+        raise PydanticCustomError(SENTENCE, problem)
     return span
 
 
-def _span(read: Callable[..., timedelta], value: object) -> timedelta:
+def _span(read: Callable[..., timedelta], value: object, example: str) -> timedelta:
     if not isinstance(value, str):
-        raise PydanticCustomError(_SENTENCE, "it should be a duration as text")
+        problem = "it should be a duration as text: write for example {example}"
+        raise PydanticCustomError(SENTENCE, problem, {"example": example})
     try:
-        span = read(value, field=_HERE)
+        span = read(value, field=HERE)
     except InvalidSpec as error:
-        raise PydanticCustomError(_SENTENCE, "{text}", {"text": str(error)}) from None
+        raise PydanticCustomError(SENTENCE, "{text}", {"text": str(error)}) from None
     if len(value) > _LONGEST_TEXT:
-        raise PydanticCustomError(_SENTENCE, "it should have at most {most} characters", {"most": _LONGEST_TEXT})
+        raise PydanticCustomError(SENTENCE, "it should have at most {most} characters", {"most": _LONGEST_TEXT})
     return span
 
 
 def _timeout(span: timedelta) -> timedelta:
     if not timedelta() < span <= LONGEST_TIMEOUT:
         longest = {"longest": duration.to_iso(LONGEST_TIMEOUT)}
-        raise PydanticCustomError(_SENTENCE, "it should be more than zero and at most {longest}", longest)
+        raise PydanticCustomError(SENTENCE, "it should be more than zero and at most {longest}", longest)
     return span
 
 
 def _matching(pattern: str, says: str) -> AfterValidator:
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise PydanticCustomError(_SENTENCE, "{says}", {"says": says})
+            raise PydanticCustomError(SENTENCE, "{says}", {"says": says})
         return text
 
     return AfterValidator(check)
@@ -115,7 +103,7 @@ def _moment(value: object) -> str:
         moment = datetime.fromisoformat(value if isinstance(value, str) and re.fullmatch(_RFC3339, value) else "")
         utc = moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise PydanticCustomError(_SENTENCE, "it should be RFC 3339, like 2026-01-31T09:30:00Z") from None
+        raise PydanticCustomError(SENTENCE, "it should be RFC 3339, like 2026-01-31T09:30:00Z") from None
     text = utc.replace(tzinfo=None).isoformat()
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text}Z"
 
@@ -124,7 +112,7 @@ def _free_keys(labels: dict[str, str]) -> dict[str, str]:
     taken = next((key for key in labels if key.startswith(_TAKEN)), None)
     if taken is not None:
         problem = "the key {key} is not yours: keys with headrace.dev/ and _nats are taken"
-        raise PydanticCustomError(_SENTENCE, problem, {"key": taken})
+        raise PydanticCustomError(SENTENCE, problem, {"key": taken})
     return labels
 
 
@@ -237,32 +225,3 @@ Labels = Annotated[
         }
     ),
 ]
-
-
-def path_of(start: str, location: tuple[int | str, ...]) -> str:
-    """The path of a field as people write it: `spec.stream.config.sources[1].name`."""
-    path = start
-    for step in location:
-        plain = isinstance(step, str) and not path.endswith("annotations")
-        # The name of an annotation is its author's, and may be long.
-        name = str(step)[:_QUOTED_CHARACTERS]
-        path += (f".{name}" if path else name) if plain else f"[{name}]"
-    return path or "the object"
-
-
-def sentence(field: str, error: ErrorDetails) -> str:
-    """What is wrong with a field, with its value quoted and what it should be."""
-    if error["type"] == "missing":
-        return f"{field} is missing: give it"
-    rule = error["ctx"] if error["type"] == RULE else None
-    if rule and rule["value"] in (None, ""):
-        return f"{field} is missing: {rule['says']}"
-    value = hidden(repr(rule["value"] if rule else error["input"]))
-    if len(value) > _QUOTED_CHARACTERS:
-        value = value[:_QUOTED_CHARACTERS] + "…"
-    if error["msg"].startswith(f"{_HERE} is "):
-        return field + error["msg"].removeprefix(_HERE)
-    if rule:
-        return f"{field} is {value}: {rule['says']}"
-    problem = _WORDS.get(error["type"]) or error["msg"].replace("Input should", "it should")
-    return f"{field} is {value}: {problem}"

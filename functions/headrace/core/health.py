@@ -120,7 +120,10 @@ def _windows(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition
         for consumer, window in sorted(health.windows.items())
         if window.full
     ]
-    advice = "new events wait until some of these are settled: mend the subscriber, or shorten its back-off"
+    advice = (
+        "new events wait until some of these are settled: mend the subscriber, shorten its back-off, "
+        "or raise maxAckPending"
+    )
     return _informs("AckWindowsOpen", "AckWindowFull", full, advice)
 
 

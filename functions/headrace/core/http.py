@@ -59,7 +59,12 @@ class HttpAnswer(NamedTuple):
 
 
 def json_response(status: int, body: object, headers: Headers = ()) -> Response:
-    return Response(status, ((b"content-type", b"application/json"), *headers), json.dumps(body).encode())
+    return Response(status, ((b"content-type", b"application/json"), *headers), _json(body))
+
+
+def _json(body: object) -> bytes:
+    # What is no character, and so has no UTF-8, is half of one: only as an escape it can be told.
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def problem(
@@ -74,6 +79,4 @@ def problem(
     body: dict[str, object] = {"title": title, "status": status, "detail": detail}
     if faults:
         body["faults"] = list(faults)
-    return Response(
-        status, ((b"content-type", b"application/problem+json"), *headers), json.dumps(body).encode() + b"\n"
-    )
+    return Response(status, ((b"content-type", b"application/problem+json"), *headers), _json(body) + b"\n")

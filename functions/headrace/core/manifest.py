@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError
 from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.delivery_spec import Delivery, Entry
 from headrace.core.errors import InvalidSpec
-from headrace.core.field_types import path_of, sentence
+from headrace.core.field_words import path_of, sentence
 from headrace.core.part import RULE, Part, Rule
 from headrace.core.pod_template import PodTemplate
 from headrace.core.stream_spec import Stream

@@ -19,6 +19,7 @@ _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _NAME = re.compile(r"[0-9a-z._-]+")
 # The two IDNA standards make different names of these, so that the event could reach a stranger.
 _AMBIGUOUS = re.compile("[\u00df\u03c2\u200c\u200d]")
+_DELIMITERS = ("/", "?", "#", ":", "\\")
 _AT_SIGNS = "@\uff20\ufe6b"
 # Of a name in DNS; a label has 63, which IDNA checks.
 _LONGEST_NAME = 253
@@ -51,7 +52,7 @@ def checked_uri(uri: str, *, field: str) -> str:
     if "@" in parts.netloc:
         raise InvalidSpec(f"{field} names a user or password: take the part before '@' out of the URL", field=field)
     if not parts.hostname:
-        raise InvalidSpec(f"{named} has no host: give one", field=field)
+        raise InvalidSpec(f"{named} has no host: give one, as in http://host/path", field=field)
     if problem := _problem(parts.hostname):
         raise InvalidSpec(f"{named}: {problem}", field=field)
     return text
@@ -62,7 +63,10 @@ def shown(uri: str) -> str:
     found = _SHOWN.match(uri)
     scheme, host = (found[1], found[2]) if found else ("", "")
     # Wherever it stands, what is before an '@' may be a password; other alphabets have one of their own.
-    return quoted(scheme + ("…" if any(sign in uri for sign in _AT_SIGNS) else host) or "…")
+    if any(sign in uri for sign in _AT_SIGNS):
+        host = "…"
+    # A path alone tells by its first character what it is.
+    return quoted(scheme + host or (f"{uri[0]}…" if uri[:1] in _DELIMITERS else "…")) if uri else "''"
 
 
 def hidden(text: str) -> str:

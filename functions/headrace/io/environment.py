@@ -33,14 +33,27 @@ def read(model: type[Settings], environment: Mapping[str, str] | None = None) ->
         first = error.errors()[0]
         variable = str(first["loc"][0]) if first["loc"] else ", ".join(given)
         secret = any(word in variable for word in ("PASSWORD", "TOKEN"))
-        value = "" if secret or not first["loc"] else f" is {given.get(variable)!r}"
-        raise Misconfigured(f"{variable}{value}: {_sentence(first)}", field=variable) from None
+        # What concerns several of them names them itself.
+        subject = f"{variable}{'' if secret else f' is {given.get(variable)!r}'}: " if first["loc"] else ""
+        raise Misconfigured(f"{subject}{_sentence(first)}", field=variable) from None
 
 
 def _sentence(error: ErrorDetails) -> str:
     """What to do about it, in words that a deployer knows."""
-    words = {"int_parsing": "give a whole number", "bool_parsing": "give true or false"}
-    return words.get(error["type"], error["msg"].removeprefix("Value error, ").removeprefix("Input should be "))
+    bounds = error.get("ctx", {})
+    match error["type"]:
+        case "int_parsing" | "int_parsing_size":
+            return "give a whole number"
+        case "bool_parsing":
+            return "give true or false"
+        case "greater_than_equal":
+            return f"give at least {bounds['ge']}"
+        case "less_than_equal":
+            return f"give at most {bounds['le']}"
+        case "literal_error":
+            return f"give {bounds['expected']}"
+        case _:
+            return error["msg"].removeprefix("Value error, ")
 
 
 def variable(name: str, default: str = "") -> str:
