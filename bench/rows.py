@@ -39,7 +39,7 @@ def rows() -> list[Row]:
         ),
         *egress.rows(),
         Row(
-            "start, 100 channels",
+            "start-100-channels",
             "a fresh `receive`; p50 and p99 are from exec to the first 202 of a channel, over 100 channels",
             lambda stage, _: started(stage, CHANNELS),
         ),

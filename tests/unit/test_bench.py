@@ -10,6 +10,7 @@ import pytest
 from bench import chart, report
 from bench.requests import Mode, template
 from bench.row import Row
+from bench.rows import rows
 from bench.sample import Sample
 from headrace.core.http_codec import HttpMessage, from_http
 
@@ -72,3 +73,7 @@ def test_the_chart_has_a_bar_for_each_row_and_one_for_the_go_channel_where_it_wa
     drawn = ElementTree.fromstring(chart.svg(found, FACTS))
     bars = [rect for rect in drawn.iter("{http://www.w3.org/2000/svg}rect") if rect.get("rx")]
     assert [bar.get("fill") for bar in bars] == [chart.FLOOR, chart.OURS, chart.THEIRS]
+
+
+def test_a_row_has_a_name_that_can_be_typed():
+    assert [row.name for row in rows() if not row.name.replace("-", "").isalnum()] == []
