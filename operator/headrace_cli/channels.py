@@ -132,8 +132,6 @@ class Channels:
             channel = self._channels[key] = back
             channel.parent = parent
             self._start(channel, self._keep)
-        # The one that was waited for may be in no file any more.
-        self._progress.set()
 
     def repair(self, stream: str) -> None:
         """Something that reconcile had made is missing on the server."""

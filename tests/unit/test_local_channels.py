@@ -134,3 +134,17 @@ async def calls(reconcile: Reconcile, name: str, count: int) -> None:
         while reconcile.calls.count(name) < count:
             reconcile.called.clear()
             await reconcile.called.wait()
+
+
+async def test_what_is_taken_out_of_the_files_is_not_waited_for(
+    served: Channels, reconcile: Reconcile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The retries of a channel that is going must not be what wakes the one who waits.
+    monkeypatch.setattr(channels, "REFUSED_RETRY", 60)
+    reconcile.fails["bills"] = InvalidSpec("spec is wrong", field="spec")
+    served.apply(manifests("orders", "bills"))
+    assert not await served.settled(0.2)
+    waiting = asyncio.create_task(served.all_ready())
+    await asyncio.sleep(0)
+    served.apply(manifests("orders"))
+    await asyncio.wait_for(waiting, 5)
