@@ -8,27 +8,27 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from headrace.core import order_spec
+from headrace.core import order_spec, scale_spec
 from headrace.core.errors import InvalidSpec
-from headrace.core.manifest import LAG_THRESHOLD, MAX_SCALE, RETAIN
+from headrace.core.manifest import RETAIN
 from headrace.core.order_spec import OrderSpec
 from headrace.core.stream import PREFIX
 from headrace_cli.documents import Document
 
-OF_BOTH = (order_spec.DELIVERY_ORDER, order_spec.ORDER_KEY)
-OF_CHANNEL = (LAG_THRESHOLD, MAX_SCALE, RETAIN)
+OF_BOTH = (order_spec.DELIVERY_ORDER, order_spec.ORDER_KEY, scale_spec.LAG_THRESHOLD, scale_spec.MAX_SCALE)
+OF_CHANNEL = (RETAIN,)
 # Where functions run in a cluster; on a laptop they run as they run.
 NOT_OBEYED = (f"{PREFIX}runtime", f"{PREFIX}isolation")
 
 
-def of_channel(document: Document, annotations: Mapping[str, str]) -> OrderSpec:
-    """Check a channel's; the order that it asks for.
+def of_channel(document: Document, annotations: Mapping[str, str]) -> None:
+    """Check a channel's.
 
     Raises:
-        InvalidSpec: one is not known, or does not say an order.
+        InvalidSpec: one is not known, or its value makes no sense.
     """
     _refuse_strange(document, annotations, (*OF_BOTH, *OF_CHANNEL))
-    return _order(document, annotations, None)
+    _check_values(document, annotations, None)
 
 
 def of_subscription(document: Document, annotations: Mapping[str, str], default: OrderSpec) -> dict[str, str]:
@@ -38,7 +38,7 @@ def of_subscription(document: Document, annotations: Mapping[str, str], default:
         default: the channel's.
 
     Raises:
-        InvalidSpec: one is not known here, or does not say an order.
+        InvalidSpec: one is not known here, or its value makes no sense.
     """
     for name in OF_CHANNEL:
         if name in annotations:
@@ -46,7 +46,7 @@ def of_subscription(document: Document, annotations: Mapping[str, str], default:
             raise document.fault(f"{field} counts on a channel only: write it there", field=field)
     _refuse_strange(document, annotations, OF_BOTH)
     ours = {name: text for name, text in annotations.items() if name in OF_BOTH}
-    _order(document, ours, default)
+    _check_values(document, ours, default)
     return ours
 
 
@@ -61,8 +61,11 @@ def _refuse_strange(document: Document, annotations: Mapping[str, str], known: t
             raise document.fault(f"{field} is no annotation that is known here: {hint}", field=field)
 
 
-def _order(document: Document, annotations: Mapping[str, str], default: OrderSpec | None) -> OrderSpec:
+def _check_values(document: Document, annotations: Mapping[str, str], default: OrderSpec | None) -> None:
     try:
-        return order_spec.read(annotations, default)
+        order = order_spec.read(annotations, default)
+        if default is not None:
+            order_spec.refuse_useless_key(annotations, [order])
+        scale_spec.read(annotations)
     except InvalidSpec as error:
         raise document.fault(str(error), field=error.field) from None

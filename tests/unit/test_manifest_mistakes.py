@@ -152,12 +152,13 @@ def read(tmp_path: Path) -> Read:
         pytest.param(
             (CHANNEL, SUBSCRIPTION.replace("billing}", "billing, annotations: {headrace.dev/frobnicate: x}}")),
             "document 2: metadata.annotations[headrace.dev/frobnicate] is no annotation that is known here: take it "
-            "out; known are headrace.dev/delivery-order, headrace.dev/order-key",
+            "out; known are headrace.dev/delivery-order, headrace.dev/order-key, headrace.dev/lag-threshold, "
+            "headrace.dev/max-scale",
             id="an annotation that nothing is like",
         ),
         pytest.param(
-            (CHANNEL, SUBSCRIPTION.replace("billing}", 'billing, annotations: {headrace.dev/max-scale: "2"}}')),
-            "document 2: metadata.annotations[headrace.dev/max-scale] counts on a channel only: write it there",
+            (CHANNEL, SUBSCRIPTION.replace("billing}", 'billing, annotations: {headrace.dev/retain: "true"}}')),
+            "document 2: metadata.annotations[headrace.dev/retain] counts on a channel only: write it there",
             id="a channel's annotation on a Subscription",
         ),
         pytest.param(

@@ -64,7 +64,7 @@ def test_a_wrong_value_is_refused_by_the_name_of_the_annotation(name: str, value
 )
 def test_a_key_without_an_order_by_key_is_refused(annotations: dict[str, str], default: OrderSpec) -> None:
     with pytest.raises(InvalidSpec, match=r"it counts with headrace\.dev/delivery-order: by-key only") as refused:
-        order_spec.read(annotations, default)
+        order_spec.refuse_useless_key(annotations, [order_spec.read(annotations, default)])
     assert "is 'tenant': " in str(refused.value)
     assert refused.value.field == f"metadata.annotations[{KEY}]"
 
@@ -84,6 +84,29 @@ def test_a_channels_order_is_its_subscribers_unless_they_say_otherwise() -> None
     assert second.subscriber is not None
     assert first.subscriber.order == OrderSpec(DeliveryOrder.ORDERED)
     assert second.subscriber.order == OrderSpec(DeliveryOrder.BY_KEY, "tenant")
+
+
+def test_a_channels_key_is_for_those_subscriptions_that_want_the_order() -> None:
+    first, second = rows(entry(), entry("bbbb-1", annotations={ORDER: "by-key"}), order_key="tenant")
+    assert first.subscriber is not None
+    assert second.subscriber is not None
+    assert first.subscriber.order.kind is DeliveryOrder.UNORDERED
+    assert second.subscriber.order == OrderSpec(DeliveryOrder.BY_KEY, "tenant")
+
+
+def test_a_channels_key_that_orders_nobody_is_a_mistake_of_the_channel() -> None:
+    assert rows(order_key="tenant") == ()
+    with pytest.raises(InvalidSpec, match="by-key only, and the order is ordered") as refused:
+        rows(entry(), entry("bbbb-1"), order_key="tenant", delivery_order="ordered")
+    assert refused.value.field == f"metadata.annotations[{KEY}]"
+
+
+def test_a_subscriptions_key_without_the_order_is_refused_alone() -> None:
+    first, second = rows(entry(annotations={KEY: "tenant"}), entry("bbbb-1"))
+    assert first.subscriber is not None
+    assert second.subscriber is not None
+    assert first.subscriber.reason.startswith(f"spec.subscribers[0].annotations[{KEY}] is 'tenant': it counts with")
+    assert second.subscriber.state is SubscriberState.READY
 
 
 def test_a_channel_with_a_wrong_order_makes_no_sense() -> None:

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from headrace.core import names, order_spec
+from headrace.core import names, order_spec, scale_spec
 from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.delivery_spec import Delivery, Entry
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import quoted
 from headrace.core.jetstream import ACK_WAIT
-from headrace.core.manifest import LAG_THRESHOLD, MAX_SCALE, Manifest, parse_entry
+from headrace.core.manifest import Manifest, parse_entry
 from headrace.core.order_spec import OrderSpec
 from headrace.core.raw_config import Config
+from headrace.core.scale_spec import ScaleSpec
 from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY, Owner
 from headrace.core.stream_config import nanoseconds
 from headrace.core.subscriber import (
@@ -76,7 +76,7 @@ def rows(manifest: Manifest, stream: str) -> tuple[Row, ...]:
     Raises:
         InvalidSpec: annotations or delivery of the channel itself are nonsense.
     """
-    scale = _annotated(manifest, LAG_THRESHOLD, 1000), _annotated(manifest, MAX_SCALE, 4)
+    scale = scale_spec.read(manifest.metadata.annotations)
     order = order_spec.read(manifest.metadata.annotations)
     # By the consumer that a uid names: two that differ in case or dashes alone name the same.
     seen: dict[str, int] = {}
@@ -89,6 +89,9 @@ def rows(manifest: Manifest, stream: str) -> tuple[Row, ...]:
                 problem = f"is {row.uid!r}, which spec.subscribers[{first}] has already: the first entry counts"
                 row = replace(row, subscriber=None, problem=f"spec.subscribers[{index}].uid {problem}")
         found.append(row)
+    order_spec.refuse_useless_key(
+        manifest.metadata.annotations, [row.subscriber.order for row in found if row.subscriber]
+    )
     return tuple(found)
 
 
@@ -151,7 +154,7 @@ def owned(config: Config, owner: Owner) -> Subscriber | None:
     return subscriber
 
 
-def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: tuple[int, int], order: OrderSpec) -> Row:
+def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: ScaleSpec, order: OrderSpec) -> Row:
     field = f"spec.subscribers[{index}]"
     body = raw if isinstance(raw, dict) else {}
     uid, generation = body.get("uid"), body.get("generation")
@@ -175,13 +178,21 @@ def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: tuple[i
         # The entry does not say; with the Subscriptions themselves at hand this can be another one (ADR 005).
         subscription_namespace=manifest.metadata.namespace,
         rate_limit_bps=manifest.spec.consumer_config_template.bits_per_second,
-        lag_threshold=scale[0],
-        max_scale=scale[1],
+        lag_threshold=scale.lag_threshold,
+        max_scale=scale.max_scale,
         order=order,
     )
     try:
         entry = parse_entry(raw, index)
-        identity = replace(identity, order=order_spec.read(entry.annotations, order, path=field))
+        own = scale_spec.read(entry.annotations, scale, path=field)
+        own_order = order_spec.read(entry.annotations, order, path=field)
+        order_spec.refuse_useless_key(entry.annotations, [own_order], path=field)
+        identity = replace(
+            identity,
+            lag_threshold=own.lag_threshold,
+            max_scale=own.max_scale,
+            order=own_order,
+        )
         return replace(known, subscriber=_served(identity, entry, field, manifest.spec.delivery))
     except InvalidSpec as error:
         return replace(known, subscriber=replace(identity, state=SubscriberState.REFUSED, reason=str(error)))
@@ -239,13 +250,3 @@ def _dead_letter(delivery: Delivery | None, field: str) -> Destination | None:
 
 def _given(value: timedelta | None, default: timedelta) -> timedelta:
     return default if value is None else value
-
-
-def _annotated(manifest: Manifest, name: str, default: int) -> int:
-    text = manifest.metadata.annotations.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 9 and int(text) > 0):
-        field = f"metadata.annotations[{name}]"
-        raise InvalidSpec(f"{field} is {quoted(text)}: it should be a whole number from 1", field=field)
-    return int(text)

@@ -20,8 +20,6 @@ from headrace.core.part import RULE, Part, Rule
 from headrace.core.pod_template import PodTemplate
 from headrace.core.stream_spec import Stream
 
-LAG_THRESHOLD = "headrace.dev/lag-threshold"
-MAX_SCALE = "headrace.dev/max-scale"
 RETAIN = "headrace.dev/retain"
 
 

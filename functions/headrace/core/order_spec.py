@@ -6,7 +6,7 @@ Knows the annotations and the consumer keys of the JetStream API. Does not know 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -70,11 +70,23 @@ def read(annotations: Mapping[str, str], default: OrderSpec | None = None, *, pa
         field = f"{path}.annotations[{ORDER_KEY}]"
         problem = "it should name an attribute of the events, in letters a-z and digits"
         raise InvalidSpec(f"{field} is {quoted(key)}: {problem}", field=field)
-    if ORDER_KEY in annotations and kind != DeliveryOrder.BY_KEY:
-        field = f"{path}.annotations[{ORDER_KEY}]"
-        problem = f"it counts with {DELIVERY_ORDER}: by-key only, and the order is {kind}"
-        raise InvalidSpec(f"{field} is {quoted(key)}: {problem}", field=field)
     return OrderSpec(DeliveryOrder(kind), key)
+
+
+def refuse_useless_key(annotations: Mapping[str, str], orders: Sequence[OrderSpec], *, path: str = "metadata") -> None:
+    """A key that nobody is ordered by is a mistake; a channel's may be meant for one of its Subscriptions only.
+
+    Args:
+        orders: of all whom the annotations are for; of none nothing can be said.
+
+    Raises:
+        InvalidSpec: naming the annotation.
+    """
+    if ORDER_KEY not in annotations or not orders or any(one.kind is DeliveryOrder.BY_KEY for one in orders):
+        return
+    field = f"{path}.annotations[{ORDER_KEY}]"
+    problem = f"it counts with {DELIVERY_ORDER}: by-key only, and the order is {orders[0].kind}"
+    raise InvalidSpec(f"{field} is {quoted(annotations[ORDER_KEY])}: {problem}", field=field)
 
 
 def consumer_settings(spec: OrderSpec) -> dict[str, Any]:

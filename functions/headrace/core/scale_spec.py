@@ -1,0 +1,50 @@
+"""How many leases a subscriber deserves, as annotations say it: of the channel for all, of a Subscription for itself.
+
+Knows the annotations and their bounds. What follows from them is the scaler's (`headrace_operator.lag`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headrace.core.errors import InvalidSpec
+from headrace.core.event import quoted
+
+LAG_THRESHOLD = "headrace.dev/lag-threshold"
+MAX_SCALE = "headrace.dev/max-scale"
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleSpec:
+    """One lease for each `lag_threshold` events that wait, and at most `max_scale` leases."""
+
+    lag_threshold: int = 1000
+    max_scale: int = 4
+
+
+def read(annotations: Mapping[str, str], default: ScaleSpec | None = None, *, path: str = "metadata") -> ScaleSpec:
+    """What annotations ask for.
+
+    Args:
+        default: for what they don't say; of the channel, for a Subscription's.
+        path: of the object that bears them, for the error.
+
+    Raises:
+        InvalidSpec: naming the annotation and quoting its value.
+    """
+    default = default or ScaleSpec()
+    return ScaleSpec(
+        _number(annotations, LAG_THRESHOLD, default.lag_threshold, path),
+        _number(annotations, MAX_SCALE, default.max_scale, path),
+    )
+
+
+def _number(annotations: Mapping[str, str], name: str, default: int, path: str) -> int:
+    text = annotations.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 9 and int(text) > 0):
+        field = f"{path}.annotations[{name}]"
+        raise InvalidSpec(f"{field} is {quoted(text)}: it should be a whole number from 1", field=field)
+    return int(text)
