@@ -110,7 +110,11 @@ YEAR = timedelta(days=365)
     [
         pytest.param("120", timedelta(seconds=120), id="seconds"),
         pytest.param(" 7 ", timedelta(seconds=7), id="blanks around"),
+        pytest.param("00000000000000000001", timedelta(seconds=1), id="a number with leading zeros"),
+        pytest.param("0" * 400, timedelta(), id="nothing but zeros"),
         pytest.param("Sat, 28 Nov 2026 12:00:30 GMT", timedelta(seconds=30), id="a date"),
+        pytest.param("Sat Nov 28 12:00:30 2026", timedelta(seconds=30), id="a date in the oldest format, which has no zone"),
+        pytest.param("Saturday, 28-Nov-26 12:00:30 GMT", timedelta(seconds=30), id="a date in the old format"),
         pytest.param("Sat, 28 Nov 2026 11:00:00 GMT", timedelta(), id="a date in the past is now"),
         pytest.param("soon", None, id="words"),
         pytest.param("-5", None, id="negative"),
@@ -126,6 +130,14 @@ YEAR = timedelta(days=365)
 )
 def test_reading_retry_after(header: str, means: timedelta | None) -> None:
     assert delivery.retry_after(header, NOW) == means
+
+
+@pytest.mark.parametrize("header", ["9" * 20, "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_an_absurd_wait_is_five_minutes_where_nothing_else_is_said(header: str) -> None:
+    asked = delivery.retry_after(header, NOW)
+    decision = delivery.decide(StageRecord(), Answer(503, retry_after=asked), subscriber(retry=1))
+    assert isinstance(decision, Nak)
+    assert decision.delay == timedelta(minutes=5)
 
 
 class TestReply:

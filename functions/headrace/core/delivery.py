@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from headrace.core import http_codec, uri
@@ -194,14 +194,16 @@ def retry_after(value: str, now: datetime) -> timedelta | None:
     """
     text = value.strip()
     if text.isascii() and text.isdigit():
-        # Eight digits never overflow a timedelta.
-        return min(timedelta(seconds=int(text)), _LONGEST_ASKED) if len(text) <= 8 else _LONGEST_ASKED
+        digits = text.lstrip("0")
+        # Eight digits never overflow a timedelta, and nine are more than a year.
+        return min(timedelta(seconds=int(digits or "0")), _LONGEST_ASKED) if len(digits) <= 8 else _LONGEST_ASKED
     try:
         date = parsedate_to_datetime(text)
-        asked = date - now if date.tzinfo is not None else None
+        # The oldest of HTTP's three formats names no zone; all of them mean UTC.
+        asked = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)) - now
     except (ValueError, TypeError, IndexError, AttributeError, OverflowError):
         return None
-    return None if asked is None else min(max(timedelta(), asked), _LONGEST_ASKED)
+    return min(max(timedelta(), asked), _LONGEST_ASKED)
 
 
 def invalid(event_uri: str, error: InvalidEvent, record: StageRecord) -> StageRecord:
