@@ -56,10 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return verb(given)
     except (Misconfigured, InvalidSpec) as error:
-        print(f"headrace: {error}", file=sys.stderr)
+        sys.stderr.write(f"headrace: {error}\n")
         return 2
     except (Unavailable, Refused) as error:
-        print(f"headrace: {error}", file=sys.stderr)
+        sys.stderr.write(f"headrace: {error}\n")
         return 1
     except KeyboardInterrupt:
         return 130

@@ -32,7 +32,7 @@ def serve_scaffold() -> int:
         text = environment.variable("LISTEN_ADDRESS", DEFAULT_LISTEN_ADDRESS)
         return serve(addresses=addresses(text, ipv6=socket.has_dualstack_ipv6()))
     except Misconfigured as error:
-        print(f"headrace: {error}", file=sys.stderr)
+        sys.stderr.write(f"headrace: {error}\n")
         return 2
 
 

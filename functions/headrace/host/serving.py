@@ -114,7 +114,7 @@ def main() -> int:
     try:
         return serve()
     except Misconfigured as error:
-        print(f"headrace: {error}", file=sys.stderr)
+        sys.stderr.write(f"headrace: {error}\n")
         return 2
 
 

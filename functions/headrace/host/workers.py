@@ -110,7 +110,8 @@ class Workers:
             self._serve(worker.sockets, self._lifeline)
             status = 0
         except BaseException:  # noqa: BLE001  # nothing may get out of here into the parent's code
-            traceback.print_exc()
+            # In one write: others write to the same stderr.
+            sys.stderr.write(traceback.format_exc())
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -33,7 +33,9 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # Not the factory that prints: the end of its line is a write of its own, and two processes that share stderr
+        # (the workers of `receive`, `headrace up`) would tear each other's lines.
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
 

@@ -35,7 +35,9 @@ def session(name: str) -> SparkSession:
 
 def say(words: str) -> None:
     """One line of progress. To stderr: reports alone go to stdout."""
-    print(words, file=sys.stderr, flush=True)
+    # In one write: Spark's own processes log to the same stderr.
+    sys.stderr.write(f"{words}\n")
+    sys.stderr.flush()
 
 
 def run(main: Callable[[list[str]], None], words: list[str] | None = None) -> None:

@@ -1,0 +1,67 @@
+"""Every line of a log is one write: processes that share stderr can't tear each other's.
+
+Stderr is a socket that keeps the bounds of writes, so that each comes out as it went in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+LOGGING = """
+from headrace.io import log
+log.configure("info")
+log.get("test").info("said", words="x" * 20000)
+log.get("test").info("said again")
+"""
+REFUSING = """
+import os
+os.environ["PORT"] = "eighty"
+from headrace.host import serving
+serving.main()
+"""
+FAILING = """
+from headrace.host.workers import Workers
+import os, signal
+def fail(*_):
+    # The parent ends with us, and must not end us before we have told.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.kill(os.getppid(), signal.SIGTERM)
+    raise RuntimeError("a fault of ours")
+Workers([[]], fail).run()
+"""
+
+
+def writes(program: str, *options: str) -> list[str]:
+    """What a Python program writes to stderr, each write on its own."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    # Nothing of the writes may be lost to the reader's being late.
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    with ours, theirs:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        subprocess.run([sys.executable, *options, "-c", program], stderr=theirs, env=environment, timeout=60)
+        theirs.close()
+        return [piece.decode() for piece in iter(lambda: ours.recv(1 << 20), b"")]
+
+
+@pytest.mark.parametrize("options", [(), ("-u",)], ids=["buffered", "unbuffered"])
+def test_a_line_is_one_write_however_long_it_is(options: tuple[str, ...]) -> None:
+    said = writes(LOGGING, *options)
+    assert [line[-1] for line in said] == ["\n", "\n"]
+    assert [json.loads(line)["event"] for line in said] == ["said", "said again"]
+
+
+def test_what_ends_a_process_is_one_write() -> None:
+    assert writes(REFUSING, "-u") == ["headrace: PORT is 'eighty': give a number\n"]
+
+
+def test_the_traceback_of_a_worker_is_one_write() -> None:
+    (told,) = writes(FAILING, "-u")
+    assert told.startswith("Traceback ")
+    assert told.endswith("RuntimeError: a fault of ours\n")
