@@ -75,6 +75,25 @@ def test_a_head_that_does_not_tell_the_length_leaves_it_to_the_end_of_the_connec
     assert (answer.status, answer.body) == (200, b"hello")
 
 
+@pytest.mark.parametrize("places", [[], [40, 75, 90], list(range(200))], ids=["at once", "in pieces", "byte by byte"])
+def test_chunks_count_where_a_length_stands_beside_them_and_nothing_more_is_read_from_there(places):
+    said = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+    reader = AnswerReader()
+    reader.expect(LIMIT)
+    answer = fed(reader, cut(said, places))
+    assert answer is not None
+    assert (answer.status, answer.body, reader.keep_alive) == (200, b"hello", 0.0)
+
+
+def test_a_length_beside_a_coding_that_is_no_chunks_leaves_it_to_the_end_of_the_connection():
+    reader = AnswerReader()
+    reader.expect(LIMIT)
+    assert reader.feed(b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\ncontent-length: 3\r\n\r\nhello") is None
+    answer = reader.finish()
+    assert answer is not None
+    assert (answer.body, reader.keep_alive) == (b"hello", 0.0)
+
+
 def test_a_large_head_is_no_padding_of_the_body():
     reader = AnswerReader()
     reader.expect(LIMIT)

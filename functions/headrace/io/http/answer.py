@@ -52,8 +52,12 @@ class AnswerReader:
         self._known: bytes | None = None
         self._known_answer = HttpAnswer(None)
         self._known_keep_alive = 0.0
+        # Where a length stands beside chunks, the chunks count (RFC 9112, section 6.3); `_keep_alive` ends the connection.
         self._parser.set_dangerous_leniencies(
-            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+            lenient_headers=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+            lenient_chunked_length=True,
         )
         self.expect(0)
         self.forget()
@@ -225,10 +229,12 @@ def _framed(head: tuple[tuple[bytes, bytes], ...]) -> bool:
 
 
 def _keep_alive(head: tuple[tuple[bytes, bytes], ...]) -> float:
-    for name, value in head:
-        if name == b"keep-alive":
-            return min(KEEP_ALIVE_SECONDS, _announced(value))
-    return KEEP_ALIVE_SECONDS
+    fields = dict(head)
+    if b"transfer-encoding" in fields and b"content-length" in fields:
+        # Somebody between us and the subscriber may have cut the bytes by the length: what comes next is not trusted.
+        return 0.0
+    announced = fields.get(b"keep-alive")
+    return KEEP_ALIVE_SECONDS if announced is None else min(KEEP_ALIVE_SECONDS, _announced(announced))
 
 
 def _announced(value: bytes) -> float:
