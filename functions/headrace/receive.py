@@ -91,7 +91,7 @@ def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: by
         headers: names in lower case.
     """
     fields = dict(headers)
-    if len(fields) != len(headers) or not fields.keys().isdisjoint(CODED):
+    if len(fields) != len(headers) or b"host" not in fields or not fields.keys().isdisjoint(CODED):
         return None
     subject = _subject_at_once(_hosts(fields), url)
     if subject is None:

@@ -204,6 +204,11 @@ quickly = settings(max_examples=150, deadline=None)
 @example([event(k_original_host="small-kn-jsm-channel.demo.svc", body=bytes(500)), event()])
 @example([event("/", host="orders-kn-jsm-channel.demo.svc"), event(host="orders-kn-jsm-channel.demo.svc"), event()])
 @example([event(connection="upgrade", upgrade="h2c"), event()])
+@example([event().replace(b"host: x\r\n", b""), event()])
+@example([event(), event(host="x").replace(b"host: x\r\n", b"host: x\r\n" * 2), event()])
+@example([event(version="1.0").replace(b"host: x\r\n", b"")])
+@example([event(version="2.0"), event()])
+@example([event("http://orders-kn-jsm-channel.demo.svc/"), event("http://orders-kn-jsm-channel.demo.svc"), event()])
 def test_both_ways_give_the_same_bytes_to_requests_that_come_at_once(
     ways: tuple[Way, Way], conversation: list[bytes]
 ) -> None:
@@ -217,6 +222,7 @@ def test_both_ways_give_the_same_bytes_to_requests_that_come_at_once(
 @example(event(expect="100-continue", body=bytes(100)), [200])
 @example(event("/demo/nobody", body=bytes(100)), [200])
 @example(request(ORDERS.path, {**EVENT, "ce-id": "head-first"}, b"1234"), [120])
+@example(event(body=bytes(100)).replace(b"host: x\r\n", b""), [200])
 def test_both_ways_give_the_same_bytes_to_a_request_that_comes_in_pieces(
     ways: tuple[Way, Way], sent: bytes, places: list[int]
 ) -> None:

@@ -113,7 +113,9 @@ YEAR = timedelta(days=365)
         pytest.param("00000000000000000001", timedelta(seconds=1), id="a number with leading zeros"),
         pytest.param("0" * 400, timedelta(), id="nothing but zeros"),
         pytest.param("Sat, 28 Nov 2026 12:00:30 GMT", timedelta(seconds=30), id="a date"),
-        pytest.param("Sat Nov 28 12:00:30 2026", timedelta(seconds=30), id="a date in the oldest format, which has no zone"),
+        pytest.param(
+            "Sat Nov 28 12:00:30 2026", timedelta(seconds=30), id="a date in the oldest format, which has no zone"
+        ),
         pytest.param("Saturday, 28-Nov-26 12:00:30 GMT", timedelta(seconds=30), id="a date in the old format"),
         pytest.param("Sat, 28 Nov 2026 11:00:00 GMT", timedelta(), id="a date in the past is now"),
         pytest.param("soon", None, id="words"),

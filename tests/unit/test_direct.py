@@ -16,6 +16,7 @@ EVENT = b"POST /demo/%b HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n1"
 STORED = Response(202, ((b"content-length", b"0"),))
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
 CLOSING = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+REFUSED = b"HTTP/1.1 %b\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 BY_ASGI = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -53,6 +54,8 @@ class Application:
         self.answers: list[Callable[[Response], None]] = []
         self.by_asgi: list[str] = []
         self.fault: Exception | None = None
+        self.room = 1_000_000
+        self.held = 0
 
     def short_way(self) -> Application:
         return self
@@ -63,6 +66,15 @@ class Application:
         self.taken.append(url)
         self.answers.append(answer)
         return True
+
+    def hold(self, size: int, held: int) -> bool:
+        if self.held > held and self.held + size > self.room:
+            return False
+        self.held += size
+        return True
+
+    def let_go(self, size: int) -> None:
+        self.held -= size
 
     async def __call__(self, scope, receive, send) -> None:
         self.by_asgi.append(scope["path"])
@@ -175,3 +187,43 @@ async def test_at_shutdown_whoever_is_in_the_middle_of_an_event_may_finish_it(ap
     assert transport.written == BY_ASGI.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
     assert transport.closed
     connection.connection_lost(None)
+
+
+async def test_at_shutdown_whoever_is_in_the_middle_of_an_event_for_no_host_is_told_so(
+    application, transport, connection
+):
+    connection.data_received((EVENT % b"one").replace(b"host", b"hose")[:-1])
+    connection.shutdown()
+    assert transport.written == REFUSED % b"400 Bad Request"
+    assert transport.closed
+    connection.connection_lost(None)
+
+
+@pytest.mark.parametrize("begun", [20, -1], ids=["in the head", "in the body"])
+async def test_what_is_on_its_way_in_is_held_until_it_is_here(application, transport, connection, begun):
+    whole = EVENT % b"one"
+    connection.data_received(whole[:begun])
+    assert application.held == len(whole[:begun])
+    connection.data_received(whole[begun:])
+    assert (application.taken, application.held) == ([b"/demo/one"], 0)
+    connection.data_received(whole[:begun])
+    connection.connection_lost(None)
+    assert application.held == 0
+
+
+async def test_of_what_asgi_reads_nothing_is_held_here(application, transport, connection):
+    connection.data_received((EVENT % b"one").replace(b"length: 1", b"length: 900000"))
+    await turns()
+    connection.data_received(bytes(30_000))
+    assert (application.by_asgi, application.held) == (["/demo/one"], 0)
+    connection.connection_lost(None)
+
+
+@pytest.mark.parametrize("begun", [20, -1], ids=["in the head", "in the body"])
+async def test_where_there_is_no_room_for_what_is_on_its_way_in_it_is_refused(
+    application, transport, connection, begun
+):
+    application.room, application.held = 1000, 990
+    connection.data_received((EVENT % b"one")[:begun])
+    assert transport.written == REFUSED % b"503 Service Unavailable\r\nretry-after: 1"
+    assert (transport.closed, application.held) == (True, 990)

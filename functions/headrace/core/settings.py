@@ -93,8 +93,8 @@ class ReceiveSettings(_Settings):
     max_waiting_bytes: Annotated[int, Field(ge=MIB)] = Field(
         64 * MIB,
         alias="RECEIVE_MAX_WAITING_BYTES",
-        description="bytes held for events that NATS has not acknowledged, headers and 8 KiB for each included; "
-        "beyond that 503 at once",
+        description="bytes held for events that are on their way in or that NATS has not acknowledged, headers and "
+        "8 KiB for each of the latter included; beyond that 503 at once",
     )
     workers: int | None = Field(
         None,

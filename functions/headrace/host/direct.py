@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from headrace.core.http import Headers, Response
-from headrace.host.protocol import LONGEST_HEAD, LONGEST_URL, MOST_HEADERS, BoundedProtocol
+from headrace.host.protocol import LONGEST_HEAD, LONGEST_URL, MOST_HEADERS, BoundedProtocol, Stopped
 
 Answer: TypeAlias = Callable[[Response], None]
 
@@ -37,6 +37,16 @@ class Offers(Protocol):
             headers: names in lower case.
             answer: to be called once and later, if it was taken, with an answer that has all its headers.
         """
+
+    def hold(self, size: int, held: int) -> bool:
+        """Have room for so many more bytes of a message that is on its way in, and say whether there is.
+
+        Args:
+            held: what is held of the same message already.
+        """
+
+    def let_go(self, size: int) -> None:
+        """These bytes are held no more, or are counted elsewhere from now on."""
 
 
 class _OnItsWay:
@@ -68,12 +78,14 @@ class DirectProtocol(BoundedProtocol):
         self._body = b""
         # The message that is being read may still go either way.
         self._open = False
+        self._held = 0
         self._idle_since: float | None = None
 
     # What the parser calls. As in `BoundedProtocol`, and uvicorn's own, but nothing is made that may not be needed.
 
     def on_message_begin(self) -> None:
         self._in_head, self._complete, self._head_bytes = True, False, 0
+        self._begun_in_read += 1
         self.url, self._body = b"", b""
         self.headers = []
         self.expect_100_continue = False
@@ -106,6 +118,8 @@ class DirectProtocol(BoundedProtocol):
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
             return
+        if self._held:
+            self._let_go()
         if self._open and self._taken():
             self._open, self._complete = False, True
             return
@@ -121,8 +135,30 @@ class DirectProtocol(BoundedProtocol):
     def shutdown(self) -> None:
         # Whoever is in the middle of sending gets the same last moment on either way.
         if self._is_in_body():
-            self._go_by_asgi()
+            try:
+                self._go_by_asgi()
+            except Stopped as refusal:
+                self._refuse(refusal.status)
         super().shutdown()
+
+    def _await_more(self, size: int) -> None:
+        # What ASGI has been given is counted there. Once in a read that ends inside a message: a whole event costs
+        # nothing. What came before it in the same read counts, too: most of that waits for its turn.
+        if self._in_head or self._open:
+            if not self._taker().hold(size, self._held):
+                self._refuse(503)
+                return
+            self._held += size
+        super()._await_more(size)
+
+    def _let_go(self) -> None:
+        held, self._held = self._held, 0
+        if held:
+            self._taker().let_go(held)
+
+    def _refuse(self, status: int) -> None:
+        self._let_go()
+        super()._refuse(status)
 
     def _is_in_body(self) -> bool:
         return self._open and not (self._in_head or self._complete)
@@ -147,10 +183,7 @@ class DirectProtocol(BoundedProtocol):
         ):
             return False
         try:
-            offers = self._offers
-            if offers is None:
-                offers = self._offers = self.app.short_way()
-            if not offers.offer(self.url, self.headers, self._body, self._answer):
+            if not (self._offers or self._taker()).offer(self.url, self.headers, self._body, self._answer):
                 return False
         except Exception:  # the parser would take a fault of ours for one of the sender, and a 400 is never sent again
             self.logger.exception("the short way failed")
@@ -159,9 +192,16 @@ class DirectProtocol(BoundedProtocol):
         self.cycle = current  # type: ignore[assignment]  # stands in for it: see there
         return True
 
+    def _taker(self) -> Offers:
+        offers = self._offers
+        if offers is None:
+            offers = self._offers = self.app.short_way()
+        return offers
+
     def _go_by_asgi(self) -> None:
         """Do now what uvicorn does with the beginning of a request."""
         self._open = False
+        self._let_go()
         url, headers, body, expects = self.url, self.headers, self._body, self.expect_100_continue
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expects
@@ -205,6 +245,7 @@ class DirectProtocol(BoundedProtocol):
                 super().timeout_keep_alive_handler()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._let_go()
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None

@@ -1,18 +1,21 @@
 """uvicorn's HTTP protocol, with the bounds that a server on a hostile network needs.
 
 uvicorn's own takes a head without end, starts a request with an empty body when the client offers an upgrade (h2c),
-mixes trailers into the headers, and waits for ever for a request that was begun. Here:
+mixes trailers into the headers, takes requests for no host or for two, and waits for ever for one that was begun. Here:
 
 - a head is at most 64 KiB with 256 headers, its URL at most 8 KiB (431 and 414),
 - a request is complete within 20 s of its first byte (408),
 - an offered upgrade is ignored, as RFC 9110 section 7.8 allows, and the body is read,
 - trailers are dropped,
+- HTTP/1.1 without a Host, and any request with two, is refused (400), as RFC 9112 section 3.2 demands; in an absolute
+  URL the authority is the Host (section 3.2.2); versions other than 1.0 and 1.1 are refused (505),
 - at shutdown a request whose body is not complete yet gets 2 s more: nothing of it has been accepted.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -26,9 +29,11 @@ LAST_SECONDS = 2.0
 
 # What an upgrade is asked with; "connection: close" is kept apart.
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings", b"connection")
+# Its authority without userinfo, and the rest. Origin form begins with a slash.
+_ABSOLUTE = re.compile(rb"[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]+)(.*)", re.IGNORECASE | re.DOTALL)
 
 
-class _Refused(Exception):
+class Stopped(Exception):
     """Raised inside the parser's callbacks, which know no other way to stop it."""
 
     def __init__(self, status: int) -> None:
@@ -43,6 +48,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _in_head = False
     _complete = True
     _head_bytes = 0
+    # Messages of which the bytes that are being read hold something.
+    _begun_in_read = 0
     _refused = 0
     _over = False
 
@@ -50,21 +57,29 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._over:
             return
         self._unset_keepalive_if_required()
+        self._begun_in_read = 0 if self._complete else 1
         try:
             self._feed(data)
-        except (httptools.HttpParserError, _Refused):
+        except (httptools.HttpParserError, Stopped):
             self._refuse(self._refused or 400)
             return
+        if not self._complete:
+            self._await_more(len(data))
+        elif self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _await_more(self, size: int) -> None:
+        """The message that is being read lacks something; it came last in a read of so many bytes."""
         if self._in_head:
-            self._head_bytes += len(data)
+            # Behind another in the same read, nobody tells how much of that it has; of the next reads, all is its own.
+            if self._begun_in_read < 2:
+                self._head_bytes += size
             if self._head_bytes > LONGEST_HEAD:
                 self._refuse(431)
                 return
-        if not self._complete and self._deadline is None:
+        if self._deadline is None:
             self._deadline = self.loop.call_later(REQUEST_SECONDS, self._expire, 408)
-        elif self._complete and self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._deadline is not None:
@@ -79,6 +94,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head, self._complete, self._head_bytes = True, False, 0
+        self._begun_in_read += 1
 
     def on_url(self, url: bytes) -> None:
         if len(self.url) + len(url) > LONGEST_URL:
@@ -95,6 +111,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         if not self.parser.should_upgrade():
+            self._check_host()
             super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -130,9 +147,25 @@ class BoundedProtocol(HttpToolsProtocol):
         lines += [name + b": " + value for name, value in kept]
         return b"\r\n".join(lines) + b"\r\n\r\n"
 
+    def _check_host(self) -> None:
+        """See to it that a request is for one host, and that its headers say which."""
+        version = self.parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self._stop(505)
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (hosts == 0 and version == "1.1"):
+            self._stop(400)
+        absolute = None if self.url.startswith(b"/") else _ABSOLUTE.fullmatch(self.url)
+        if absolute is not None:
+            authority, rest = absolute.groups()
+            self.url = rest if rest.startswith(b"/") else b"/" + rest
+            # In place: the application has been given this list.
+            self.headers[:] = [header for header in self.headers if header[0] != b"host"]
+            self.headers.append((b"host", authority))
+
     def _stop(self, status: int) -> None:
         self._refused = status
-        raise _Refused(status)
+        raise Stopped(status)
 
     def _expire(self, status: int) -> None:
         self._deadline = None
@@ -153,5 +186,6 @@ class BoundedProtocol(HttpToolsProtocol):
         # With others in front of it, it gets no answer at all.
         begun = waits and (self.cycle.response_started or bool(self.pipeline))
         if not begun and not self.transport.is_closing():
-            self.transport.write(STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+            again = b"retry-after: 1\r\n" if status == 503 else b""
+            self.transport.write(STATUS_LINE[status] + again + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()

@@ -69,6 +69,16 @@ class Receiving:
         self._waiting += held
         return True
 
+    def hold(self, size: int, held: int) -> bool:
+        """Have room for more of a message that is on its way in; see `headrace.host.direct`."""
+        if self._waiting > held and self._waiting + size > self._settings.max_waiting_bytes:
+            return False
+        self._waiting += size
+        return True
+
+    def let_go(self, size: int) -> None:
+        self._waiting -= size
+
     def drain(self) -> None:
         """Nothing to do: an answer comes only after JetStream's, so whatever is accepted is stored."""
 
