@@ -15,6 +15,7 @@ from tests.support.in_process import InProcess
 from tests.support.nats_server import NatsServer
 from tests.support.sending import BINARY
 from tests.support.streams import Channel, Nats
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.served"]
 
@@ -38,6 +39,14 @@ async def exchange(function: Function, sent: bytes, *, patience: float = 5.0) ->
     finally:
         writer.close()
     return said
+
+
+async def heard(reader: asyncio.StreamReader) -> bytes:
+    """The answer, nothing when the connection is reset."""
+    try:
+        return await reader.read(1000)
+    except ConnectionResetError:
+        return b""
 
 
 def status(answer: bytes) -> int:
@@ -145,6 +154,71 @@ async def test_bytes_on_their_way_in_count_against_the_limit(
             writer.close()
         await asyncio.sleep(0.5)
         assert status(await exchange(small, post(orders.path, body=bytes(200_000)))) == 202
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        pytest.param(post("/demo/orders", "x-a: " + "v" * 58_000)[:-6], id="heads"),
+        pytest.param(post("/demo/orders", "content-length: 16384\r\n", bytes(16_000), length=False), id="small bodies"),
+    ],
+)
+async def test_so_do_requests_that_are_sent_by_half(shared_server: NatsServer, tmp_path: Path, begun: bytes) -> None:
+    limit = 1024 * 1024
+    room = limit // len(begun)
+    with Function("receive", shared_server.url, tmp_path, RECEIVE_MAX_WAITING_BYTES=str(limit)) as small:
+        opened = [await asyncio.open_connection("127.0.0.1", small.port) for _ in range(room + 20)]
+        for _, writer in opened:
+            writer.write(begun)
+        answers = [asyncio.create_task(heard(reader)) for reader, _ in opened]
+        await until("those beyond the limit are refused", lambda: sum(answer.done() for answer in answers) >= 20)
+        refused = {status(answer.result()) for answer in answers if answer.done()}
+        # Closed on a client that is still sending, a connection may be reset before the answer is read.
+        assert {503} <= refused <= {503, 0}
+        for answer, (_, writer) in zip(answers, opened, strict=True):
+            answer.cancel()
+            writer.close()
+        await asyncio.gather(*answers, return_exceptions=True)
+
+        async def there_is_room_again() -> bool:
+            # Nobody has the channel: what is asked is whether the event is looked at.
+            return status(await exchange(small, post("/demo/nobody", body=bytes(900_000)))) == 404
+
+        await until("there is room again", there_is_room_again)
+
+
+@pytest.mark.parametrize(
+    ("url", "more", "answered"),
+    [
+        pytest.param("http://{host}/", "", 202, id="its host is the channel's"),
+        pytest.param("http://other.example/", "k-original-host: {host}\r\n", 202, id="behind Knative's gateway"),
+        pytest.param("http://other.example/", "", 404, id="its host is no channel's"),
+    ],
+)
+async def test_an_absolute_url_names_the_host(
+    receive: Function, orders: Channel, url: str, more: str, answered: int
+) -> None:
+    host = f"{orders.name}-kn-jsm-channel.{orders.namespace}.svc.cluster.local"
+    request = post(url.format(host=host), more.format(host=host))
+    assert status(await exchange(receive, request)) == answered
+
+
+async def test_a_host_beside_an_absolute_url_is_not_looked_at(receive: Function, orders: Channel) -> None:
+    host = f"{orders.name}-kn-jsm-channel.{orders.namespace}.svc.cluster.local".encode()
+    request = post("http://other.example/").replace(b"host: x", b"host: " + host)
+    assert status(await exchange(receive, request)) == 404
+
+
+@pytest.mark.parametrize(
+    ("host", "answered"),
+    [
+        pytest.param(b"", 400, id="without a host"),
+        pytest.param(b"host: x\r\nhost: x\r\n", 400, id="with two"),
+        pytest.param(b"host: 10.0.0.1:8080\r\nuser-agent: kube-probe/1.33\r\n", 200, id="as the kubelet's are"),
+    ],
+)
+async def test_a_probe_says_for_which_host_it_is(receive: Function, host: bytes, answered: int) -> None:
+    assert status(await exchange(receive, b"GET /healthz HTTP/1.1\r\n" + host + b"\r\n")) == answered
 
 
 @pytest.mark.parametrize(

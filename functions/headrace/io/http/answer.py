@@ -52,7 +52,7 @@ class AnswerReader:
         self._known: bytes | None = None
         self._known_answer = HttpAnswer(None)
         self._known_keep_alive = 0.0
-        # Where a length stands beside chunks, the chunks count (RFC 9112, section 6.3); `_keep_alive` ends the connection.
+        # Where a length stands beside chunks, the chunks count (RFC 9112, section 6.3); `_keep_alive` then says 0.
         self._parser.set_dangerous_leniencies(
             lenient_headers=True,
             lenient_optional_cr_before_lf=True,
