@@ -146,3 +146,8 @@ def test_what_was_observed_is_an_object(key: str) -> None:
 @pytest.mark.parametrize("due", [float("inf"), float("nan"), -1, 1e300, 10**400])
 def test_a_due_time_that_no_clock_shows_is_no_record(due: float) -> None:
     assert read_record(json.dumps({**json.loads(stage_record.to_json(RECORD)), "due": due})) is None
+
+
+def test_half_a_character_in_the_place_of_an_object_is_told_of() -> None:
+    with pytest.raises(InvalidSpec, match=r"it should be an object: give \{uri: http://host/path\}"):
+        manifest.parse_entry({"uid": "a", "delivery": {"deadLetterSink": "\ud800"}}, 0)

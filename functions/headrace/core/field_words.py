@@ -91,5 +91,6 @@ def refuse_bare_address(value: object) -> object:
     """Of a destination: its URI alone, in the place of the object that holds it, is a common slip."""
     if not isinstance(value, str):
         return value
-    example = hidden(value) if value and hidden(value) == value else "http://host/path"
+    # Half a character, which JSON can hold, would break pydantic's own message.
+    example = value if value and value.isprintable() and hidden(value) == value else "http://host/path"
     raise PydanticCustomError(SENTENCE, "it should be an object: give {example}", {"example": f"{{uri: {example}}}"})
