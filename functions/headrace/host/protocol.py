@@ -152,7 +152,7 @@ class BoundedProtocol(HttpToolsProtocol):
         version = self.parser.get_http_version()
         if version not in ("1.1", "1.0"):
             self._stop(505)
-        hosts = sum(name == b"host" for name, _ in self.headers)
+        hosts = [name for name, _ in self.headers].count(b"host")
         if hosts > 1 or (hosts == 0 and version == "1.1"):
             self._stop(400)
         absolute = None if self.url.startswith(b"/") else _ABSOLUTE.fullmatch(self.url)
