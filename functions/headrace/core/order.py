@@ -15,6 +15,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from heapq import heappop, heappush
 
 # Whoever waits for less than this does so in memory: giving back and storing a record costs more.
 NEAR = 5.0
@@ -92,6 +93,36 @@ class Order:
     bytes_here: int = 0
     _messages: dict[int, _Message] = field(default_factory=dict)
     _lines: dict[str, _Line] = field(default_factory=dict)
+    # Of those given back, with some that have come since.
+    _dues: list[tuple[float, int]] = field(default_factory=list)
+    _overdue: set[int] = field(default_factory=set)
+
+    @property
+    def ahead(self) -> int:
+        """How many more to pull without knowing whether they may go; none until a good part of that room is free.
+
+        It is half of the room: the other half is for what comes again.
+        """
+        if not self.here:
+            return max(1, self.most_here // 2)
+        free = self.most_here // 2 - self.here
+        if self.bytes_here:
+            free = min(free, (self.most_bytes // 2 - self.bytes_here) * self.here // self.bytes_here)
+        return free if 4 * free >= self.here else 0
+
+    def returning(self, now: float) -> int:
+        """How many of those given back are due, when one of them is the first of its key; else none is worth a pull."""
+        while self._dues and self._dues[0][0] <= now:
+            due, sequence = heappop(self._dues)
+            message = self._messages.get(sequence)
+            if message is not None and message.at is _At.AWAY and message.due == due:
+                self._overdue.add(sequence)
+        return len(self._overdue) if any(self._leads(sequence) for sequence in self._overdue) else 0
+
+    @property
+    def next_due(self) -> float | None:
+        """Before this moment none is due that is not yet."""
+        return self._dues[0][0] if self._dues else None
 
     @property
     def crowded(self) -> bool:
@@ -117,12 +148,13 @@ class Order:
             self.bytes_here += size
             insort(self._lines[key].here, sequence)
         else:
-            self._leave(message, verdict)
+            self._leave(sequence, message, verdict)
         return verdict
 
     def settled(self, sequence: int, now: float) -> Changes:
         """It was delivered, parked or dead-lettered: the next of its key may go."""
         message = self._messages.pop(sequence)
+        self._overdue.discard(sequence)
         if message.key is None:
             return ()
         line = self._lines[message.key]
@@ -134,13 +166,13 @@ class Order:
     def away(self, sequence: int, due: float, now: float) -> Changes:
         """It will come again, at `due` at the earliest; those behind it wait."""
         message = self._messages[sequence]
-        message.at, message.due = _At.AWAY, due
+        self._give_back(sequence, message, due)
         return () if message.key is None else self._look(message.key, now)
 
     def expect(self, sequence: int, key: str | None, due: float) -> None:
         """A stage record says that it will come, at `due` at the earliest."""
         if sequence not in self._messages:
-            self._put(sequence, _Message(key, _At.AWAY, due))
+            self._give_back(sequence, self._put(sequence, _Message(key, _At.AWAY)), due)
 
     def known(self) -> frozenset[int]:
         """The sequences of all that is known not to be settled."""
@@ -165,7 +197,16 @@ class Order:
         if sequence not in self._messages and message.key is not None:
             insort(self._lines.setdefault(message.key, _Line()).all, sequence)
         self._messages[sequence] = message
+        self._overdue.discard(sequence)
         return message
+
+    def _give_back(self, sequence: int, message: _Message, due: float) -> None:
+        message.at, message.due = _At.AWAY, due
+        heappush(self._dues, (due, sequence))
+
+    def _leads(self, sequence: int) -> bool:
+        key = self._messages[sequence].key
+        return key is None or self._lines[key].all[0] == sequence
 
     def _verdict(self, sequence: int, message: _Message, now: float) -> Verdict:
         if message.key is None:
@@ -193,15 +234,15 @@ class Order:
                 line.here.remove(sequence)
                 self.here -= 1
                 self.bytes_here -= message.size
-                self._leave(message, verdict)
+                self._leave(sequence, message, verdict)
                 yield sequence, verdict
 
-    def _leave(self, message: _Message, verdict: Go | Postpone) -> None:
+    def _leave(self, sequence: int, message: _Message, verdict: Go | Postpone) -> None:
         match verdict:
             case Go():
                 message.at = _At.HAND
             case Postpone(due):
-                message.at, message.due = _At.AWAY, due
+                self._give_back(sequence, message, due)
 
     def _behind(self, sequence: int, key: str, due: float) -> float:
         rank = bisect_left(self._lines[key].all, sequence)

@@ -126,9 +126,11 @@ class _Run:
         try:
             while not self.over and not self.stop.is_set():
                 self.changed.clear()
-                await self._top_up()
+                now = self.effects.monotonic()
+                await self._top_up(now)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(self._nap()):
+                    # By the same clock reading, or a pause that has run out in between would be none.
+                    async with asyncio.timeout(self._nap(now)):
                         await self.changed.wait()
                 self.over = self.over or self._left() <= 0 or self._idle()
         finally:
@@ -147,8 +149,7 @@ class _Run:
         if self.line is not None:
             self.line.leave()
 
-    async def _top_up(self) -> None:
-        now = self.effects.monotonic()
+    async def _top_up(self, now: float) -> None:
         if self.inbox.pulling or self._in_hand >= self.window.slots:
             self.free_since = None
             return
@@ -196,9 +197,8 @@ class _Run:
         wait = self.lease.linger - quiet if quiet < self.lease.linger else self.lease.linger
         return timedelta(seconds=min(max(wait, SHORTEST_PULL), self._left()))
 
-    def _nap(self) -> float:
+    def _nap(self, now: float) -> float:
         """Seconds until something changes by itself: the lease ends, a pause is over, patience is lost."""
-        now = self.effects.monotonic()
         moments = [self._left(), self.lease.linger + SHORTEST_PULL]
         pauses = (self.not_before, self.line.not_before if self.line is not None else 0.0)
         moments += [until - now for until in pauses if until > now]

@@ -28,8 +28,11 @@ LONGEST_TAKE_OVER = ACK_WAIT.total_seconds() + 2.0
 FIRST_LOOK, LONGEST_LOOK = 0.02, 0.5
 # After a pull of a take-over that brought a fresh event, and after a look past those who wait that brought one more.
 CARE, LOOK_PAST = 0.25, 0.1
-# When those who wait don't move for so long, there may be others behind them that could.
-STUCK = 0.5
+# The server gives back a little late: a pull before that brings a fresh event instead, and after such a one this pause.
+LATE, TOO_EARLY = 0.02, 0.04
+# When those who wait don't move for so long, there may be others behind them that could. With little room left each
+# of those costs a record and a redelivery, so that a back-off that is over soon is waited for.
+STUCK, STUCK_CROWDED = 0.5, 2.0
 # How many may wait in memory, beside those in hand: so many events of one key hold no other key up.
 ROOM = 1000
 # A message that came again while it is in hand has not to come again at once.
@@ -64,8 +67,10 @@ class Line:
         self._waiting: dict[int, asyncio.Future[Go | Postpone | GivenBack | Twin]] = {}
         self._taking_over: asyncio.Task[None] | None = None
         self._careful = 1
+        # Is the latest pull one past those who wait?
+        self._looking = False
         self._moved_at = effects.monotonic()
-        self.not_before = 0.0
+        self._pause = self.not_before = 0.0
 
     @property
     def waiting(self) -> int:
@@ -74,16 +79,25 @@ class Line:
 
     def batch(self, wanted: int, now: float) -> int:
         """How many messages to pull now, none for a moment."""
-        if now < self.not_before:
+        if now < self._pause:
+            self.not_before = self._pause
             return 0
+        self._looking = False
         if not self._order.open:
             return min(wanted, self._careful)
-        if not self._order.crowded:
-            return min(wanted, ROOM - self._order.here)
-        if now < self._moved_at + STUCK:
-            self.not_before = self._moved_at + STUCK
-            return 0
-        return min(wanted, self._careful)
+        if ahead := self._order.ahead:
+            return min(wanted, ahead)
+        wall = self._now() - LATE
+        if back := self._order.returning(wall):
+            # The server gives them before any fresh one.
+            return min(wanted, back)
+        look = self._moved_at + (STUCK_CROWDED if self._order.crowded else STUCK)
+        if now >= look:
+            self._looking = True
+            return min(wanted, self._careful)
+        due = self._order.next_due
+        self.not_before = look if due is None else min(look, now + due - wall)
+        return 0
 
     def take(self, message: Message) -> Callable[[], Awaitable[None]]:
         """Take in a message as soon as it has come, so that the next pull knows of it.
@@ -148,20 +162,29 @@ class Line:
             if future is not None and not future.done():
                 future.set_result(verdict)
         if changes:
-            self._moved_at, self.not_before = self._effects.monotonic(), 0.0
+            self._moved_at = self._effects.monotonic()
+            self._pause = self.not_before = 0.0
             self._wake()
 
     def _take_care(self, message: Message, verdict: Verdict | Twin) -> None:
         """Pull more after what is worth it, and less after what only fills the room."""
         if self._taking_over is None:
             self._taking_over = asyncio.create_task(self._take_over(), name="take-over")
-        if self._order.open and not self._order.crowded:
+        fresh = message.delivered == 1
+        if not self._order.open:
+            worth = not fresh
+        elif self._order.ahead or not (self._looking or fresh):
             self._careful = 1
-        elif isinstance(verdict, Go) if self._order.open else message.delivered > 1:
+            return
+        else:
+            # What finds room costs nothing.
+            worth = isinstance(verdict, Go) or (self._looking and isinstance(verdict, Wait))
+        if worth:
             self._careful = min(2 * self._careful, self._slots)
         else:
             self._careful = 1
-            self.not_before = self._effects.monotonic() + (LOOK_PAST if self._order.open else CARE)
+            pause = CARE if not self._order.open else LOOK_PAST if self._looking else TOO_EARLY
+            self._pause = self._effects.monotonic() + pause
 
     async def _take_over(self) -> None:
         """Wait until nothing that was delivered before this lease is unaccounted for."""
@@ -176,7 +199,7 @@ class Line:
         if missing:
             self._survey.overdue(missing)
         self._apply(self._order.opened(self._now()))
-        self.not_before = 0.0
+        self._pause = self.not_before = 0.0
         self._wake()
 
     async def _missing(self) -> int:
