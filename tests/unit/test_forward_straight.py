@@ -67,7 +67,9 @@ class World:
     """A consumer with some messages, and everything that a lease does with them, written down.
 
     Attributes:
-        clock: seconds; it moves only while a pull waits for nothing, so that a busy machine changes nothing.
+        clock: seconds; it moves only while a pull waits for nothing, so that a busy machine changes nothing; with a
+            `step` whenever it is read, too.
+        rate: bits per second.
     """
 
     answer: HttpAnswer
@@ -79,6 +81,8 @@ class World:
     straight_posts: int = 0
     held: set[str] = field(default_factory=set)
     clock: float = 0.0
+    step: float = 0.0
+    rate: float = 0.0
     pulling: bool = False
     asked: list[tuple[int, int]] = field(default_factory=list)
 
@@ -151,7 +155,11 @@ class World:
     async def park(self, parked: NatsMessage) -> None:
         self.did.append(parked)
 
-    async def lease(self, whom: Subscriber, *, slots: int = 10) -> Tally:
+    def monotonic(self) -> float:
+        self.clock += self.step
+        return self.clock
+
+    async def lease(self, whom: Subscriber, *, slots: int = 10, linger: float = 2.0) -> Tally:
         effects = Effects(
             open_inbox=self.open_inbox,  # type: ignore[arg-type]  # this world is its own inbox
             post=self.post,
@@ -163,12 +171,12 @@ class World:
             ack=self.ack,
             hold=lambda one: self.held.add(one.reply),
             release=lambda one: self.held.discard(one.reply),
-            monotonic=lambda: self.clock,
+            monotonic=self.monotonic,
             now=lambda: NOW,
             report=lambda outcome, one, why: self.did.append((outcome, one.sequence, why)),
             at_once=AtOnce(self.send, self.settle_now) if self.straight else None,
         )
-        lease = Lease("KN_S", "KN_SUB_U", 20.0, 2.0, slots, 10_000_000)
+        lease = Lease("KN_S", "KN_SUB_U", 20.0, linger, slots, 10_000_000, self.rate)
         async with asyncio.timeout(20):
             return await forward(lease, whom, 1_000_000, effects, asyncio.Event())
 
@@ -269,3 +277,15 @@ async def test_a_lease_that_is_cut_off_leaves_no_post_behind() -> None:
     with pytest.raises(asyncio.CancelledError):
         await leasing
     assert (world.cancelled, world.did) == (2, [])
+
+
+@pytest.mark.parametrize("reads", range(1, 31))
+async def test_a_pause_that_runs_out_while_the_lease_looks_does_not_cost_its_nap(reads: int) -> None:
+    """Whenever the pause ends, be it between two looks at the clock; the nap would be of 10 s of real time."""
+    sizes = message().size * 8
+    step = 0.0001
+    world = World(
+        HttpAnswer(204), [message(sequence=n) for n in range(1, 4)], straight=True, step=step, rate=sizes / step / reads
+    )
+    async with asyncio.timeout(8):
+        assert (await world.lease(PLAIN, linger=10.0)).counts[Outcome.DELIVERED] == 3

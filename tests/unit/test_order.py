@@ -123,6 +123,57 @@ def test_when_it_is_crowded(waiting: list[int], crowded: bool) -> None:
     assert line.crowded is crowded
 
 
+def test_half_of_the_room_is_for_those_whose_turn_nobody_knows() -> None:
+    line = order(most_here=20)
+    assert line.ahead == 10
+    line.arrived(1, "a", 1, 0.0)
+    assert line.ahead == 10
+    for sequence in range(2, 10):
+        line.arrived(sequence, "a", 1, 0.0)
+    assert (line.here, line.ahead) == (8, 2)
+    line.arrived(10, "a", 1, 0.0)
+    assert (line.here, line.ahead) == (9, 0)
+
+
+def test_half_of_the_bytes_as_well_by_the_size_of_those_who_wait() -> None:
+    line = order(most_here=1000, most_bytes=200)
+    line.arrived(1, "a", 20, 0.0)
+    line.arrived(2, "a", 20, 0.0)
+    assert line.ahead == 4
+    line.arrived(3, "a", 70, 0.0)
+    assert line.ahead == 0
+
+
+def test_however_little_room_there_is_one_may_be_pulled() -> None:
+    assert order(most_here=1, most_bytes=0).ahead == 1
+
+
+def test_of_those_that_are_due_the_first_of_each_key_are_worth_a_pull() -> None:
+    line = order()
+    for sequence, key in ((1, "a"), (2, "a"), (3, "b"), (4, None)):
+        line.arrived(sequence, key, 1, 0.0)
+    line.away(1, 6.0, 0.0)
+    line.away(3, 1.0, 0.0)
+    line.away(4, 2.0, 0.0)
+    assert [line.returning(now) for now in (0.9, 1.0, 2.0, 5.9, 6.0, 7.0)] == [0, 1, 2, 2, 3, 3]
+    line.arrived(3, "b", 1, 7.0)
+    assert line.returning(7.0) == 2
+    line.arrived(1, "a", 1, 7.0)
+    assert line.returning(7.0) == 1
+    line.settled(1, 7.0)
+    assert line.returning(7.0) == 2
+
+
+def test_one_that_is_put_off_again_is_due_again() -> None:
+    line = order()
+    line.arrived(1, "a", 1, 0.0)
+    line.away(1, 1.0, 0.0)
+    assert (line.next_due, line.returning(1.0), line.next_due) == (1.0, 1, None)
+    line.arrived(1, "a", 1, 1.0)
+    line.away(1, 3.0, 1.0)
+    assert (line.next_due, line.returning(2.0), line.returning(3.0)) == (3.0, 0, 1)
+
+
 def test_only_so_many_bytes_wait_here() -> None:
     line = order(most_bytes=100)
     line.arrived(1, "a", 90, 0.0)

@@ -95,7 +95,8 @@ class Order:
     _lines: dict[str, _Line] = field(default_factory=dict)
     # Of those given back, with some that have come since.
     _dues: list[tuple[float, int]] = field(default_factory=list)
-    _overdue: set[int] = field(default_factory=set)
+    # Of those given back, by key, that had not come when they were due.
+    _overdue: dict[str | None, set[int]] = field(default_factory=dict)
 
     @property
     def ahead(self) -> int:
@@ -111,13 +112,13 @@ class Order:
         return free if 4 * free >= self.here else 0
 
     def returning(self, now: float) -> int:
-        """How many of those given back are due, when one of them is the first of its key; else none is worth a pull."""
+        """How many are due of those that were given back and are the first of their key: worth a pull in any case."""
         while self._dues and self._dues[0][0] <= now:
             due, sequence = heappop(self._dues)
             message = self._messages.get(sequence)
             if message is not None and message.at is _At.AWAY and message.due == due:
-                self._overdue.add(sequence)
-        return len(self._overdue) if any(self._leads(sequence) for sequence in self._overdue) else 0
+                self._overdue.setdefault(message.key, set()).add(sequence)
+        return sum(self._leading(key, due) for key, due in self._overdue.items())
 
     @property
     def next_due(self) -> float | None:
@@ -154,7 +155,7 @@ class Order:
     def settled(self, sequence: int, now: float) -> Changes:
         """It was delivered, parked or dead-lettered: the next of its key may go."""
         message = self._messages.pop(sequence)
-        self._overdue.discard(sequence)
+        self._came(sequence, message.key)
         if message.key is None:
             return ()
         line = self._lines[message.key]
@@ -197,16 +198,21 @@ class Order:
         if sequence not in self._messages and message.key is not None:
             insort(self._lines.setdefault(message.key, _Line()).all, sequence)
         self._messages[sequence] = message
-        self._overdue.discard(sequence)
+        self._came(sequence, message.key)
         return message
 
     def _give_back(self, sequence: int, message: _Message, due: float) -> None:
         message.at, message.due = _At.AWAY, due
         heappush(self._dues, (due, sequence))
 
-    def _leads(self, sequence: int) -> bool:
-        key = self._messages[sequence].key
-        return key is None or self._lines[key].all[0] == sequence
+    def _came(self, sequence: int, key: str | None) -> None:
+        if (overdue := self._overdue.get(key)) is not None:
+            overdue.discard(sequence)
+            if not overdue:
+                del self._overdue[key]
+
+    def _leading(self, key: str | None, overdue: set[int]) -> int:
+        return len(overdue) if key is None else int(self._lines[key].all[0] in overdue)
 
     def _verdict(self, sequence: int, message: _Message, now: float) -> Verdict:
         if message.key is None:

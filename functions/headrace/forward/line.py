@@ -82,19 +82,20 @@ class Line:
         if now < self._pause:
             self.not_before = self._pause
             return 0
-        self._looking = False
+        looked, self._looking = self._looking, False
         if not self._order.open:
             return min(wanted, self._careful)
         if ahead := self._order.ahead:
             return min(wanted, ahead)
         wall = self._now() - LATE
         if back := self._order.returning(wall):
-            # The server gives them before any fresh one.
-            return min(wanted, back)
+            # The server gives what is due before any fresh one, though others of those that were given back, too.
+            return min(wanted, max(back, self._careful))
         look = self._moved_at + (STUCK_CROWDED if self._order.crowded else STUCK)
         if now >= look:
+            self._careful = self._careful if looked else 1
             self._looking = True
-            return min(wanted, self._careful)
+            return min(wanted, self._careful, max(1, ROOM - self._order.here))
         due = self._order.next_due
         self.not_before = look if due is None else min(look, now + due - wall)
         return 0
@@ -172,18 +173,23 @@ class Line:
             self._taking_over = asyncio.create_task(self._take_over(), name="take-over")
         fresh = message.delivered == 1
         if not self._order.open:
-            worth = not fresh
-        elif self._order.ahead or not (self._looking or fresh):
+            worth, pause = not fresh, CARE
+        elif self._order.ahead:
+            self._careful = 1
+            return
+        elif self._looking:
+            # What finds room costs nothing.
+            worth, pause = isinstance(verdict, Go | Wait), LOOK_PAST
+        elif isinstance(verdict, Go):
             self._careful = 1
             return
         else:
-            # What finds room costs nothing.
-            worth = isinstance(verdict, Go) or (self._looking and isinstance(verdict, Wait))
+            # One that was given back hides those that are waited for; a fresh one says that they are not there yet.
+            worth, pause = not fresh, TOO_EARLY
         if worth:
             self._careful = min(2 * self._careful, self._slots)
         else:
             self._careful = 1
-            pause = CARE if not self._order.open else LOOK_PAST if self._looking else TOO_EARLY
             self._pause = self._effects.monotonic() + pause
 
     async def _take_over(self) -> None:
