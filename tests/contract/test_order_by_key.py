@@ -177,12 +177,13 @@ async def test_one_key_alone_is_served_without_pause(
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.parametrize("delay", ["PT0.3S", "PT1S"])
 async def test_with_the_room_full_retries_come_back_and_nothing_is_sent_round(
-    nats: Nats, forward: Function, subscriber: Subscriber
+    nats: Nats, forward: Function, subscriber: Subscriber, delay: str
 ) -> None:
     """More wait than find room, and every key is in its back-off again and again: each delivery has a purpose."""
     place = subscriber.place().decides(fails_first(*(f"{key}{number}" for key in "abcdefg" for number in range(9))))
-    lane = await serve_by_key(nats, forward, subscriber=place.uri, policy=SOON)
+    lane = await serve_by_key(nats, forward, subscriber=place.uri, policy={**SOON, "backoffDelay": delay})
     await store_keyed(lane, *(f"{key}{number}" for number in range(200) for key in "abcdefg"))
     answer = await lane.lease(seconds=25, linger=1)
     for _ in range(3):

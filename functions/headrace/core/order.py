@@ -128,7 +128,7 @@ class Order:
     @property
     def crowded(self) -> bool:
         """Is little room left for those who wait?"""
-        return self.here >= self.most_here or (self.here > 0 and 4 * self.bytes_here >= 3 * self.most_bytes)
+        return 4 * self.here >= 3 * self.most_here or (self.here > 0 and 4 * self.bytes_here >= 3 * self.most_bytes)
 
     def arrived(self, sequence: int, key: str | None, size: int, now: float) -> Verdict | Twin:
         """Take in a message that was pulled; without a key it may always go."""

@@ -90,6 +90,7 @@ class Line:
         wall = self._now() - LATE
         if back := self._order.returning(wall):
             # The server gives what is due before any fresh one, though others of those that were given back, too.
+            self._careful = 1 if looked else self._careful
             return min(wanted, max(back, self._careful))
         look = self._moved_at + (STUCK_CROWDED if self._order.crowded else STUCK)
         if now >= look:
@@ -205,6 +206,7 @@ class Line:
         if missing:
             self._survey.overdue(missing)
         self._apply(self._order.opened(self._now()))
+        self._careful = 1
         self._pause = self.not_before = 0.0
         self._wake()
 
