@@ -266,9 +266,9 @@ class Bench:
     async def account(self) -> None:
         """Draw up the row; the functions may have gone, nats-server must be there."""
         for lane in self.lanes:
-            stored = await self._stored(lane.channel.stream)
+            stored = await self.stored(lane.channel.stream)
             prefix = f"{lane.channel.namespace}.{lane.channel.name}._knative_aside.parked.{lane.consumer}."
-            parked = [one for one in await self._stored(lane.channel.aside) if one.subject.startswith(prefix)]
+            parked = [one for one in await self.stored(lane.channel.aside) if one.subject.startswith(prefix)]
             held = Held(
                 subscriber=list(lane.arrivals),
                 replies=list(lane.reply.arrivals) if lane.replies else None,
@@ -280,7 +280,7 @@ class Bench:
             settle(self.row, lane.sent, held)
             allow(self.row, held, self.strikes)
 
-    async def _stored(self, stream: str) -> list[Stored]:
+    async def stored(self, stream: str) -> list[Stored]:
         """All that a stream holds; a cluster may still be electing."""
         for _ in range(4):
             with suppress(*AWAY):

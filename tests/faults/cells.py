@@ -6,6 +6,7 @@ from tests.faults import (
     cells_leases,
     cells_limits,
     cells_nats,
+    cells_order,
     cells_receive,
     cells_subscriber,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "cells_leases",
     "cells_limits",
     "cells_nats",
+    "cells_order",
     "cells_receive",
     "cells_subscriber",
 ]

@@ -61,6 +61,11 @@ class Share:
         self.held = 0
         self.asked = 0
 
+    @property
+    def fair(self) -> int:
+        """What the lease may have beside those that are open now."""
+        return self._pool.fair
+
     def grant(self, wanted: int) -> int | None:
         """How many bytes a pull may ask for, at most `wanted`; None: wait until something of ours is settled."""
         free = min(self._pool.fair - self.held, self._pool.total - self._pool.used)

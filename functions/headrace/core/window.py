@@ -5,7 +5,7 @@ Pure arithmetic, called by `headrace.forward` whenever no pull is open.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # What the server counts of a message beside headers and data: its subject and the ack subject, of at most 4 KiB each.
 ENVELOPE = 8 * 1024
@@ -41,6 +41,10 @@ class Window:
     def crowded(self) -> int:
         """With more in flight than this, a patient lease waits."""
         return self.slots - max(1, self.slots // 4)
+
+    def within(self, budget: int) -> Window:
+        """The same with fewer bytes, if those are fewer."""
+        return replace(self, budget=min(self.budget, budget))
 
     def room(self, in_flight: int, in_flight_bytes: int, *, patient: bool) -> Room | None:
         """The pull that may be sent now, or None when it is better to wait.

@@ -69,7 +69,7 @@ async def forward(
 async def _serve(run: _Run) -> Tally:
     effects, subscriber = run.effects, run.subscriber
     if effects.survey is not None:
-        run.line = Line(subscriber, run.window, effects, run.tally, run.changed.set)
+        run.line = Line(subscriber, run.window.within(run.share.fair), effects, run.tally, run.changed.set)
     elif effects.at_once is not None and subscriber.subscriber is not None:
         run.straight_way = StraightWay(subscriber, effects, effects.at_once, run.tally, run.on_straight)
     run.inbox = await effects.open_inbox(run.on_message, run.on_end)
