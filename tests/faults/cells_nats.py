@@ -16,6 +16,8 @@ from tests.faults.processes import Cluster, own_port
 from tests.faults.sink import Arrival, Say, http
 from tests.support.nats_server import NatsServer
 
+# A server that is killed forgets acks that it has taken, even confirmed ones: it writes a consumer's state now and then.
+FORGOTTEN_SECONDS = 1.0
 LOST_ACKS = "what was in the subscriber's hands: its ack may have been lost with the connection"
 
 
@@ -38,7 +40,7 @@ def alone(bench: Bench) -> NatsServer:
 @cell("nats-killed", "SIGKILL of nats-server (file storage), back after 1 s, twice", "both", LOST_ACKS)
 async def nats_killed(bench: Bench) -> None:
     async def strike() -> None:
-        hit = bench.strike()
+        hit = bench.strike(bench.max_in_flight + int(RATE * FORGOTTEN_SECONDS))
         alone(bench).kill()
         await asyncio.sleep(1)
         await asyncio.to_thread(alone(bench).start)
