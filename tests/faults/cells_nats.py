@@ -16,7 +16,7 @@ from tests.faults.processes import Cluster, own_port
 from tests.faults.sink import Arrival, Say, http
 from tests.support.nats_server import NatsServer
 
-# A server that is killed forgets acks that it has taken, even confirmed ones: it writes a consumer's state now and then.
+# A server that is killed forgets acks that it has taken, even confirmed ones: it writes a consumer's state at times.
 FORGOTTEN_SECONDS = 1.0
 LOST_ACKS = "what was in the subscriber's hands: its ack may have been lost with the connection"
 
