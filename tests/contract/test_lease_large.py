@@ -31,7 +31,7 @@ async def pulls(nats: Nats, lane: Lane) -> list[bytes]:
     seen: list[bytes] = []
 
     async def note(message: object) -> None:
-        seen.append(message.data)  # type: ignore[attr-defined]
+        seen.append(message.data)  # type: ignore[attr-defined]  # nats-py hands on a Msg
 
     subject = f"$JS.API.CONSUMER.MSG.NEXT.{lane.channel.stream}.{lane.consumer}"
     await nats.client.subscribe(subject, cb=note)
