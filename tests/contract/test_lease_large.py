@@ -84,6 +84,6 @@ async def test_leases_side_by_side_ask_for_no_more_than_their_connection_bears(
     channel = await nats.make_channel()
     lanes = [await nats.serve(forward, channel, subscriber=subscriber.place().uri) for _ in range(8)]
     await lanes[0].store(*map(str, range(60)), data=bytes(900_000))
-    answers = await asyncio.gather(*(lane.lease(max_in_flight=100) for lane in lanes))
+    answers = await asyncio.gather(*(lane.lease(max_in_flight=100, linger=3) for lane in lanes))
     assert [answer["delivered"] for answer in answers] == [60] * 8
     assert [answer["redelivered"] for answer in answers] == [0] * 8

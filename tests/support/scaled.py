@@ -62,8 +62,10 @@ def scale(connection: Client, stand_in: Place) -> Scale:
             running = Running(scaler, asyncio.create_task(scaler.run()))
             scaler.on_missing.append(running.missing.append)
             scaler.on_trouble.append(running.troubled.append)
-            await settled(running, channels)
-            yield running
-            await running.stop()
+            try:
+                await settled(running, channels)
+                yield running
+            finally:
+                await running.stop()
 
     return scale

@@ -137,10 +137,13 @@ class Nats:
         await self.call(f"CONSUMER.CREATE.{channel.stream}.{durable}", body)
         return durable
 
-    async def edit_consumer(self, channel: Channel, durable: str, metadata: Mapping[str, str]) -> None:
-        """Other metadata for a consumer that exists."""
+    async def edit_consumer(
+        self, channel: Channel, durable: str, metadata: Mapping[str, str] | None = None, **config: Any
+    ) -> None:
+        """Other metadata, or other settings, for a consumer that exists."""
         info = await self.call(f"CONSUMER.INFO.{channel.stream}.{durable}")
-        body = {"stream_name": channel.stream, "config": {**info["config"], "metadata": metadata}}
+        marks = {} if metadata is None else {"metadata": metadata}
+        body = {"stream_name": channel.stream, "config": {**info["config"], **marks, **config}}
         await self.call(f"CONSUMER.CREATE.{channel.stream}.{durable}", body)
 
     async def store(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:

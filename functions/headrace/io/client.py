@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from headrace.core.errors import HeadraceError
+from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.nats_wire import Arrival
 
-__all__ = ["Arrival", "Broken", "Client", "Headers", "OnAnswer", "OnArrival", "Subscription"]
+__all__ = ["Arrival", "Broken", "Client", "Closed", "Headers", "OnAnswer", "OnArrival", "Subscription"]
 
 # Bytes are a block that `nats_wire.header_block` made, for those who encode for themselves; `nats_wire.pairs` reads it.
 Headers: TypeAlias = Mapping[str, str] | bytes
@@ -23,6 +23,13 @@ OnAnswer: TypeAlias = Callable[[Arrival | HeadraceError], None]
 
 class Broken(HeadraceError):
     """The connection broke while an answer was awaited: the outcome is unknown. Never leaves `headrace.io`."""
+
+
+class Closed(Unavailable):
+    """This client was closed by its owner, for good: whoever tries again for ever must stop."""
+
+    def __init__(self) -> None:
+        super().__init__("this connection to NATS was closed by ourselves")
 
 
 class Subscription(Protocol):
@@ -61,6 +68,7 @@ class Client(Protocol):
 
         Raises:
             Unavailable: there is none yet; the attempts go on behind the scenes.
+            Closed: there will be none: the client was closed.
         """
 
     async def publish(

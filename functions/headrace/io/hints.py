@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Callable
 
 from headrace.core.errors import Unavailable
-from headrace.io.client import Client
+from headrace.io.client import Client, Closed
 
 CONNECT_SECONDS = 30.0
 
 
 async def hear(client: Client, subject: str, heard: Callable[[str], None], restored: Callable[[], None]) -> None:
-    """Call `heard` with the subject of every hint; never returns.
+    """Call `heard` with the subject of every hint; returns only when the client is closed.
 
     Args:
         restored: called whenever hints are heard (again): some may have been missed before.
@@ -28,6 +28,8 @@ async def hear(client: Client, subject: str, heard: Callable[[str], None], resto
             broken.clear()
             try:
                 await client.ready(CONNECT_SECONDS)
+            except Closed:
+                break
             except Unavailable:
                 continue
             restored()

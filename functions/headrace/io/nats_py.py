@@ -22,7 +22,7 @@ from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.nats_wire import Arrival
 from headrace.core.settings import NatsSettings
 from headrace.io import log
-from headrace.io.client import Broken, Headers, OnAnswer, OnArrival
+from headrace.io.client import Broken, Closed, Headers, OnAnswer, OnArrival
 
 # Two missed pings at this pace are noticed in 6 s; nats-py's own 120 s would take minutes (measured).
 PING_SECONDS = 3
@@ -145,7 +145,7 @@ class NatsPy:
 
     def _open(self) -> None:
         if self._closed:
-            raise Unavailable("the connection to NATS was closed by ourselves")
+            raise Closed
         alive = self._client is not None and not self._client.is_closed
         if not alive and (self._opening is None or self._opening.done()):
             self._opening = asyncio.create_task(self._dial(), name="nats-connect")

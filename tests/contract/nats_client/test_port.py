@@ -10,7 +10,8 @@ import pytest
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import header_block
 from headrace.core.settings import NatsSettings
-from headrace.io.client import Arrival, Broken, Client
+from headrace.io import hints
+from headrace.io.client import Arrival, Broken, Client, Closed
 from headrace.io.engine import Engine
 from tests.support.nats_server import NatsServer, free_port
 from tests.support.waiting import until
@@ -40,6 +41,17 @@ async def test_a_client_connects_at_its_first_use_and_not_before(client):
     assert client.max_payload == 1024 * 1024
     await client.ready(5)
     assert client.connected
+
+
+async def test_a_closed_client_says_so_and_who_listens_for_ever_stops(client):
+    listening = asyncio.ensure_future(hints.hear(client, "wake.>", lambda _subject: None, lambda: None))
+    await client.ready(5)
+    await client.close()
+    with pytest.raises(Closed, match="closed by ourselves"):
+        await client.ready(5)
+    await asyncio.wait([listening], timeout=5)
+    assert listening.done()
+    assert listening.exception() is None
 
 
 async def test_what_is_published_comes_to_whoever_subscribes(client):

@@ -17,7 +17,7 @@ from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.nats_wire import Info, Server, ServerError
 from headrace.core.settings import NatsSettings
 from headrace.io import log
-from headrace.io.client import OnArrival
+from headrace.io.client import Closed, OnArrival
 from headrace.io.engine.dial import dial
 from headrace.io.engine.link import IdentityRefused, Link, Watcher
 from headrace.io.engine.servers import Servers, pauses
@@ -78,10 +78,10 @@ class Upkeep:
         """Begin, if that has not happened yet.
 
         Raises:
-            Unavailable: we are closed.
+            Closed: we are.
         """
         if self._closed:
-            raise Unavailable("this connection to NATS was closed by ourselves")
+            raise Closed
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._run(), name="nats-engine")
 
@@ -90,6 +90,7 @@ class Upkeep:
 
         Raises:
             Unavailable: there is none yet.
+            Closed: there will be none.
         """
         try:
             async with asyncio.timeout(timeout):
