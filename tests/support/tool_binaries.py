@@ -1,0 +1,42 @@
+"""The command line tools that our documents name, built from their Go modules: helm, func, nats, kustomize, promtool.
+
+For the tests of what we write for them (`task test:tools`), not for CI: minutes each, once per machine. `kn` is not
+among them: its module needs a part that the module proxy does not serve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support import go_programs
+from tests.support.go_programs import Program
+
+MODULES = Path(__file__).resolve().parents[2] / "infra" / "tools"
+COMMAND = "task tools"
+
+
+def _tool(name: str, root: str, package: str) -> Program:
+    # Not from PATH: what is tested is what go.mod pins.
+    return Program(name, MODULES / name, root, package, cache="tools", says_version=())
+
+
+HELM = _tool("helm", "helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm")
+FUNC = _tool("func", "knative.dev/func", "knative.dev/func/cmd/func")
+NATS = _tool("nats", "github.com/nats-io/natscli", "github.com/nats-io/natscli/nats")
+KUSTOMIZE = _tool("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "sigs.k8s.io/kustomize/kustomize/v5")
+PROMTOOL = _tool("promtool", "github.com/prometheus/prometheus", "github.com/prometheus/prometheus/cmd/promtool")
+PROGRAMS = (KUSTOMIZE, HELM, PROMTOOL, NATS, FUNC)
+
+
+def found(*programs: Program) -> Mapping[str, Path]:
+    """These, or all of them, by name.
+
+    Raises:
+        Missing: one is nowhere; says which command prepares it.
+    """
+    return go_programs.found(programs or PROGRAMS, f"run `{COMMAND}`")
+
+
+if __name__ == "__main__":
+    go_programs.run(PROGRAMS)
