@@ -42,6 +42,10 @@ class NatsServer:
         return f"nats://127.0.0.1:{self.port}"
 
     @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    @property
     def pid(self) -> int:
         """Of the running process, for those who want to stop it with SIGSTOP."""
         assert self._process is not None, "the server is not started"

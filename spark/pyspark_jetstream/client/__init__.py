@@ -5,6 +5,7 @@
     connection.py   a link that is made anew on another server; requests
     api.py          the JetStream API: streams, consumers, single messages
     messages.py     columns of stored messages
+    patience.py     reading on, try after try, until there was no progress for too long
     pull.py         a range of sequences by an ephemeral consumer
     direct.py       a range of sequences by batched Direct Get
     publish.py      publishes with a window of acks

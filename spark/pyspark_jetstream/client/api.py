@@ -8,18 +8,24 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
 from pyspark_jetstream.client.connection import Connection
 
 STREAM_NOT_FOUND = 10059
 CONSUMER_NOT_FOUND = 10014
 MESSAGE_NOT_FOUND = 10037
-# No leader just now, or the server is overloaded: others of its 5xx are answers.
-_PASSING = frozenset((10008, 10009, 10023, 10077))
+# No leader just now, too few servers that are up, or the server is overloaded: others of its 5xx are answers.
+_PASSING = frozenset((10005, 10008, 10009, 10023, 10077))
 
+# Of one try. JetStream answers in milliseconds, or not at all: what was asked of a leader that has died is never
+# answered. Busy cores get more time with each try.
+FIRST_ANSWER_SECONDS = 1.0
+LONGEST_ANSWER_SECONDS = 8.0
 _PAUSE_SECONDS = 0.1
 
 
@@ -75,19 +81,21 @@ class JetStream:
             ApiError: the server said no.
             Unavailable: there is no answer.
         """
-        payload = json.dumps(body).encode() if body is not None else b""
         deadline = time.monotonic() + self.connection.access.timeout
+        seconds = FIRST_ANSWER_SECONDS
         while True:
             try:
-                return self._once(subject, payload)
+                return self._once(subject, body, seconds)
             except Unavailable:
                 # Broken, silence, no responders: another server may know more.
                 if time.monotonic() + _PAUSE_SECONDS > deadline:
                     raise
             time.sleep(_PAUSE_SECONDS)
+            seconds = min(2 * seconds, LONGEST_ANSWER_SECONDS)
 
-    def _once(self, subject: str, payload: bytes) -> dict[str, Any]:
-        answer = self.connection.request(f"$JS.API.{subject}", payload)
+    def _once(self, subject: str, body: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
+        payload = json.dumps(body).encode() if body is not None else b""
+        answer = self.connection.request(f"$JS.API.{subject}", payload, timeout=seconds)
         if answer.status == "503":
             raise Unavailable(f"JetStream does not answer {subject}: is it enabled, and may this user ask?")
         parsed: dict[str, Any] = json.loads(answer.data)
@@ -147,16 +155,28 @@ class JetStream:
         message: dict[str, Any] = answer["message"]
         return message
 
-    def make_consumer(self, stream: str, name: str, config: Mapping[str, Any]) -> int:
-        """Make it; how many messages it has before it."""
-        body = {"stream_name": stream, "config": {"name": name, **config}}
-        return int(self.call(f"CONSUMER.CREATE.{stream}.{name}", body).get("num_pending", 0))
+    def make_consumer(self, stream: str, name: str, config: Mapping[str, Any], seconds: float) -> int:
+        """Make it, in one try of so many seconds; how many messages it has before it.
 
-    def delete_consumer(self, stream: str, name: str) -> None:
-        """One try, and no word if it fails: its inactive threshold ends it anyway. Not worth a new connection."""
+        Raises:
+            ApiError: the server said no.
+            Unavailable: nobody has answered, and nobody may ever answer for this name: a cluster gives a consumer to a
+                server that has just died, for as long as it does not know. Another name may fall to another one.
+        """
+        body = {"stream_name": stream, "config": {"name": name, **config}}
+        return int(self._once(f"CONSUMER.CREATE.{stream}.{name}", body, seconds).get("num_pending", 0))
+
+    def delete_consumer(self, stream: str, name: str, *, wait: bool = True) -> None:
+        """One try, and no word if it fails: its inactive threshold ends it anyway. Not worth a new connection.
+
+        Args:
+            wait: for the answer, for a second at most; of no use when its server may be dead.
+        """
         if not self.connection.is_open:
             return
-        try:
-            self.connection.request(f"$JS.API.CONSUMER.DELETE.{stream}.{name}", timeout=1.0)
-        except (Unavailable, Refused):
-            return
+        subject = f"$JS.API.CONSUMER.DELETE.{stream}.{name}"
+        with suppress(Unavailable, Refused):
+            if wait:
+                self.connection.request(subject, timeout=1.0)
+            else:
+                self.connection.send(nats_wire.publish(subject, b"", "", None, self.connection.max_payload))

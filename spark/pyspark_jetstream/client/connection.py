@@ -20,8 +20,10 @@ from pyspark_jetstream.client.link import Broken, Link
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 2.0
-# JetStream answers in milliseconds; a cluster that elects a leader takes some seconds.
+# For one answer, if nothing else is said.
 ANSWER_SECONDS = 5.0
+# A server that does not answer a PING for so long is of no use.
+PONG_SECONDS = 3.0
 _INBOX_SID = 1
 
 
@@ -82,6 +84,10 @@ class Connection:
             self._link.close()
             self._link = None
 
+    def leave(self) -> None:
+        """Hang up; the next call dials another server if there is one."""
+        self._drop()
+
     def send(self, data: bytes) -> None:
         """Raises:
         Broken: the link is gone; the next call makes another.
@@ -96,22 +102,28 @@ class Connection:
     def receive(self, timeout: float) -> list[Arrival]:
         """What has come, waiting at most `timeout` seconds for it; messages of the bulk's subscription go there.
 
+        What a server says of itself is no arrival: it says much just when others of its cluster die.
+
         Raises:
             Broken, Refused: as `Link.receive`.
         """
-        link = self.link
+        link, bulk = self.link, self.bulk
+        deadline = time.monotonic() + timeout
+        had = 0 if bulk is None else len(bulk)
+        left = timeout
         try:
-            if not link.arrivals:
-                link.receive(timeout, self.bulk)
+            while left > 0 and not link.arrivals and (bulk is None or len(bulk) == had):
+                link.receive(left, bulk)
+                left = deadline - time.monotonic()
         except Broken:
             self._drop()
             raise
         arrivals, link.arrivals = link.arrivals, []
         return arrivals
 
-    def heard(self, seconds: float) -> bool:
-        """Whether any byte has come in the last `seconds`: the rest of a large message may be on its way."""
-        return self._link is not None and time.monotonic() - self._link.heard < seconds
+    def is_amid(self, seconds: float) -> bool:
+        """Whether a message has begun, and some of it has come in the last `seconds`: a large one takes its time."""
+        return self._link is not None and self._link.is_amid(seconds)
 
     def verify(self, seconds: float) -> None:
         """Raises:
@@ -137,7 +149,7 @@ class Connection:
         """The answer to one request; what else arrives meanwhile is kept for `receive`.
 
         Raises:
-            Broken: the link is gone.
+            Broken: the link is gone, or the server at its other end does not answer a PING either.
             Unavailable: no answer in time.
         """
         link = self.link
@@ -159,6 +171,8 @@ class Connection:
         finally:
             if self._link is link:
                 link.arrivals[:0] = kept
+        if not self.is_amid(timeout):
+            self.verify(PONG_SECONDS)
         raise Unavailable(f"no answer to {subject} within {timeout:.0f} s")
 
     def new_sid(self) -> int:

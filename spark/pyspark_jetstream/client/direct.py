@@ -7,7 +7,6 @@ and `allow_direct` on the stream. Takes 3 to 4 times the server's work of a cons
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,58 +15,36 @@ from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import Bulk
 from pyspark_jetstream.client.api import JetStream
 from pyspark_jetstream.client.messages import NOTHING, Messages, gotten
+from pyspark_jetstream.client.patience import SILENCE_SECONDS, Lag, read_on
 from pyspark_jetstream.client.subjects import matching
 
 BATCH_MESSAGES = 8192
 # There is no flow control: what was asked for comes at once.
 BATCH_BYTES = 4 * 1024 * 1024
-SILENCE_SECONDS = 3.0
-_PAUSE_SECONDS = 0.05
 
 
 def read_direct(
     jetstream: JetStream, stream: str, start: int, end: int, filters: Sequence[str] = ()
 ) -> Iterator[Messages]:
     """As `read_pulled`."""
-    read = _Read(jetstream, stream, start, end, filters)
-    patience = jetstream.connection.access.timeout
-    deadline = time.monotonic() + patience
-    while not read.done:
-        try:
-            for chunk in read.consume():
-                yield chunk
-                deadline = time.monotonic() + patience
-        except Unavailable as error:
-            if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"reading {stream} from {read.next}: no progress for {patience:.0f} s: {error}"
-                ) from error
-        time.sleep(0 if read.done else _PAUSE_SECONDS)
+    return read_on(_Read(jetstream, stream, start, end, filters), jetstream.connection.access.timeout)
 
 
 class _Read:
-    """One range, and how far it has got.
-
-    Attributes:
-        next: the first sequence that was not handed out.
-        done: the end is proved.
-    """
+    """One range, and how far it has got: a `patience.Reading`."""
 
     def __init__(self, jetstream: JetStream, stream: str, start: int, end: int, filters: Sequence[str]) -> None:
         self.next = start
         self.done = start >= end
         self._jetstream = jetstream
         self._connection = jetstream.connection
-        self._stream = stream
+        self.stream = stream
         self._end = end
         self._filters = filters
+        self._lag = Lag()
 
     def consume(self) -> Iterator[Messages]:
-        """Batch after batch; ends when the end is proved, or a replica has no more and the leader has.
-
-        Raises:
-            Unavailable: to be called again.
-        """
+        """Batch after batch."""
         sid = self._connection.new_sid()
         bulk = Bulk(sid, answers=True)
         self._connection.bulk = bulk
@@ -81,17 +58,25 @@ class _Read:
                 if not has_more and not self.done:
                     self.done = self._is_end_by_leader()
                 if len(chunk):
+                    self._lag.clear()
                     yield chunk
-                elif not has_more:
-                    return
+                elif not has_more and not self.done:
+                    self._wait_for_leader()
         finally:
             self._connection.bulk = None
+
+    def _wait_for_leader(self) -> None:
+        """A replica has no more, and the leader has. Servers ask their own one first: so we may have to leave."""
+        if self._lag.is_too_long():
+            self._lag.clear()
+            self._connection.leave()
+        raise Unavailable("the replica that answers lags behind the leader")
 
     def _batch(self, bulk: Bulk, inbox: str) -> bool:
         """Have one batch come; whether the replica has more behind it."""
         generation = self._connection.generation
         body = json.dumps(self._wanted()).encode()
-        self._connection.send(nats_wire.publish(f"$JS.API.DIRECT.GET.{self._stream}", body, inbox, None, 1024 * 1024))
+        self._connection.send(nats_wire.publish(f"$JS.API.DIRECT.GET.{self.stream}", body, inbox, None, 1024 * 1024))
         while True:
             came = len(bulk)
             arrivals = self._connection.receive(SILENCE_SECONDS)
@@ -100,7 +85,7 @@ class _Read:
             for arrival in arrivals:
                 if arrival.subject == inbox:
                     return self._told(arrival.status, arrival.description, arrival.headers.get("nats-num-pending", "0"))
-            if not arrivals and len(bulk) == came and not self._connection.heard(SILENCE_SECONDS):
+            if not arrivals and len(bulk) == came and not self._connection.is_amid(SILENCE_SECONDS):
                 self._connection.verify(SILENCE_SECONDS)
                 raise Unavailable("Direct Get has not answered to its end")
 
@@ -116,8 +101,8 @@ class _Read:
         if status == "404":
             return False
         if status == "503":
-            raise Unavailable(f"no replica of {self._stream} serves Direct Get: does it have allow_direct?")
-        raise Refused(f"Direct Get on {self._stream} says {status} {description!r}", status=int(status or 500))
+            raise Unavailable(f"no replica of {self.stream} serves Direct Get: does it have allow_direct?")
+        raise Refused(f"Direct Get on {self.stream} says {status} {description!r}", status=int(status or 500))
 
     def _taken(self, bulk: Bulk) -> Messages:
         if not len(bulk):
@@ -136,5 +121,5 @@ class _Read:
         return messages
 
     def _is_end_by_leader(self) -> bool:
-        message = self._jetstream.message_after(self._stream, self.next, self._filters)
+        message = self._jetstream.message_after(self.stream, self.next, self._filters)
         return message is None or int(message["seq"]) >= self._end

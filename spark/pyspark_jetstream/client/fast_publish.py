@@ -17,14 +17,8 @@ from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import Arrival
 from pyspark_jetstream.client.connection import Connection
-from pyspark_jetstream.client.publish import (
-    SILENCE_SECONDS,
-    WINDOW_BYTES,
-    WINDOW_MESSAGES,
-    WRITE_BYTES,
-    Outgoing,
-    Publisher,
-)
+from pyspark_jetstream.client.patience import SILENCE_SECONDS
+from pyspark_jetstream.client.publish import WINDOW_BYTES, WINDOW_MESSAGES, WRITE_BYTES, Outgoing, Publisher
 
 # The server acks as often as it is asked to, or more often; it takes no larger number.
 MOST_FLOW = 500
@@ -155,7 +149,7 @@ class FastPublisher:
             arrivals = self._connection.receive(SILENCE_SECONDS)
             if self._generation != self._connection.generation:
                 raise Unavailable("the connection was made anew")
-            if not arrivals and not self._connection.heard(SILENCE_SECONDS):
+            if not arrivals and not self._connection.is_amid(SILENCE_SECONDS):
                 raise Unavailable("JetStream does not acknowledge")
             for arrival in arrivals:
                 if arrival.subject.startswith(f"{self._prefix}."):

@@ -99,6 +99,10 @@ class Link:
             self.receive(left, bulk)
         return self._pongs > pongs
 
+    def is_amid(self, seconds: float) -> bool:
+        """Whether a frame has begun that is not complete, and some of it has come in the last `seconds`."""
+        return self._decoder.held > 0 and time.monotonic() - self.heard < seconds
+
     def close(self) -> None:
         self._socket.close()
 

@@ -18,12 +18,12 @@ from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import Arrival
 from pyspark_jetstream.client.api import JetStream
 from pyspark_jetstream.client.connection import Connection
+from pyspark_jetstream.client.patience import SILENCE_SECONDS
 
 WINDOW_MESSAGES = 4096
 WINDOW_BYTES = 16 * 1024 * 1024
 # One write for so many bytes: a system call per message would be most of its cost.
 WRITE_BYTES = 64 * 1024
-SILENCE_SECONDS = 3.0
 _PAUSE_SECONDS = 0.1
 
 # "message size exceeds maximum allowed": the one refusal that is about the message and not about the stream.
@@ -172,7 +172,7 @@ class Publisher:
 
     def _receive(self) -> None:
         arrivals = self._connection.receive(SILENCE_SECONDS)
-        if not arrivals and not self._connection.heard(SILENCE_SECONDS):
+        if not arrivals and not self._connection.is_amid(SILENCE_SECONDS):
             self._connection.verify(SILENCE_SECONDS)
             # The server is there and the answers are not: ask again, as a new leader may know nothing of them.
             self._again = True

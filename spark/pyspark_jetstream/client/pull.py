@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import Arrival, Bulk
-from pyspark_jetstream.client.api import JetStream
+from pyspark_jetstream.client.api import FIRST_ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, JetStream
 from pyspark_jetstream.client.messages import NOTHING, Delivered, Messages, ack_numbers, delivered
+from pyspark_jetstream.client.patience import SILENCE_SECONDS, Lag, read_on
 
 # One chunk: large enough that what is done once per chunk is nothing, small enough for an executor's memory.
 CHUNK_ROWS = 8192
@@ -28,11 +28,8 @@ PULL_BYTES = 8 * 1024 * 1024
 MOST_PULL_BYTES = 48 * 1024 * 1024
 EXPIRES_SECONDS = 20.0
 HEARTBEAT_SECONDS = 1.0
-# Two heartbeats missed, and some patience for busy cores.
-SILENCE_SECONDS = 3.0
 INACTIVE_SECONDS = 30.0
 _NANOSECONDS = 1_000_000_000
-_PAUSE_SECONDS = 0.1
 
 
 class _Interrupted(Unavailable):
@@ -51,28 +48,13 @@ def read_pulled(
         Unavailable: there was no progress for as long as the access's timeout.
         Refused: the server does not let us.
     """
-    read = _Read(jetstream, stream, start, end, filters)
-    patience = jetstream.connection.access.timeout
-    deadline = time.monotonic() + patience
-    while not read.done:
-        try:
-            for chunk in read.consume():
-                yield chunk
-                deadline = time.monotonic() + patience
-        except Unavailable as error:
-            if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"reading {stream} from {read.next}: no progress for {patience:.0f} s: {error}"
-                ) from error
-            time.sleep(_PAUSE_SECONDS)
+    return read_on(_Read(jetstream, stream, start, end, filters), jetstream.connection.access.timeout)
 
 
 class _Read:
-    """One range, and how far it has got.
+    """One range, and how far it has got: a `patience.Reading`.
 
     Attributes:
-        next: the first sequence that was not handed out.
-        done: the end is proved.
         pull_bytes: that one pull asks for; grows when a single message is larger.
     """
 
@@ -84,26 +66,37 @@ class _Read:
         self.end = end
         self._filters = filters
         self.pull_bytes = PULL_BYTES
+        self._answer_seconds = FIRST_ANSWER_SECONDS
 
     def consume(self) -> Iterator[Messages]:
-        """Make a consumer and hand out what it has; ends when the end is proved.
-
-        Raises:
-            Unavailable: to be called again.
-        """
+        """Make a consumer and hand out what it has."""
         name = f"spark_{secrets.token_hex(8)}"
-        waiting = self.jetstream.make_consumer(self.stream, name, self._config())
-        flow = _Flow(self, name)
+        is_answered = True
         try:
+            waiting = self._make(name)
+            flow = _Flow(self, name)
             if not waiting and self.is_end_by_leader(self.next):
                 self.done = True
             while not self.done:
                 chunk = flow.chunk()
                 if chunk.sequences:
                     yield chunk
+        except Unavailable:
+            is_answered = False
+            raise
         finally:
-            flow.close()
-            self.jetstream.delete_consumer(self.stream, name)
+            self.jetstream.connection.bulk = None
+            self.jetstream.delete_consumer(self.stream, name, wait=is_answered)
+
+    def _make(self, name: str) -> int:
+        try:
+            waiting = self.jetstream.make_consumer(self.stream, name, self._config(), self._answer_seconds)
+        except Unavailable:
+            # Not for this name any more; the next one gets more time, in case that the cores are only busy.
+            self._answer_seconds = min(2 * self._answer_seconds, LONGEST_ANSWER_SECONDS)
+            raise
+        self._answer_seconds = FIRST_ANSWER_SECONDS
+        return waiting
 
     def _config(self) -> dict[str, Any]:
         config: dict[str, Any] = {
@@ -143,10 +136,8 @@ class _Flow:
         self._counted = 0  # messages of the bulk that are accounted for
         self._delivered = 0  # the consumer's own number of the last message that was handed out
         self._is_idle = False  # the server had nothing to send, so that it may be the end
+        self._lag = Lag()
         self._connection.send(nats_wire.subscribe(f"{self._inbox}.*", sid))
-
-    def close(self) -> None:
-        self._connection.bulk = None
 
     def chunk(self) -> Messages:
         """The next messages; none of them when there was only something to learn."""
@@ -200,7 +191,7 @@ class _Flow:
                 self._told(arrival)
 
     def _quiet(self) -> None:
-        if self._connection.heard(SILENCE_SECONDS):
+        if self._connection.is_amid(SILENCE_SECONDS):
             return
         self._connection.verify(SILENCE_SECONDS)
         if len(self._bulk) == self._counted:
@@ -233,7 +224,10 @@ class _Flow:
         if not len(self._bulk):
             if read.is_end_by_leader(read.next):
                 read.done = True
+            elif self._lag.is_too_long():
+                raise _Interrupted("the consumer's server lags behind the leader")
             return NOTHING
+        self._lag.clear()
         found = self._parsed()
         messages = found.messages
         reached = messages.sequences[-1] + 1
