@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -124,15 +122,15 @@ async def test_a_lease_that_was_asked_for_while_the_process_began_to_end_pulls_n
         lane = await nats.serve(forward, subscriber=place.uri)
         await lane.lease(linger=0.05)
         await lane.store("1")
-        os.kill(shared_server.pid, signal.SIGSTOP)
+        shared_server.freeze()
         try:
             async with lane.leased() as lease:
                 await asyncio.sleep(0.3)
                 forward.app.drain()
-                os.kill(shared_server.pid, signal.SIGCONT)
+                shared_server.thaw()
                 answer = await asyncio.wait_for(lease, 2)
         finally:
-            os.kill(shared_server.pid, signal.SIGCONT)
+            shared_server.thaw()
     assert (answer["delivered"], answer["pending"], place.received) == (0, 1, [])
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -55,13 +53,13 @@ async def ids(nats: Nats, channel: Channel) -> list[str]:
 async def test_nothing_is_answered_before_the_server_has_acknowledged(
     shared_server: NatsServer, receive: Function, nats: Nats, orders: Channel
 ) -> None:
-    os.kill(shared_server.pid, signal.SIGSTOP)
+    shared_server.freeze()
     try:
         answer = asyncio.create_task(post(receive, orders.path))
         await asyncio.sleep(0.7)
         assert not answer.done()
     finally:
-        os.kill(shared_server.pid, signal.SIGCONT)
+        shared_server.thaw()
     assert (await answer).status == 202
     assert await ids(nats, orders) == ["1"]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -33,7 +31,7 @@ async def unanswered(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
         if request.param == "gone":
             server.kill()
         else:
-            os.kill(server.pid, signal.SIGSTOP)
+            server.freeze()
         yield function.url + orders.path
         function.kill()
     server.kill()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -133,7 +131,7 @@ async def test_sigterm_lets_every_worker_finish_what_it_has(
 ) -> None:
     producers = await connected(pair, orders, 20)
     both = workers(pair)
-    os.kill(shared_server.pid, signal.SIGSTOP)
+    shared_server.freeze()
     try:
         # Its threads stop one after the other.
         await until("it has stopped", lambda: psutil.Process(shared_server.pid).status() == psutil.STATUS_STOPPED)
@@ -143,7 +141,7 @@ async def test_sigterm_lets_every_worker_finish_what_it_has(
         pair.terminate()
         await until("nobody listens", lambda: _refuses(pair))
     finally:
-        os.kill(shared_server.pid, signal.SIGCONT)
+        shared_server.thaw()
     answers = [await producer.answer() for producer in producers]
     assert {answer[:12] for answer in answers} == {b"HTTP/1.1 202"}
     assert [answer for answer in answers if b"\r\nconnection: close\r\n" not in answer] == []

@@ -138,7 +138,7 @@ def test_a_server_that_is_silent_is_left(server: NatsServer) -> None:
         streams.fill(30_000)
         reading = read_pulled(jetstream, "EV", 1, 30_001)
         found = list(next(reading).sequences)
-        os.kill(server.pid, signal.SIGSTOP)
+        server.freeze()
         wake = threading.Timer(8.0, os.kill, (server.pid, signal.SIGCONT))
         wake.start()
         for messages in reading:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -126,9 +124,9 @@ def test_a_consumer_whose_server_dies_is_missed(cluster: NatsCluster, jetstream:
 def test_a_request_to_a_server_that_has_stopped_goes_to_another_one(cluster: NatsCluster, jetstream: JetStream) -> None:
     """It has not hung up: nothing tells but its silence."""
     stopped = cluster.server(ours(cluster, jetstream))
-    os.kill(stopped.pid, signal.SIGSTOP)
+    stopped.freeze()
     try:
         assert "streams" in jetstream.call("INFO")
         assert cluster.server(ours(cluster, jetstream)) is not stopped
     finally:
-        os.kill(stopped.pid, signal.SIGCONT)
+        stopped.thaw()

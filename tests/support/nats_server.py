@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -74,6 +76,16 @@ class NatsServer:
         if self._process is not None:
             self._process.kill()
             self._reap()
+
+    def freeze(self) -> None:
+        """Stop it, as a machine that hangs does, and return once it has: until then it may still answer."""
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitpid(self.pid, os.WUNTRACED)
+
+    def thaw(self) -> None:
+        """Let it go on; nothing when it does not run."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
 
     def restart(self, *, config: str | None = None) -> None:
         self.stop()

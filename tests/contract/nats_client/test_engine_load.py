@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -44,7 +42,7 @@ async def test_publishers_wait_while_the_server_reads_nothing(nats_server, engin
     sizes: list[int] = []
     await engine.subscribe("large", lambda arrival: sizes.append(len(arrival.data)))
     await engine.flush(5)
-    os.kill(nats_server.pid, signal.SIGSTOP)
+    nats_server.freeze()
 
     async def publish(number: int) -> None:
         await engine.publish("large", b"x" * 1_000_000)
@@ -57,7 +55,7 @@ async def test_publishers_wait_while_the_server_reads_nothing(nats_server, engin
     request = asyncio.create_task(engine.request("large", timeout=0.2))
     await asyncio.wait([request])
     assert isinstance(request.exception(), Unavailable)
-    os.kill(nats_server.pid, signal.SIGCONT)
+    nats_server.thaw()
     await asyncio.gather(*publishers)
     await until("all came", lambda: len(sizes) == 60, 20)
     assert not lost
@@ -65,7 +63,7 @@ async def test_publishers_wait_while_the_server_reads_nothing(nats_server, engin
 
 async def test_a_publisher_that_waits_is_told_when_the_connection_breaks(nats_server, engine):
     await engine.ready(5)
-    os.kill(nats_server.pid, signal.SIGSTOP)
+    nats_server.freeze()
     publishers = [asyncio.create_task(engine.publish("large", b"x" * 1_000_000)) for _ in range(60)]
     await asyncio.sleep(0.3)
     waiting = [publisher for publisher in publishers if not publisher.done()]

@@ -6,8 +6,6 @@ These take seconds by nature, so they run beside one another, and only wait here
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -28,10 +26,10 @@ async def freezes(directory: Path) -> float:
         await engine.ready(5)
         lost: list[float] = []
         engine.on_disconnect.append(lambda: lost.append(asyncio.get_running_loop().time()))
-        os.kill(server.pid, signal.SIGSTOP)
+        server.freeze()
         began = asyncio.get_running_loop().time()
         await until("the freeze is noticed", lambda: bool(lost), 15)
-        os.kill(server.pid, signal.SIGCONT)
+        server.thaw()
         await engine.ready(10)
         assert (await engine.request("nobody", timeout=5)).status == "503"
         return lost[0] - began
