@@ -12,8 +12,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from headrace.core import binding, health, hook, manifest, plan, stream_config
+from headrace.core import binding, children, health, hook, manifest, plan, stream_config
 from headrace.core.action import Action, Outcome, PurgeSubjects, Rejected
+from headrace.core.children import Cluster, Functions
 from headrace.core.desired import (
     RETRY_REFUSED,
     Desired,
@@ -100,14 +101,19 @@ async def sync(
     """Make streams and consumers as the channel asks for."""
     wish = desired(request.parent, settings)
     if isinstance(wish, InvalidSpec):
-        return HookResponse(invalid_status(request.parent, wish, now))
+        return HookResponse(invalid_status(request.parent, wish, now), _kept(request, settings))
     progress = await _streams(wish.wanted, api)
     if progress.stopped:
         result = Result(progress.observed, progress.problems)
     else:
         result = await _consumers(wish, progress, api, settings, now)
         result = replace(result, health=await _health(wish.wanted.place, api))
-    return HookResponse(status(request.parent, wish, result, now), resync_after_seconds=resync_after(result))
+    result = replace(result, functions=_functions(wish, result, request, settings))
+    return HookResponse(
+        status(request.parent, wish, result, now),
+        children=result.functions.objects,
+        resync_after_seconds=resync_after(result),
+    )
 
 
 async def finalize(
@@ -137,6 +143,22 @@ async def finalize(
             finalized=False,
         )
     return HookResponse(before, finalized=True)
+
+
+def _functions(wish: Desired, result: Result, request: HookRequest, settings: ReconcileSettings) -> Functions:
+    return children.functions(
+        wish.manifest,
+        wish.wanted.place.stream,
+        result.served,
+        settings,
+        children.by_settings(settings),
+        Cluster(request.apis, request.children),
+    )
+
+
+def _kept(request: HookRequest, settings: ReconcileSettings) -> tuple[dict[str, Any], ...]:
+    """The functions of a channel that makes no sense: they deliver what it has."""
+    return children.kept(request.children) if settings.image else ()
 
 
 async def _streams(wanted: Wanted, api: Administration) -> Progress:

@@ -39,12 +39,14 @@ class Hook:
 
     Attributes:
         now: the time of the next call; tests move it.
+        children: what there is of the channel in Kubernetes.
     """
 
     def __init__(self, connection: Client, **settings: Any) -> None:
         self.api = WatchedApi(connection)
         self.jetstream = JetStream(connection, self.api)
         self.now = NOON
+        self.children: dict[str, Any] = {}
         self._settings = ReconcileSettings(**settings)
 
     async def sync(self, parent: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +82,13 @@ class Hook:
 
     async def _call(self, verb: str, parent: Mapping[str, Any], *, finalizing: bool) -> dict[str, Any]:
         self.api.changes.clear()
-        body = {"controller": {}, "parent": parent, "children": {}, "related": {}, "finalizing": finalizing}
+        body = {
+            "controller": {},
+            "parent": parent,
+            "children": self.children,
+            "related": {},
+            "finalizing": finalizing,
+        }
         return await reconcile(
             verb, json.dumps(body).encode(), api=Admin(self.api, self.jetstream), settings=self._settings, now=self.now
         )

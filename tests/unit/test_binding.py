@@ -107,8 +107,8 @@ def test_a_consumer_goes_when_its_grace_is_over_and_not_before() -> None:
         _, (leaver,) = bind([], gone, replace(TERMS, now=NOON + timedelta(seconds=seconds)))
         return leaver
 
-    assert left(0) == Leaver(BILLING, (), timedelta(seconds=60))
-    assert left(59.5) == Leaver(BILLING, (), timedelta(seconds=0.5))
+    assert left(0) == Leaver(BILLING, (), timedelta(seconds=60), serves(gone[BILLING]))
+    assert left(59.5) == Leaver(BILLING, (), timedelta(seconds=0.5), serves(gone[BILLING]))
     assert left(60) == Leaver(
         BILLING,
         (

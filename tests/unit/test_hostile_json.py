@@ -143,6 +143,22 @@ def test_what_was_observed_is_an_object(key: str) -> None:
         hook.parse(json.dumps({"parent": CHANNEL, key: ["x"]}).encode())
 
 
+@pytest.mark.parametrize(
+    ("told", "apis"),
+    [
+        ({}, None),
+        ({"headrace": {}}, None),
+        ({"headrace": {"apis": "keda.sh/v1alpha1"}}, None),
+        ({"headrace": {"apis": []}}, frozenset()),
+        ({"headrace": {"apis": ["keda.sh/v1alpha1"]}}, frozenset({"keda.sh/v1alpha1"})),
+    ],
+)
+def test_that_nobody_told_which_apis_there_are_is_not_that_there_are_none(
+    told: dict[str, object], apis: frozenset[str] | None
+) -> None:
+    assert hook.parse(json.dumps({"parent": CHANNEL, **told}).encode()).apis == apis
+
+
 @pytest.mark.parametrize("due", [float("inf"), float("nan"), -1, 1e300, 10**400])
 def test_a_due_time_that_no_clock_shows_is_no_record(due: float) -> None:
     assert read_record(json.dumps({**json.loads(stage_record.to_json(RECORD)), "due": due})) is None

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.errors import InvalidSpec
+from headrace.core.placement_spec import Isolation, Keda, PlacementSpec, Runtime
 from headrace.core.subscriber import (
     LARGEST,
     METADATA_KEY,
@@ -53,6 +54,12 @@ subscribers = st.builds(
     rate_limit_bps=st.integers(0, LARGEST),
     lag_threshold=st.integers(1, LARGEST),
     max_scale=st.integers(1, LARGEST),
+    placement=st.builds(
+        PlacementSpec,
+        st.none() | st.sampled_from(Runtime),
+        st.none() | st.sampled_from(Isolation),
+        st.none() | st.sampled_from(Keda),
+    ),
     state=st.sampled_from(SubscriberState),
     reason=st.text(),
     gone_since=st.none() | st.just("2026-01-31T12:00:00+00:00"),

@@ -51,11 +51,16 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Leaver:
-    """A consumer of ours that no entry wants; `left` is what remains of its grace, zero when it goes now."""
+    """A consumer of ours that no entry wants; `left` is what remains of its grace, zero when it goes now.
+
+    Attributes:
+        subscriber: whom it serves until then, as its metadata says; None when it goes now.
+    """
 
     durable: str
     actions: tuple[Action, ...]
     left: timedelta
+    subscriber: Subscriber | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +205,11 @@ def _see_off(consumer: _Consumer, terms: Terms) -> Leaver:
         delete = DeleteConsumer(stream, consumer.durable)
         return Leaver(consumer.durable, (delete, _forget(terms.place, consumer.durable)), timedelta())
     if since is not None:
-        return Leaver(consumer.durable, (), left)
+        return Leaver(consumer.durable, (), left, subscriber)
     gone = replace(subscriber, state=SubscriberState.GONE, gone_since=terms.now.isoformat())
     marked = config(gone, consumer.durable, terms.template, ())["metadata"]
     update = UpdateConsumer(stream, merged(consumer.config, {"metadata": marked}))
-    return Leaver(consumer.durable, (update,), left)
+    return Leaver(consumer.durable, (update,), left, gone)
 
 
 def _moment(text: str | None) -> datetime | None:

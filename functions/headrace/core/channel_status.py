@@ -68,6 +68,10 @@ class ConsumerStatus(Part):
     """Name of the Subscription."""
     durable: str = ""
     """Name of the consumer in the stream."""
+    forward: str = ""
+    """URL of the function that delivers for it; empty when the installation has one for all."""
+    pulls: bool = False
+    """That function pulls by itself, without end: nobody needs to open leases there."""
 
 
 class PolicyStatus(Part):

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from headrace.core import names, order_spec, scale_spec
+from headrace.core import names, order_spec, placement_spec, scale_spec
 from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.delivery_spec import Delivery, Entry
 from headrace.core.errors import InvalidSpec
 from headrace.core.jetstream import ACK_WAIT
 from headrace.core.manifest import Manifest, parse_entry
 from headrace.core.order_spec import OrderSpec
+from headrace.core.placement_spec import PlacementSpec
 from headrace.core.raw_config import Config
 from headrace.core.scale_spec import ScaleSpec
 from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY, Owner
@@ -78,11 +79,12 @@ def rows(manifest: Manifest, stream: str) -> tuple[Row, ...]:
     """
     scale = scale_spec.read(manifest.metadata.annotations)
     order = order_spec.read(manifest.metadata.annotations)
+    placement = placement_spec.read(manifest.metadata.annotations)
     # By the consumer that a uid names: two that differ in case or dashes alone name the same.
     seen: dict[str, int] = {}
     found = []
     for index, raw in enumerate(manifest.spec.subscribers):
-        row = _row(raw, index, manifest, names.aside(stream), scale, order)
+        row = _row(raw, index, manifest, names.aside(stream), scale, order, placement)
         if row.subscriber is not None:
             first = seen.setdefault(names.durable(row.uid), index)
             if first != index:
@@ -154,7 +156,15 @@ def owned(config: Config, owner: Owner) -> Subscriber | None:
     return subscriber
 
 
-def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: ScaleSpec, order: OrderSpec) -> Row:
+def _row(
+    raw: object,
+    index: int,
+    manifest: Manifest,
+    aside: str,
+    scale: ScaleSpec,
+    order: OrderSpec,
+    placement: PlacementSpec,
+) -> Row:
     field = f"spec.subscribers[{index}]"
     body = raw if isinstance(raw, dict) else {}
     uid, generation = body.get("uid"), body.get("generation")
@@ -181,6 +191,7 @@ def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: ScaleSp
         lag_threshold=scale.lag_threshold,
         max_scale=scale.max_scale,
         order=order,
+        placement=placement,
     )
     try:
         entry = parse_entry(raw, index)
@@ -192,6 +203,7 @@ def _row(raw: object, index: int, manifest: Manifest, aside: str, scale: ScaleSp
             lag_threshold=own.lag_threshold,
             max_scale=own.max_scale,
             order=own_order,
+            placement=placement_spec.read(entry.annotations, placement, path=field),
         )
         return replace(known, subscriber=_served(identity, entry, field, manifest.spec.delivery))
     except InvalidSpec as error:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from headrace.core import consumer, manifest, names, stream_config
+from headrace.core import consumer, manifest, names, placement_spec, stream_config
 from headrace.core.binding import Binding, Leaver
+from headrace.core.children import Forward, Functions, Served
 from headrace.core.conditions import Condition, ready, written
 from headrace.core.consumer import Row
 from headrace.core.errors import InvalidSpec
@@ -58,6 +59,7 @@ class Result:
         bindings: one per entry, in their order; None when the consumers were not reached.
         refusals: the server's words, by durable name.
         health: what the server says of streams and consumers that are as wanted; None where they are not.
+        functions: what follows for Kubernetes; nothing where no image is set.
     """
 
     observed: Observed
@@ -66,6 +68,19 @@ class Result:
     leavers: tuple[Leaver, ...] = ()
     refusals: Mapping[str, str] | None = None
     health: Health | None = None
+    functions: Functions = Functions()
+
+    @property
+    def served(self) -> tuple[Served, ...] | None:
+        """The consumers that a function is needed for; None when they were not reached.
+
+        Those that no entry wants among them, until they go: the list of entries lies.
+        """
+        if self.bindings is None:
+            return None
+        known = [(one.durable, one.subscriber) for one in self.bindings if one.durable]
+        known += [(one.durable, one.subscriber) for one in self.leavers]
+        return tuple(Served(durable, subscriber) for durable, subscriber in known if subscriber is not None)
 
     @property
     def troubles(self) -> tuple[Condition, ...]:
@@ -81,6 +96,7 @@ def desired(parent: Mapping[str, Any], settings: ReconcileSettings) -> Desired |
     """What the channel asks for, or what is wrong with it."""
     try:
         channel = manifest.parse(parent)
+        placement_spec.scope(channel.metadata.annotations)
         wanted = stream_config.wanted(channel, settings.cluster)
         return Desired(channel, wanted, consumer.rows(channel, wanted.place.stream), _url(channel, settings))
     except InvalidSpec as error:
@@ -107,14 +123,10 @@ def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: dat
         "stream": desired.wanted.place.stream,
         "subscribers": subscribers,
         "readySubscribers": f"{sum(one['ready'] == 'True' for one in subscribers)}/{len(subscribers)}",
-        "consumers": [
-            {"uid": binding.uid, "name": binding.subscriber.name, "durable": binding.durable}
-            for binding in result.bindings or ()
-            if binding.subscriber is not None and not _refusal(binding, result)
-        ],
+        "consumers": _consumers(parent, result),
     }
     if _addressable(desired, result).holds:
-        body["address"] = {"url": desired.url}
+        body |= _addresses(desired, result.functions)
     sink = desired.manifest.spec.delivery and desired.manifest.spec.delivery.dead_letter_sink
     if sink and sink.uri:
         body["deadLetterSinkUri"] = sink.uri
@@ -154,7 +166,7 @@ def _conditions(desired: Desired, result: Result) -> tuple[Condition, ...]:
         advice = "spec.delivery.deadLetterSink has a ref only, which is not resolved here: give its uri"
         unresolved = ("RefNotResolved", advice) if not sink.uri else ("", "")
         conditions.append(Condition("DeadLetterSinkResolved", bool(sink.uri), *unresolved))
-    return (*conditions, *result.troubles)
+    return (*conditions, *result.functions.conditions, *result.troubles)
 
 
 def _consumers_ready(result: Result) -> Condition:
@@ -195,6 +207,34 @@ def _subscribers(desired: Desired, result: Result) -> list[dict[str, Any]]:
         else:
             found.append(_subscriber(binding.uid, binding.generation, binding.drift, ready=True))
     return found
+
+
+def _consumers(parent: Mapping[str, Any], result: Result) -> list[Any]:
+    if result.bindings is None:
+        # Their functions stay, too.
+        return list(_previous(parent).get("consumers") or ())
+    return [
+        {
+            "uid": binding.uid,
+            "name": binding.subscriber.name,
+            "durable": binding.durable,
+            **_forward(result.functions.forwards.get(binding.durable)),
+        }
+        for binding in result.bindings
+        if binding.subscriber is not None and not _refusal(binding, result)
+    ]
+
+
+def _forward(forward: Forward | None) -> dict[str, Any]:
+    if forward is None:
+        return {}
+    return {"forward": forward.url, **({"pulls": True} if forward.pulls else {})}
+
+
+def _addresses(desired: Desired, functions: Functions) -> dict[str, Any]:
+    urls = functions.urls or (desired.url,)
+    several = {"addresses": [{"name": "http", "url": url} for url in urls]} if len(urls) > 1 else {}
+    return {"address": {"url": urls[0]}, **several}
 
 
 def _subscriber(uid: str, generation: int, message: str, *, ready: bool = False) -> dict[str, Any]:

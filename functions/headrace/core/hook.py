@@ -24,12 +24,14 @@ class HookRequest:
         parent: the channel, as the API server has it.
         children, related: by `Kind.apiVersion`, then by name; empty ones are present.
         finalizing: the channel is being deleted.
+        apis: the optional APIs that the cluster serves, as `serving.knative.dev/v1`; None when nobody said.
     """
 
     parent: dict[str, Any]
     children: dict[str, Any] = field(default_factory=dict)
     related: dict[str, Any] = field(default_factory=dict)
     finalizing: bool = False
+    apis: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,13 @@ def parse(body: bytes) -> HookRequest:
         children=_observed(request, "children"),
         related=_observed(request, "related"),
         finalizing=request.get("finalizing") is True,
+        apis=_apis(_observed(request, "headrace")),
     )
+
+
+def _apis(extension: dict[str, Any]) -> frozenset[str] | None:
+    told = extension.get("apis")
+    return frozenset(str(api) for api in told) if isinstance(told, list) else None
 
 
 def _observed(request: dict[str, Any], key: str) -> dict[str, Any]:

@@ -136,7 +136,75 @@ class TokenSettings(_Settings):
     )
 
 
-class ReconcileSettings(_Settings):
+class FunctionsSettings(_Settings):
+    """What the functions of channels look like, which `reconcile` answers as children of the hook."""
+
+    image: str | None = Field(
+        None,
+        alias="HEADRACE_IMAGE",
+        description="image of the functions, best with its digest; unset: no functions are answered, as on a laptop",
+    )
+    system_namespace: str = Field(
+        "knative-eventing", alias="SYSTEM_NAMESPACE", description="where the functions of cluster-scoped channels run"
+    )
+    runtime: Literal["auto", "knative", "deployment"] = Field(
+        "auto",
+        alias="HEADRACE_RUNTIME",
+        description="`knative`, `deployment`, or `auto`: `knative` where the cluster serves `serving.knative.dev/v1`; "
+        "the annotation `headrace.dev/runtime` overrules",
+    )
+    isolation: Literal["subscriber", "shared"] = Field(
+        "subscriber",
+        alias="HEADRACE_ISOLATION",
+        description="a `forward` for each subscriber, or one for all of a scope; the annotation overrules",
+    )
+    leases_per_pod: int = Field(
+        10, alias="HEADRACE_LEASES_PER_POD", description="leases that a pod of a shared `forward` holds", ge=1, le=1000
+    )
+    shared_max_scale: int = Field(
+        10, alias="HEADRACE_SHARED_MAX_SCALE", description="pods that a shared `forward` may have", ge=1
+    )
+    zero_initial_scale: bool = Field(
+        False,
+        alias="HEADRACE_ZERO_INITIAL_SCALE",
+        description="new Knative Services begin with no pod: set it where `allow-zero-initial-scale` is true, which "
+        "Knative refuses otherwise",
+    )
+    host_urls: bool = Field(
+        True,
+        alias="HEADRACE_HOST_URLS",
+        description="beside Knative Services, one Deployment of `receive` for the Go channel's URLs "
+        "`http://<name>-kn-jsm-channel.<namespace>.svc…`",
+    )
+    service_account: str | None = Field(
+        None, alias="HEADRACE_SERVICE_ACCOUNT", description="service account of the functions; unset: `default`"
+    )
+    pull_secrets: str = Field(
+        "", alias="HEADRACE_PULL_SECRETS", description="Secrets for the registry of the image, comma separated"
+    )
+    token_secret: str = Field(
+        "headrace-token", alias="HEADRACE_TOKEN_SECRET", description="Secret with the shared token, key `token`"
+    )
+    functions_nats_url: str | None = Field(
+        None, alias="HEADRACE_FUNCTIONS_NATS_URL", description="`NATS_URL` of the functions; unset: that of `reconcile`"
+    )
+    creds_secret: str | None = Field(
+        None,
+        alias="HEADRACE_NATS_CREDS_SECRET",
+        description="Secret with the credentials file of the functions, key `nats.creds`",
+    )
+    keda_monitoring: str | None = Field(
+        None,
+        alias="HEADRACE_KEDA_MONITORING",
+        description="host and port of NATS's monitoring, with https:// if it is that, for KEDA's `nats-jetstream` "
+        "scaler; unset: no ScaledObjects",
+    )
+    keda_account: str = Field(
+        "$G", alias="HEADRACE_KEDA_ACCOUNT", description="NATS account of the streams, for the same scaler"
+    )
+
+
+class ReconcileSettings(FunctionsSettings):
     """What `reconcile` must know of its surroundings."""
 
     cluster: str = Field(

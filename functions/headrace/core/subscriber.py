@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
-from headrace.core import duration, names
+from headrace.core import duration, names, placement_spec
 from headrace.core.errors import InvalidSpec
 from headrace.core.order_spec import DEFAULT_KEY, DeliveryOrder, OrderSpec
+from headrace.core.placement_spec import PlacementSpec
 from headrace.core.uri import checked_uri as checked_uri
 
 METADATA_KEY = "headrace.dev/subscriber"
@@ -100,6 +101,7 @@ class Subscriber:
         rate_limit_bps: bits per second over all leases of this consumer; 0 is unlimited (ADR 012).
         lag_threshold, max_scale: one lease per that many deliverable events, at most so many leases.
         order: in which its events are delivered.
+        placement: where and how its `forward` runs.
         reason: why the state is not READY, for people.
         gone_since: RFC 3339, when the entry vanished; only with GONE.
     """
@@ -119,6 +121,7 @@ class Subscriber:
     lag_threshold: int = 1000
     max_scale: int = 4
     order: OrderSpec = field(default_factory=OrderSpec)
+    placement: PlacementSpec = field(default_factory=PlacementSpec)
     state: SubscriberState = SubscriberState.READY
     reason: str = ""
     gone_since: str | None = None
@@ -139,6 +142,7 @@ class Subscriber:
             "lagThreshold": self.lag_threshold,
             "maxScale": self.max_scale,
             "state": str(self.state),
+            **self.placement.to_json(),
         }
         for key, destination in (
             ("subscriber", self.subscriber),
@@ -212,6 +216,7 @@ def from_json(text: str) -> Subscriber:
                 DeliveryOrder(body.get("deliveryOrder", DeliveryOrder.UNORDERED)),
                 _text({"orderKey": DEFAULT_KEY, **body}, "orderKey"),
             ),
+            placement=placement_spec.from_json(body),
             state=SubscriberState(body["state"]),
             reason=_text({"reason": "", **body}, "reason"),
             gone_since=_optional_text(body, "goneSince"),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from headrace.core.http import Request, Response, json_response, problem
-from headrace.core.settings import ReconcileSettings
+from headrace.core.settings import NatsSettings, ReconcileSettings
 from headrace.io import environment, web
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
@@ -25,7 +25,10 @@ class Reconciling:
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi], Reconciling]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
-        return partial(cls, environment.read(ReconcileSettings), web.Token.configured())
+        settings = environment.read(ReconcileSettings)
+        if settings.functions_nats_url is None:
+            settings = settings.model_copy(update={"functions_nats_url": environment.read(NatsSettings).url})
+        return partial(cls, settings, web.Token.configured())
 
     def __init__(self, settings: ReconcileSettings, token: web.Token, client: Client, api: JetStreamApi) -> None:
         self._settings = settings

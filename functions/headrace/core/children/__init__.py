@@ -1,0 +1,12 @@
+"""The Kubernetes objects of a channel: the functions that serve it, and the Service that bears its name.
+
+Pure: a channel, its consumers and what is known of the cluster go in, whole objects come out. Knows the shapes of
+Knative Services, Deployments, Services and ScaledObjects; does not apply anything. Called by `headrace.reconcile`.
+"""
+
+from headrace.core.children.access import Access, Mount, by_settings
+from headrace.core.children.decision import Cluster, Forward, Functions, Served
+from headrace.core.children.functions import functions
+from headrace.core.children.observed import kept
+
+__all__ = ["Access", "Cluster", "Forward", "Functions", "Mount", "Served", "by_settings", "functions", "kept"]

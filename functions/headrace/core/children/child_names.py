@@ -1,0 +1,40 @@
+"""The names of a channel's functions in Kubernetes.
+
+    headrace-<target>[-plain]               of a scope: several channels share it
+    <target>[-plain]-<stem>-<16 hex>        of one channel, or of one subscriber of it
+
+`plain` are Deployments with their Services: a Knative Service makes a Service of its own name, so the two can't share
+one. The digits tell apart what the stem, for people, does not: at most 51 characters in all, and 45 of a Knative
+Service, of which Knative makes `<name>-00001-deployment`, so that nothing is cut to the 63 that a label may have.
+A letter comes first, as Services demand it.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+
+_LONGEST_STEM = 20
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
+def shared(target: str, *, plain: bool) -> str:
+    """The function that the channels of a scope share."""
+    return f"headrace-{target}{_kind(plain)}"
+
+
+def own(target: str, identity: tuple[str, ...], stem: str, *, plain: bool) -> str:
+    """The function of one channel or subscriber.
+
+    Args:
+        identity: what no two have in common: namespace and name of the channel, and the consumer of a subscriber.
+        stem: a name that people know.
+    """
+    told_apart = "".join(f"{len(part)}:{part}" for part in (target, _kind(plain), *identity))
+    digits = blake2b(told_apart.encode(), digest_size=8).hexdigest()
+    legible = _OTHER.sub("-", stem.lower())[:_LONGEST_STEM].strip("-")
+    return "-".join(part for part in (f"{target}{_kind(plain)}", legible, digits) if part)
+
+
+def _kind(plain: bool) -> str:
+    return "-plain" if plain else ""

@@ -1,0 +1,93 @@
+"""A channel's objects as the cluster has them: whether they work, and how to want them once more as they are.
+
+Knows how Knative and Kubernetes say that something has failed. Says nothing of what has not been seen yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from headrace.core.conditions import Condition
+
+_OURS = ("headrace.dev/", "app.kubernetes.io/", "networking.knative.dev/", "messaging.knative.dev/")
+# Given by the server, and not ours to ask for; replicas are an autoscaler's, or a person's.
+_ALLOCATED = (
+    "clusterIP",
+    "clusterIPs",
+    "ipFamilies",
+    "ipFamilyPolicy",
+    "internalTrafficPolicy",
+    "sessionAffinity",
+    "replicas",
+    "traffic",
+)
+
+
+def conditions(wanted: Iterable[Mapping[str, Any]], children: Mapping[str, Any]) -> Iterator[Condition]:
+    """How the functions are: one that has failed is a reason not to be ready, one that is starting is none."""
+    found = {_key(one): one for one in _objects(children)}
+    starting, failed = [], []
+    for one in wanted:
+        if one["kind"] == "Deployment" or one["apiVersion"].startswith("serving.knative.dev/"):
+            state = _state(found.get(_key(one), {}))
+            if state:
+                failed.append(f"{one['metadata']['name']}: {state}")
+            elif state is None:
+                starting.append(one["metadata"]["name"])
+    if failed:
+        yield Condition("FunctionsReady", False, "FunctionFailed", "; ".join(failed[:3]))
+    elif starting:
+        shown = ", ".join(starting[:3]) + (f" and {len(starting) - 3} more" if len(starting) > 3 else "")
+        yield Condition("FunctionsReady", False, "FunctionsStarting", f"not ready yet: {shown}", informative=True)
+    else:
+        yield Condition("FunctionsReady", True)
+
+
+def kept(children: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """All of them as they are: for a channel of which nobody can say what it wants."""
+    return tuple(_wanted_again(one) for one in _objects(children) if not one["metadata"].get("deletionTimestamp"))
+
+
+def _state(one: Mapping[str, Any]) -> str | None:
+    """Empty when it works, the words of its failure when it has failed, None while that is open."""
+    told = {str(each.get("type")): each for each in (one.get("status") or {}).get("conditions") or ()}
+    if one.get("kind") == "Deployment":
+        if told.get("Available", {}).get("status") == "True":
+            return ""
+        stuck = told.get("Progressing", {})
+        failed = told.get("ReplicaFailure", {})
+        if failed.get("status") == "True":
+            return _words(failed)
+        return _words(stuck) if stuck.get("status") == "False" else None
+    ready = told.get("Ready", {})
+    if ready.get("status") == "True":
+        return ""
+    return _words(ready) if ready.get("status") == "False" else None
+
+
+def _words(condition: Mapping[str, Any]) -> str:
+    return str(condition.get("message") or condition.get("reason") or "it does not say why")
+
+
+def _wanted_again(one: Mapping[str, Any]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {key: one["metadata"][key] for key in ("name", "namespace")}
+    for key in ("labels", "annotations"):
+        metadata[key] = {
+            name: text for name, text in (one["metadata"].get(key) or {}).items() if name.startswith(_OURS)
+        }
+    rest = {key: value for key, value in one.items() if key not in ("metadata", "status", "spec")}
+    if "spec" in one:
+        rest["spec"] = {key: value for key, value in one["spec"].items() if key not in _ALLOCATED}
+    return {**rest, "metadata": metadata}
+
+
+def _objects(children: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for kind in sorted(children):
+        for name in sorted(children[kind] or ()):
+            yield children[kind][name]
+
+
+def _key(one: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    metadata = one["metadata"]
+    return one["apiVersion"], one["kind"], metadata.get("namespace", ""), metadata["name"]

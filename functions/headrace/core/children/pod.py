@@ -1,0 +1,158 @@
+"""The pods of a function: one container of our image, told by its environment which function it is.
+
+What runs the pods differs (`knative`, `deployment`), what is in them does not. Knative takes a part of a pod's fields
+only; everything here is in that part, but for what the author of the channel asks for by `deploymentSpecTemplate`:
+node selector, affinity, tolerations and priority class are behind feature flags there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.core.children.access import Access, Mount
+from headrace.core.pod_template import PodTemplate
+from headrace.core.settings import FunctionsSettings
+
+PORT = 8080
+LIVENESS, READINESS = "/health/liveness", "/health/readiness"
+FUNCTION_LABEL = "headrace.dev/function"
+SHARED_LABEL = "headrace.dev/shared"
+_TOKEN = Mount("token", "/etc/headrace/token", keys=("token",))
+
+# Idle it has 40 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since
+# bytes are copied on their way out. One CPU, since `receive` has a process with such limits for each (ADR 019), and
+# `forward` has no use for a second one; it may be idle, so it asks for little.
+DEFAULT_RESOURCES = {
+    "requests": {"cpu": "100m", "memory": "64Mi"},
+    "limits": {"cpu": "1", "memory": "256Mi"},
+}
+# What Kubernetes' Pod Security Standards call restricted. The image writes no file, and its user has a number.
+SECURITY = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function as it is to run, whatever runs it.
+
+    Attributes:
+        target: receive or forward.
+        shared: several channels use it; then it bears no channel's wishes.
+        variables: further ones of its environment.
+        labels, annotations: of the object, for people and for selectors.
+        template: what the author of the channel wants of its pods.
+    """
+
+    target: str
+    name: str
+    namespace: str
+    settings: FunctionsSettings
+    access: Access
+    shared: bool = False
+    variables: tuple[tuple[str, str], ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    template: PodTemplate | None = None
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """What its pods have and no others."""
+        return {FUNCTION_LABEL: self.name}
+
+    def metadata(self, **labels: str) -> dict[str, Any]:
+        """Of each object that belongs to it."""
+        marks = {SHARED_LABEL: "true"} if self.shared else {}
+        body: dict[str, Any] = {
+            "name": self.name,
+            "namespace": self.namespace,
+            "labels": {**standard_labels(self.target), **self.selector, **marks, **self.labels, **labels},
+        }
+        return {**body, "annotations": self.annotations} if self.annotations else body
+
+
+def standard_labels(component: str) -> dict[str, str]:
+    """What every object of ours is labelled with."""
+    return {
+        "app.kubernetes.io/name": "headrace",
+        "app.kubernetes.io/component": component,
+        "app.kubernetes.io/managed-by": "headrace",
+    }
+
+
+def template(function: Function, annotations: dict[str, str], container: dict[str, Any]) -> dict[str, Any]:
+    """The pod template; what is ours wins over what the author adds.
+
+    Args:
+        annotations: of the pods, for whoever runs them.
+        container: what is added to the container, for the same.
+    """
+    author = _written(function.template)
+    labels = {**author.get("labels", {}), **standard_labels(function.target), **function.selector, **function.labels}
+    metadata: dict[str, Any] = {"labels": labels}
+    annotations = {**author.get("annotations", {}), **function.annotations, **annotations}
+    if annotations:
+        metadata["annotations"] = annotations
+    mounts = [*function.access.mounts]
+    if function.target == "forward":
+        mounts.insert(0, _TOKEN)
+    spec: dict[str, Any] = {
+        # It never talks to Kubernetes.
+        "automountServiceAccountToken": False,
+        # A variable for each Service of the namespace, of which there are as many as there are channels.
+        "enableServiceLinks": False,
+        "containers": [{**_container(function, author, mounts), **container}],
+    }
+    if function.settings.service_account:
+        spec["serviceAccountName"] = function.settings.service_account
+    if mounts:
+        spec["volumes"] = [_volume(mount, function.settings) for mount in mounts]
+    secrets = [name.strip() for name in function.settings.pull_secrets.split(",")]
+    secrets += [one["name"] for one in author.get("imagePullSecrets", ())]
+    if any(secrets):
+        spec["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(secrets) if name]
+    for key in ("nodeSelector", "affinity", "tolerations", "priorityClassName"):
+        if author.get(key):
+            spec[key] = author[key]
+    return {"metadata": metadata, "spec": spec}
+
+
+def probe(path: str, **timing: int) -> dict[str, Any]:
+    """A probe by HTTP."""
+    return {"httpGet": {"path": path, "port": PORT}, **timing}
+
+
+def _container(function: Function, author: dict[str, Any], mounts: list[Mount]) -> dict[str, Any]:
+    variables = [("FUNCTION_TARGET", function.target), *function.access.variables, *function.variables]
+    if _TOKEN in mounts:
+        variables.append(("HEADRACE_TOKEN_FILE", f"{_TOKEN.path}/token"))
+    body = {
+        "name": function.target,
+        "image": function.settings.image,
+        "env": [{"name": name, "value": value} for name, value in variables],
+        "resources": author.get("resources") or DEFAULT_RESOURCES,
+        "securityContext": SECURITY,
+    }
+    if mounts:
+        body["volumeMounts"] = [{"name": mount.volume, "mountPath": mount.path, "readOnly": True} for mount in mounts]
+    return body
+
+
+def _volume(mount: Mount, settings: FunctionsSettings) -> dict[str, Any]:
+    items = {"items": [{"key": key, "path": key} for key in mount.keys]} if mount.keys else {}
+    if mount.config_map:
+        return {"name": mount.volume, "configMap": {"name": mount.config_map, **items}}
+    name = settings.token_secret if mount is _TOKEN else mount.secret
+    return {"name": mount.volume, "secret": {"secretName": name, **items}}
+
+
+def _written(author: PodTemplate | None) -> dict[str, Any]:
+    """As the author wrote it."""
+    if author is None:
+        return {}
+    return author.model_dump(by_alias=True, exclude_unset=True, mode="json")

@@ -1,0 +1,129 @@
+"""What is read off objects that exist: whether they work, and how they are wanted once more as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from headrace.core import children
+from tests.support.channels import entry
+from tests.support.children import as_observed, called, wanted
+
+PLAIN = {"runtime": "deployment"}
+
+
+def says(one: dict[str, Any], **conditions: dict[str, str]) -> dict[str, Any]:
+    return {**one, "status": {"conditions": [{"type": type_, **said} for type_, said in conditions.items()]}}
+
+
+def verdict(*conditions: dict[str, dict[str, str]], settings: dict[str, Any] | None = None) -> tuple[bool, str, bool]:
+    """FunctionsReady, when the objects have these conditions, one after the other; the last ones for all others."""
+    given = {"host_urls": False, **(settings or {})}
+    objects = wanted(entry(), settings=given).objects
+    padded = [*conditions, *([conditions[-1]] * len(objects))]
+    observed = [says(one, **said) for one, said in zip(objects, padded, strict=False)]
+    (said,) = wanted(entry(), settings=given, observed=observed).conditions
+    assert said.type == "FunctionsReady"
+    return said.holds, said.reason, said.informative
+
+
+WORKS = {"Ready": {"status": "True"}, "Available": {"status": "True"}}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "settings", "expected"),
+    [
+        pytest.param([WORKS], {}, (True, "", False), id="all work"),
+        pytest.param([{"Ready": {"status": "Unknown"}}], {}, (False, "FunctionsStarting", True), id="starting"),
+        pytest.param(
+            [WORKS, {"Ready": {"status": "False", "message": "no such image"}}],
+            {},
+            (False, "FunctionFailed", False),
+            id="one has failed",
+        ),
+        pytest.param(
+            [{"Available": {"status": "False"}, "Progressing": {"status": "True"}}],
+            PLAIN,
+            (False, "FunctionsStarting", True),
+            id="a Deployment that is on its way",
+        ),
+        pytest.param(
+            [{"Available": {"status": "False"}, "Progressing": {"status": "False", "reason": "DeadlineExceeded"}}],
+            PLAIN,
+            (False, "FunctionFailed", False),
+            id="a Deployment that gets nowhere",
+        ),
+        pytest.param(
+            [{"ReplicaFailure": {"status": "True", "message": "quota"}}],
+            PLAIN,
+            (False, "FunctionFailed", False),
+            id="a Deployment that may not have pods",
+        ),
+    ],
+)
+def test_functions_ready(
+    conditions: list[dict[str, dict[str, str]]], settings: dict[str, Any], expected: tuple[bool, str, bool]
+) -> None:
+    assert verdict(*conditions, settings=settings) == expected
+
+
+def test_a_failure_is_told_with_its_name_and_words() -> None:
+    objects = wanted(entry()).objects
+    broken = [says(one, Ready={"status": "False", "message": "no such image"}) for one in objects[:1]]
+
+    (said,) = wanted(entry(), observed=broken).conditions
+
+    assert said.message == "headrace-receive: no such image"
+
+
+def test_what_was_not_seen_yet_is_no_reason_not_to_be_ready() -> None:
+    (said,) = wanted(entry()).conditions
+
+    assert (said.holds, said.reason, said.informative) == (False, "FunctionsStarting", True)
+    assert said.message.startswith("not ready yet: headrace-receive, headrace-receive-plain, forward-billing-")
+
+
+def by_name(objects: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {f"{one['kind']} {one['metadata']['name']}": one for one in objects}
+
+
+def as_the_server_has_it(one: dict[str, Any]) -> dict[str, Any]:
+    """With what servers and others add."""
+    metadata = {
+        **one["metadata"],
+        "uid": "u",
+        "resourceVersion": "7",
+        "managedFields": [{}],
+        "ownerReferences": [{}],
+        "annotations": {**one["metadata"].get("annotations", {}), "serving.knative.dev/creator": "operator"},
+    }
+    added = {"replicas": 3, "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "traffic": [{"percent": 100}]}
+    return {**one, "metadata": metadata, "spec": {**one["spec"], **added}, "status": {"x": 1}}
+
+
+def test_what_is_kept_is_wanted_as_it_was_without_what_servers_and_autoscalers_add() -> None:
+    objects = wanted(entry(), settings={**PLAIN, "keda_monitoring": "nats:8222"}).objects
+
+    kept = children.kept(as_observed(map(as_the_server_has_it, objects)))
+
+    def plain(one: dict[str, Any]) -> dict[str, Any]:
+        return {**one, "metadata": {"annotations": {}, **one["metadata"]}}
+
+    assert by_name(kept) == by_name(map(plain, objects))
+
+
+def test_what_is_being_deleted_is_not_kept() -> None:
+    (one, *_) = wanted(entry()).objects
+    going = {**one, "metadata": {**one["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+    assert children.kept(as_observed([going])) == ()
+
+
+def test_while_consumers_are_out_of_reach_each_forward_stays_as_it_is() -> None:
+    before = wanted(entry("a"), entry("b", "mail"))
+
+    after = wanted(entry("a"), observed=before.objects, reached=False)
+
+    assert called(after) == called(before)

@@ -1,0 +1,81 @@
+"""What a channel's functions mean for its status."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headrace.core.binding import Binding, Leaver
+from headrace.core.channel_status import Status
+from headrace.core.children import Forward, Functions, Served
+from headrace.core.conditions import Condition
+from headrace.core.desired import Desired, Result, desired, status
+from headrace.core.plan import Observed, Problem
+from headrace.core.settings import ReconcileSettings
+from tests.support.channels import channel, entry
+
+NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+NOT_OURS = Problem("StreamNotOurs", "stream KN_SHOP__ORDERS exists and belongs to channel shop/other")
+
+
+def wish(parent: dict[str, Any]) -> Desired:
+    found = desired(parent, ReconcileSettings())
+    assert isinstance(found, Desired)
+    return found
+
+
+def well(asked: Desired, **changes: Any) -> Result:
+    """Every entry has its consumer."""
+    bindings = tuple(Binding(row.uid, row.generation, row.subscriber, f"KN_SUB_{row.uid}") for row in asked.rows)
+    observed = Observed(asked.wanted.config, asked.wanted.aside)
+    return Result(observed, bindings=bindings, refusals={}, **changes)
+
+
+def test_functions_tell_where_the_channel_is_and_who_delivers() -> None:
+    parent = channel(entry("aaaa-1"), entry("bbbb-2", "mail"))
+    asked = wish(parent)
+    forwards = {"KN_SUB_aaaa-1": Forward("http://forward-a"), "KN_SUB_bbbb-2": Forward("http://b", pulls=True)}
+    functions = Functions(
+        urls=("http://receive/shop/orders", "http://orders-kn-jsm-channel.shop.svc"),
+        forwards=forwards,
+        conditions=(Condition("FunctionsReady", False, "FunctionFailed", "forward-a: no such image"),),
+    )
+
+    body = status(parent, asked, well(asked, functions=functions), NOON)
+
+    assert body["address"] == {"url": "http://receive/shop/orders"}
+    assert body["addresses"] == [
+        {"name": "http", "url": "http://receive/shop/orders"},
+        {"name": "http", "url": "http://orders-kn-jsm-channel.shop.svc"},
+    ]
+    assert body["consumers"] == [
+        {"uid": "aaaa-1", "name": "billing", "durable": "KN_SUB_aaaa-1", "forward": "http://forward-a"},
+        {"uid": "bbbb-2", "name": "mail", "durable": "KN_SUB_bbbb-2", "forward": "http://b", "pulls": True},
+    ]
+    (ready,) = (one for one in body["conditions"] if one["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "FunctionFailed")
+    assert Status.model_validate(body).consumers[1].pulls
+
+
+def test_while_consumers_are_out_of_reach_it_stays_said_who_delivers() -> None:
+    consumers = [{"uid": "aaaa-1", "durable": "KN_SUB_A", "forward": "http://forward-a"}]
+    parent = channel(entry(), status={"consumers": consumers})
+    asked = wish(parent)
+
+    body = status(parent, asked, Result(Observed(None, None), (NOT_OURS,)), NOON)
+
+    assert body["consumers"] == consumers
+
+
+def test_a_consumer_that_may_come_back_keeps_its_function_until_it_goes() -> None:
+    asked = wish(channel(entry()))
+    subscriber = asked.rows[0].subscriber
+    assert subscriber is not None
+    waiting = Leaver("KN_SUB_gone", (), timedelta(seconds=45), subscriber)
+    going = Leaver("KN_SUB_old", (), timedelta())
+
+    assert well(asked, leavers=(waiting, going)).served == (
+        Served("KN_SUB_aaaa-1", subscriber),
+        Served("KN_SUB_gone", subscriber),
+    )
+    assert Result(Observed(None, None)).served is None
