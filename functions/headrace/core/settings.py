@@ -125,6 +125,12 @@ class ForwardSettings(_Settings):
     max_answer_bytes: int = Field(
         MIB, alias="FORWARD_MAX_ANSWER_BYTES", description="largest answer that is read as a reply event", ge=1024
     )
+    consumers: str = Field(
+        "",
+        alias="FORWARD_CONSUMERS",
+        description="consumers to pull for without end, as `<stream>/<consumer>`, spaces between several; unset: only "
+        "while others hold leases",
+    )
 
 
 class TokenSettings(_Settings):

@@ -40,11 +40,20 @@ class App:
 
     Attributes:
         direct: its handler takes events the short way, too (see `headrace.host.direct`).
+        eager: it has work of its own, and makes its handler when it starts.
     """
 
-    def __init__(self, target: str, make: Callable[[Client, JetStreamApi], Handler], *, direct: bool = False) -> None:
+    def __init__(
+        self,
+        target: str,
+        make: Callable[[Client, JetStreamApi], Handler],
+        *,
+        direct: bool = False,
+        eager: bool = False,
+    ) -> None:
         self.target = target
         self.direct = direct
+        self.eager = eager
         self._make = make
         self._nats = environment.read(NatsSettings)
         self._client: Client | None = None
@@ -128,6 +137,8 @@ class App:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                if self.eager:
+                    self.handler()
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self.close()
@@ -151,7 +162,7 @@ def application(target: str | None = None) -> App:
         case "forward":
             from headrace.host.leasing import Leasing
 
-            return App(name, Leasing.configured())
+            return App(name, Leasing.configured(), eager=Leasing.stands())
         case "reconcile":
             from headrace.host.reconciling import Reconciling
 

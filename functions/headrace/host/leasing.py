@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ from headrace.core.byte_pool import BytePool
 from headrace.core.errors import InvalidEvent, InvalidSpec, Refused, Unavailable
 from headrace.core.http import Headers, HttpAnswer, Request, Response, json_response, problem
 from headrace.core.jetstream import Message
-from headrace.core.lease import ENDING, Lease, Outcome
+from headrace.core.lease import ENDING, Lease, Outcome, Tally
 from headrace.core.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.order_spec import DeliveryOrder
 from headrace.core.settings import ForwardSettings
@@ -25,6 +25,9 @@ from headrace.core.stage_record import Stage, StageRecord
 from headrace.core.subscriber import Destination, Subscriber, SubscriberState
 from headrace.core.window import ENVELOPE
 from headrace.forward import AtOnce, Effects, Survey, closing_headers, forward
+from headrace.host import standing
+from headrace.host.reporting import reporter
+from headrace.host.standing import Standing
 from headrace.io import environment, log, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
@@ -50,9 +53,17 @@ class Leasing:
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi], Leasing]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
-        return partial(cls, environment.read(ForwardSettings), web.Token.configured())
+        settings = environment.read(ForwardSettings)
+        return partial(cls, settings, standing.read(settings), web.Token.configured())
 
-    def __init__(self, settings: ForwardSettings, token: web.Token, client: Client, api: JetStreamApi) -> None:
+    @classmethod
+    def stands(cls) -> bool:
+        """Does it pull without being asked?"""
+        return bool(environment.read(ForwardSettings).consumers)
+
+    def __init__(
+        self, settings: ForwardSettings, wanted: tuple[Lease, ...], token: web.Token, client: Client, api: JetStreamApi
+    ) -> None:
         self._settings = settings
         self._token = token
         self._client = client
@@ -63,6 +74,7 @@ class Leasing:
         self._pool = BytePool(settings.max_process_bytes)
         self._open: set[asyncio.Event] = set()
         self._draining = False
+        self._standing = Standing(wanted, self)
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
         early = web.Early(send)
@@ -70,10 +82,12 @@ class Leasing:
 
     def drain(self) -> None:
         self._draining = True
+        self._standing.drain()
         for stop in self._open:
             stop.set()
 
     async def close(self) -> None:
+        await self._standing.close()
         await self._sink.close()
 
     async def _lease(self, request: Request, receive: web.Receive, early: web.Early) -> Response:
@@ -88,18 +102,24 @@ class Leasing:
         )
         if self._draining:
             raise Unavailable("this process is ending: open the lease again")
-        info = await self._info(asked)
-        if info is None:
-            return problem(404, "No such consumer", f"stream {asked.stream!r} has no consumer {asked.consumer!r}")
-        subscriber = _subscriber(asked, info)
-        if isinstance(subscriber, Response):
-            return subscriber
+        found = await self.look_up(asked)
+        if isinstance(found, Response):
+            return found
+        info, subscriber = found
         stop = asyncio.Event()
         announcing = asyncio.create_task(self._announce(stop, early))
         try:
             return await self._serve(asked, subscriber, gaps.begin(info), receive, stop)
         finally:
             announcing.cancel()
+
+    async def look_up(self, asked: Lease) -> tuple[Mapping[str, Any], Subscriber] | Response:
+        """The consumer's CONSUMER.INFO and whom it serves, or why it can't be served."""
+        info = await self._info(asked)
+        if info is None:
+            return problem(404, "No such consumer", f"stream {asked.stream!r} has no consumer {asked.consumer!r}")
+        subscriber = _subscriber(asked, info)
+        return subscriber if isinstance(subscriber, Response) else (info, subscriber)
 
     async def _announce(self, stop: asyncio.Event, early: web.Early) -> None:
         """Say at once that a lease ends since its process does: its last subscriber may take a minute."""
@@ -117,6 +137,18 @@ class Leasing:
     ) -> Response:
         watching = asyncio.create_task(web.disconnected(receive))
         watching.add_done_callback(lambda _: stop.set())
+        try:
+            tally = await self.pull(asked, subscriber, seen, stop)
+        finally:
+            watching.cancel()
+        info = await self._last_look(asked, len(tally.due))
+        pending = int(info.get("num_pending", 0)) if info else 0
+        ack_pending = int(info.get("num_ack_pending", 0)) if info else 0
+        answer = lease.answer(tally, pending=pending, ack_pending=ack_pending, now=time.time())
+        return json_response(200, answer.to_json())
+
+    async def pull(self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, stop: asyncio.Event) -> Tally:
+        """Hold one lease, until it ends by itself, `stop` is set, or this process is told to end."""
         self._open.add(stop)
         if self._draining:
             # While its consumer was looked up.
@@ -129,13 +161,8 @@ class Leasing:
             tally = await forward(asked, subscriber, largest, effects, stop, seen, self._pool)
         finally:
             self._open.discard(stop)
-            watching.cancel()
         await self._note_discarded(asked, subscriber, tally.counts[Outcome.DISCARDED])
-        info = await self._last_look(asked, len(tally.due))
-        pending = int(info.get("num_pending", 0)) if info else 0
-        ack_pending = int(info.get("num_ack_pending", 0)) if info else 0
-        answer = lease.answer(tally, pending=pending, ack_pending=ack_pending, now=time.time())
-        return json_response(200, answer.to_json())
+        return tally
 
     async def _last_look(self, asked: Lease, put_off: int) -> dict[str, Any] | None:
         """The consumer's counters, after the acks of this lease if that does not take long.
@@ -206,7 +233,7 @@ class Leasing:
             release=self._keep_alive.release,
             monotonic=time.monotonic,
             now=lambda: datetime.now(UTC),
-            report=_reporter(subscriber),
+            report=reporter(subscriber),
             survey=survey,
             at_once=self._at_once(subscriber),
         )
@@ -263,29 +290,3 @@ def _subscriber(asked: Lease, info: dict[str, Any]) -> Subscriber | Response:
         needs = "its order by key is not enforced by the server: it needs NATS 2.11 or later"
         return problem(409, "Not deliverable", f"consumer {asked.consumer!r} is not pinned; {needs}")
     return found
-
-
-def _reporter(subscriber: Subscriber) -> Callable[[Outcome, Message, str], None]:
-    """One line per outcome, with the names that people know; never a byte of data, nor an attribute but the id."""
-    subscription = subscriber.full_name
-    channel = f"{subscriber.namespace}/{subscriber.channel}"
-    # An event whose budget goes on is worth less of an alarm, success none.
-    writers = {Outcome.DELIVERED: _log.debug, Outcome.RETRIED: _log.info}
-
-    debugging = log.debugging()
-
-    def report(outcome: Outcome, message: Message, why: str) -> None:
-        if outcome is Outcome.DELIVERED and not debugging:
-            # Before the headers are read for the line that nobody gets.
-            return
-        writers.get(outcome, _log.warning)(
-            str(outcome),
-            channel=channel,
-            subscription=subscription,
-            event_id=message.headers.get("ce-id", ""),
-            stream_seq=message.sequence,
-            delivered=message.delivered,
-            why=why,
-        )
-
-    return report

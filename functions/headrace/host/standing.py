@@ -1,0 +1,148 @@
+"""Leases without end, which `forward` opens on itself where nobody else does: the runtime `deployment`.
+
+A consumer always has one lease that pulls. Each begins by reading the consumer, so that an edit takes effect with the
+next one, and its successor begins when its time is up, even while it still waits for slow subscribers; but no more are
+open at once than the subscriber may have. Errors, a consumer that is not there and one that is not to be delivered to
+are tried again, for ever. Knows when to open a lease; what one does is `headrace.host.leasing`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from headrace.core import gaps
+from headrace.core.errors import Misconfigured, Refused, Unavailable
+from headrace.core.http import Response
+from headrace.core.lease import Lease, Tally
+from headrace.core.settings import ForwardSettings
+from headrace.core.subscriber import Subscriber
+from headrace.io import log
+
+# How old the word of a consumer gets; while nothing comes, a lease is one open pull.
+LEASE_SECONDS = 10.0
+# It may take a moment to notice that its time is up.
+LATE_SECONDS = 1.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 10.0
+
+_NAMES = re.compile(r"([^\s.*>/\\]+)/([^\s.*>/\\]+)")
+
+_log = log.get("forward")
+
+Result = TypeVar("Result")
+
+
+class Leases(Protocol):
+    """How leases are held; both raise Unavailable when NATS is away, and Refused."""
+
+    async def look_up(self, asked: Lease) -> tuple[Mapping[str, Any], Subscriber] | Response:
+        """The consumer's CONSUMER.INFO and whom it serves, or why it can't be."""
+
+    async def pull(self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, stop: asyncio.Event) -> Tally:
+        """Hold one lease."""
+
+
+class Standing:
+    """The leases without end of this process; made inside the loop that serves them, closed by its owner."""
+
+    def __init__(self, wanted: Iterable[Lease], leases: Leases) -> None:
+        self._leases = leases
+        self._ending = asyncio.Event()
+        self._tasks = {asyncio.create_task(self._stand(one), name=f"{one.stream}/{one.consumer}") for one in wanted}
+
+    def drain(self) -> None:
+        """Begin no more; those that are open are told to stop by whoever holds them."""
+        self._ending.set()
+
+    async def close(self) -> None:
+        """Return when the last one has finished what it had in hand."""
+        self.drain()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _stand(self, wanted: Lease) -> None:
+        open_leases: set[asyncio.Task[str]] = set()
+        complaint, pause = "", FIRST_PAUSE
+        while not self._ending.is_set():
+            found = await self._found(wanted)
+            problem = found if isinstance(found, str) else ""
+            complaint = _told(wanted, complaint, problem)
+            if not isinstance(found, str):
+                problem = await self._one_more(wanted, *found, open_leases)
+                complaint = _told(wanted, complaint, problem)
+            if problem:
+                await self._nap(pause)
+            pause = min(2 * pause, LONGEST_PAUSE) if problem else FIRST_PAUSE
+        if open_leases:
+            await asyncio.wait(open_leases)
+
+    async def _found(self, wanted: Lease) -> tuple[Mapping[str, Any], Subscriber] | str:
+        """The consumer and whom it serves, or why it can't be, in words."""
+        found = await _problem_of(self._leases.look_up(wanted))
+        return found.body.decode(errors="replace") if isinstance(found, Response) else found
+
+    async def _one_more(
+        self, wanted: Lease, info: Mapping[str, Any], subscriber: Subscriber, open_leases: set[asyncio.Task[str]]
+    ) -> str:
+        """Hold a lease for as long as it pulls; what has gone wrong, in words, or nothing."""
+        while len(open_leases) >= subscriber.most_leases:
+            await asyncio.wait(open_leases, return_when=asyncio.FIRST_COMPLETED)
+        if self._ending.is_set():
+            return ""
+        lease = asyncio.create_task(self._held(wanted, info, subscriber))
+        open_leases.add(lease)
+        lease.add_done_callback(open_leases.discard)
+        done, _ = await asyncio.wait({lease}, timeout=wanted.seconds + LATE_SECONDS)
+        return lease.result() if done else ""
+
+    async def _held(self, wanted: Lease, info: Mapping[str, Any], subscriber: Subscriber) -> str:
+        ended = await _problem_of(self._leases.pull(wanted, subscriber, gaps.begin(info), asyncio.Event()))
+        return ended if isinstance(ended, str) else ""
+
+    async def _nap(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
+
+
+def read(settings: ForwardSettings) -> tuple[Lease, ...]:
+    """The leases that FORWARD_CONSUMERS asks for, `<stream>/<consumer>` with spaces between.
+
+    Raises:
+        Misconfigured: something in it is no such pair.
+    """
+    leases = []
+    for word in dict.fromkeys(settings.consumers.split()):
+        names = _NAMES.fullmatch(word)
+        if names is None:
+            problem = f"FORWARD_CONSUMERS has {word!r}: give <stream>/<consumer>, with spaces between several"
+            raise Misconfigured(problem, field="FORWARD_CONSUMERS")
+        # As long as nothing comes it waits: nobody is there to open another.
+        stream, consumer = names.groups()
+        limits = settings.max_in_flight, settings.max_in_flight_bytes
+        leases.append(Lease(stream, consumer, LEASE_SECONDS, LEASE_SECONDS, *limits))
+    return tuple(leases)
+
+
+def _told(lease: Lease, before: str, problem: str) -> str:
+    """Say what is wrong, once for each reason: a server that is away for an hour would fill the log."""
+    words = {"stream": lease.stream, "consumer": lease.consumer}
+    if problem and problem != before:
+        _log.warning("can't deliver, trying again", **words, error=problem)
+    elif before and not problem:
+        _log.info("delivering again", **words)
+    return problem
+
+
+async def _problem_of(work: Awaitable[Result]) -> Result | str:
+    """What it gives, or the words of its error."""
+    try:
+        return await work
+    except (Unavailable, Refused) as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001  # as of a lease that is asked for by HTTP: the next one tries again
+        _log.exception("a lease failed")
+        return f"{type(error).__name__}: {error}"
