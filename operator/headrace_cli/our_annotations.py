@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from headrace.core import order_spec, scale_spec
+from headrace.core import order_spec, placement_spec, scale_spec
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import RETAIN
 from headrace.core.order_spec import OrderSpec
@@ -18,7 +18,7 @@ from headrace_cli.documents import Document
 OF_BOTH = (order_spec.DELIVERY_ORDER, order_spec.ORDER_KEY, scale_spec.LAG_THRESHOLD, scale_spec.MAX_SCALE)
 OF_CHANNEL = (RETAIN,)
 # Where functions run in a cluster; on a laptop they run as they run.
-NOT_OBEYED = (f"{PREFIX}runtime", f"{PREFIX}isolation")
+NOT_OBEYED = (placement_spec.RUNTIME, placement_spec.ISOLATION, placement_spec.KEDA)
 
 
 def of_channel(document: Document, annotations: Mapping[str, str]) -> None:

@@ -56,9 +56,20 @@ class Api:
             parameters["dryRun"] = "All"
         return await self._call("POST", path, body, parameters=parameters)
 
-    async def apply(self, path: str, body: Mapping[str, Any], *, manager: str, force: bool = False) -> Answer:
-        """Server-side apply."""
+    async def apply(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        manager: str,
+        force: bool = False,
+        strict: bool = False,
+        dry: bool = False,
+    ) -> Answer:
+        """Server-side apply; `strict` refuses unknown fields, and `dry` stores nothing."""
         parameters = {"fieldManager": manager, "force": str(force).lower()}
+        parameters |= {"fieldValidation": "Strict"} if strict else {}
+        parameters |= {"dryRun": "All"} if dry else {}
         return await self._call("PATCH", path, body, {"Content-Type": _APPLY}, parameters)
 
     async def merge(self, path: str, body: Mapping[str, Any]) -> Answer:

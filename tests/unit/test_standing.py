@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import Misconfigured, Refused, Unavailable
-from headrace.core.gaps import Gaps
 from headrace.core.http import Response, problem
 from headrace.core.lease import Lease, Tally
 from headrace.core.settings import ForwardSettings
 from headrace.core.subscriber import Subscriber
 from headrace.host import standing
 from headrace.host.standing import Standing
+from tests.support.waiting import until
 
 LEASE = Lease("S", "C", 0.01, 0.01)
 SERVED = Subscriber("shop", "orders", "billing", "a", 1, "S_aside", max_scale=2)
@@ -38,7 +38,7 @@ class Leases:
             raise found
         return found if isinstance(found, Response) else ({"config": {}}, found)
 
-    async def pull(self, _: Lease, subscriber: Subscriber, seen: Gaps | None, stop: asyncio.Event) -> Tally:
+    async def pull(self, *_: object) -> Tally:
         if self._pulled:
             raise self._pulled.pop(0)
         self.open += 1
@@ -82,8 +82,7 @@ async def test_a_successor_begins_beside_a_late_lease_but_no_more_than_the_subsc
     held = Leases(SERVED)
     own = Standing([LEASE], held)
     async with asyncio.timeout(10):
-        while held.looked < 3:
-            await asyncio.sleep(0.001)
+        await until("a third is about to be opened", lambda: held.looked == 3)
         await asyncio.sleep(0.05)
         held.let_go.set()
         await own.close()

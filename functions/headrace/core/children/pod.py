@@ -20,7 +20,7 @@ FUNCTION_LABEL = "headrace.dev/function"
 SHARED_LABEL = "headrace.dev/shared"
 _TOKEN = Mount("token", "/etc/headrace/token", keys=("token",))
 
-# Idle it has 40 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since
+# Idle it has 50 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since
 # bytes are copied on their way out. One CPU, since `receive` has a process with such limits for each (ADR 019), and
 # `forward` has no use for a second one; it may be idle, so it asks for little.
 DEFAULT_RESOURCES = {
