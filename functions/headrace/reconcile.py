@@ -101,7 +101,7 @@ async def sync(
     """Make streams and consumers as the channel asks for."""
     wish = desired(request.parent, settings)
     if isinstance(wish, InvalidSpec):
-        return HookResponse(invalid_status(request.parent, wish, now), _kept(request, settings))
+        return HookResponse(invalid_status(request.parent, wish, now), _remaining(request, settings))
     progress = await _streams(wish.wanted, api)
     if progress.stopped:
         result = Result(progress.observed, progress.problems)
@@ -156,9 +156,14 @@ def _functions(wish: Desired, result: Result, request: HookRequest, settings: Re
     )
 
 
-def _kept(request: HookRequest, settings: ReconcileSettings) -> tuple[dict[str, Any], ...]:
+def _remaining(request: HookRequest, settings: ReconcileSettings) -> tuple[dict[str, Any], ...]:
     """The functions of a channel that makes no sense: they deliver what it has."""
-    return children.kept(request.children) if settings.image else ()
+    cluster, access = Cluster(request.apis, request.children), children.by_settings(settings)
+    try:
+        identity = manifest.parse_identity(request.parent)
+    except InvalidSpec:
+        return children.kept(request.children)
+    return children.remaining(identity.metadata, settings, access, cluster)
 
 
 async def _streams(wanted: Wanted, api: Administration) -> Progress:

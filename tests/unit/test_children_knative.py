@@ -67,7 +67,14 @@ FORWARD = [
     ),
     pytest.param(
         POD + "volumes",
-        [{"name": "token", "secret": {"secretName": "headrace-token", "items": [{"key": "token", "path": "token"}]}}],
+        [
+            {
+                "name": "token",
+                "projected": {
+                    "sources": [{"secret": {"name": "headrace-token", "items": [{"key": "token", "path": "token"}]}}]
+                },
+            }
+        ],
         id="the shared token is a file, so it can be rotated",
     ),
     pytest.param(

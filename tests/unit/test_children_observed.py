@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from headrace.core import children
-from tests.support.channels import entry
-from tests.support.children import as_observed, called, wanted
+from headrace.core.children import Cluster
+from headrace.core.manifest import parse
+from headrace.core.settings import ReconcileSettings
+from tests.support.channels import channel, entry
+from tests.support.children import BOTH, IMAGE, as_observed, called, wanted
 
 PLAIN = {"runtime": "deployment"}
 
@@ -71,18 +74,51 @@ def test_functions_ready(
 
 def test_a_failure_is_told_with_its_name_and_words() -> None:
     objects = wanted(entry()).objects
-    broken = [says(one, Ready={"status": "False", "message": "no such image"}) for one in objects[:1]]
+    broken = [says(one, Ready={"status": "False", "message": "no such image"}) for one in objects]
 
     (said,) = wanted(entry(), observed=broken).conditions
 
-    assert said.message == "headrace-receive: no such image"
+    assert said.message.endswith(": no such image")
 
 
 def test_what_was_not_seen_yet_is_no_reason_not_to_be_ready() -> None:
     (said,) = wanted(entry()).conditions
 
     assert (said.holds, said.reason, said.informative) == (False, "FunctionsStarting", True)
-    assert said.message.startswith("not ready yet: headrace-receive, headrace-receive-plain, forward-billing-")
+    assert said.message.startswith("not ready yet: forward-billing-")
+
+
+def test_of_what_is_shared_with_other_namespaces_nobody_may_have_told() -> None:
+    (forward,) = (one for one in wanted(entry()).objects if one["metadata"]["name"].startswith("forward-"))
+
+    (said,) = wanted(entry(), observed=[says(forward, Ready={"status": "True"})]).conditions
+
+    assert said.holds
+
+
+def test_a_channel_that_makes_no_sense_keeps_what_it_has_and_what_it_shares() -> None:
+    settings = ReconcileSettings(image=IMAGE)
+    metadata = parse(channel()).metadata
+    before = wanted(entry(), settings={"functions_nats_url": None})
+    told = [one for one in before.objects if "headrace.dev/shared" not in one["metadata"]["labels"]]
+
+    def remaining(objects: list[dict[str, Any]], **annotations: str) -> list[str]:
+        cluster = Cluster(BOTH, as_observed(objects))
+        given = metadata.model_copy(update={"annotations": annotations})
+        kept = children.remaining(given, settings, children.by_settings(settings), cluster)
+        return sorted(f"{one['kind']} {one['metadata']['namespace']}/{one['metadata']['name']}" for one in kept)
+
+    assert remaining(told) == called(before)
+    assert remaining(told, **{"headrace.dev/runtime": "nonsense"}) == called(before)
+    assert remaining(list(before.objects)) == called(before)
+    # One that never made sense has nothing.
+    assert remaining([]) == []
+
+
+def test_while_consumers_are_out_of_reach_a_shared_forward_stays_wanted() -> None:
+    settings = {"isolation": "shared"}
+
+    assert called(wanted(settings=settings, reached=False)) == called(wanted(entry(), settings=settings))
 
 
 def by_name(objects: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -97,7 +133,12 @@ def as_the_server_has_it(one: dict[str, Any]) -> dict[str, Any]:
         "resourceVersion": "7",
         "managedFields": [{}],
         "ownerReferences": [{}],
-        "annotations": {**one["metadata"].get("annotations", {}), "serving.knative.dev/creator": "operator"},
+        "labels": {**one["metadata"]["labels"], "headrace.dev/channel-uid": "u"},
+        "annotations": {
+            **one["metadata"].get("annotations", {}),
+            "serving.knative.dev/creator": "operator",
+            "headrace.dev/applied": "digest",
+        },
     }
     added = {"replicas": 3, "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "traffic": [{"percent": 100}]}
     return {**one, "metadata": metadata, "spec": {**one["spec"], **added}, "status": {"x": 1}}

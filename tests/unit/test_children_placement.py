@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.children import Access, Mount
+from headrace.core.children import Access, File
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import parse
 from tests.support.channels import channel, entry
@@ -14,7 +14,7 @@ from tests.support.children import IMAGE, at, called, the, wanted
 
 KSVC, DEPLOYMENT = "Service.serving.knative.dev/v1", "Deployment.apps/v1"
 NAMESPACED = {"eventing.knative.dev/scope": "namespace"}
-OWN = Access((("NATS_URL", "tls://theirs"),), (Mount("creds", "/c", secret="theirs"),), own=True)
+OWN = Access().with_credentials("channel", [File("nats.creds", "nats.creds", secret="theirs")])
 
 
 def namespaces(**given: Any) -> set[str]:
@@ -147,17 +147,42 @@ def test_the_authors_template_is_obeyed_by_all_pods_of_the_channel(kind: str, co
 
 
 def test_credentials_are_mounted_and_never_copied() -> None:
-    body = the(wanted(entry(), settings={"creds_secret": "nats-user"}), KSVC, "receive")
+    settings = {"creds_secret": "nats-user", "nats_config_map": "config-jetstream"}
 
+    body = the(wanted(entry(), settings=settings), KSVC, "receive")
+
+    creds = {"name": "nats-user", "items": [{"key": "nats.creds", "path": "nats.creds"}]}
     assert at(body, "spec/template/spec/volumes") == [
-        {
-            "name": "nats-creds",
-            "secret": {"secretName": "nats-user", "items": [{"key": "nats.creds", "path": "nats.creds"}]},
-        }
+        {"name": "nats-config", "projected": {"sources": [{"configMap": {"name": "config-jetstream"}}]}},
+        {"name": "nats-cluster", "projected": {"sources": [{"secret": creds}]}},
     ]
-    assert {"name": "NATS_CREDS_FILE", "value": "/etc/headrace/nats/nats.creds"} in at(
-        body, "spec/template/spec/containers/0/env"
+    assert at(body, "spec/template/spec/containers/0/volumeMounts") == [
+        {"name": "nats-config", "mountPath": "/etc/headrace/nats-config", "readOnly": True},
+        {"name": "nats-cluster", "mountPath": "/etc/headrace/credentials/cluster", "readOnly": True},
+    ]
+    variables = {one["name"]: one["value"] for one in at(body, "spec/template/spec/containers/0/env")}
+    assert variables["NATS_CONFIG_DIR"] == "/etc/headrace/nats-config"
+    assert variables["NATS_CONFIG_NAME"] == "config-jetstream"
+    assert variables["NATS_CREDENTIALS_DIR"] == "/etc/headrace/credentials"
+
+
+def test_credentials_of_the_channel_are_in_a_folder_of_their_own_beside_the_clusters() -> None:
+    files = [File("a", "nats.creds", secret="theirs"), File("ca.crt", "ca.crt", secret="ca", optional=True)]
+    access = (
+        Access().with_credentials("cluster", [File("t", "token", secret="ours")]).with_credentials("channel", files)
     )
+
+    body = the(wanted(entry(), access=access), KSVC, "receive")
+
+    assert body["metadata"]["namespace"] == "shop"
+    assert [one["mountPath"] for one in at(body, "spec/template/spec/containers/0/volumeMounts")] == [
+        "/etc/headrace/credentials/cluster",
+        "/etc/headrace/credentials/channel",
+    ]
+    assert at(body, "spec/template/spec/volumes/1/projected/sources") == [
+        {"secret": {"name": "theirs", "items": [{"key": "a", "path": "nats.creds"}]}},
+        {"secret": {"name": "ca", "items": [{"key": "ca.crt", "path": "ca.crt"}], "optional": True}},
+    ]
 
 
 @pytest.mark.parametrize(("annotations", "accounts"), [({}, []), (NAMESPACED, ["ServiceAccount shop/runner"])])

@@ -194,10 +194,15 @@ class FunctionsSettings(_Settings):
     functions_nats_url: str | None = Field(
         None, alias="HEADRACE_FUNCTIONS_NATS_URL", description="`NATS_URL` of the functions; unset: that of `reconcile`"
     )
+    nats_config_map: str | None = Field(
+        None,
+        alias="HEADRACE_NATS_CONFIG_MAP",
+        description="ConfigMap that is mounted for the functions as their `NATS_CONFIG_DIR`",
+    )
     creds_secret: str | None = Field(
         None,
         alias="HEADRACE_NATS_CREDS_SECRET",
-        description="Secret with the credentials file of the functions, key `nats.creds`",
+        description="Secret that is mounted for the functions in their `NATS_CREDENTIALS_DIR`, key `nats.creds`",
     )
     keda_monitoring: str | None = Field(
         None,

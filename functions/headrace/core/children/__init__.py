@@ -4,9 +4,21 @@ Pure: a channel, its consumers and what is known of the cluster go in, whole obj
 Knative Services, Deployments, Services and ScaledObjects; does not apply anything. Called by `headrace.reconcile`.
 """
 
-from headrace.core.children.access import Access, Mount, by_settings
+from headrace.core.children.access import Access, File, Mount, by_settings
 from headrace.core.children.decision import Cluster, Forward, Functions, Served
-from headrace.core.children.functions import functions
+from headrace.core.children.functions import functions, remaining
 from headrace.core.children.observed import kept
 
-__all__ = ["Access", "Cluster", "Forward", "Functions", "Mount", "Served", "by_settings", "functions", "kept"]
+__all__ = [
+    "Access",
+    "Cluster",
+    "File",
+    "Forward",
+    "Functions",
+    "Mount",
+    "Served",
+    "by_settings",
+    "functions",
+    "kept",
+    "remaining",
+]

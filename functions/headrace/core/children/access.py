@@ -5,29 +5,40 @@ Never a secret itself: the kubelet mounts it, and keeps the files as new as the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from headrace.core.settings import FunctionsSettings
 
 CREDS_KEY = "nats.creds"
-_DIRECTORY = "/etc/headrace/nats"
+CREDENTIALS_DIRECTORY = "/etc/headrace/credentials"
+"""Of Secrets, in a folder for each level: cluster, namespace, channel."""
+CONFIG_DIRECTORY = "/etc/headrace/nats-config"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One key of a Secret or ConfigMap of the pods' namespace, as a file.
+
+    Attributes:
+        key: empty for all of them, each as a file of its name.
+        optional: pods start without it, too.
+    """
+
+    key: str = ""
+    file: str = ""
+    secret: str = ""
+    config_map: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A Secret or a ConfigMap of the pods' namespace as a directory.
-
-    Attributes:
-        volume: name of the volume.
-        secret, config_map: name of the object; one of the two.
-        keys: those that are wanted, each a file of its name; empty for all.
-    """
+    """A directory of such files; `volume` is its name in the pod."""
 
     volume: str
     path: str
-    secret: str = ""
-    config_map: str = ""
-    keys: tuple[str, ...] = ()
+    files: tuple[File, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +54,27 @@ class Access:
     mounts: tuple[Mount, ...] = ()
     own: bool = False
 
+    def with_credentials(self, level: str, files: Iterable[File]) -> Access:
+        """Further ones, of this level: cluster, namespace or channel, which is a channel's own."""
+        mount = Mount(f"nats-{level}", f"{CREDENTIALS_DIRECTORY}/{level}", tuple(files))
+        told = self._with_variable("NATS_CREDENTIALS_DIR", CREDENTIALS_DIRECTORY)
+        return replace(told, mounts=(*self.mounts, mount), own=self.own or level == "channel")
+
+    def with_config_map(self, name: str) -> Access:
+        """A ConfigMap that says where NATS is."""
+        mount = Mount("nats-config", CONFIG_DIRECTORY, (File(config_map=name),))
+        told = self._with_variable("NATS_CONFIG_DIR", CONFIG_DIRECTORY)._with_variable("NATS_CONFIG_NAME", name)
+        return replace(told, mounts=(*self.mounts, mount))
+
+    def _with_variable(self, name: str, value: str) -> Access:
+        return replace(self, variables=(*(one for one in self.variables if one[0] != name), (name, value)))
+
 
 def by_settings(settings: FunctionsSettings) -> Access:
     """What the installation gives to all."""
-    variables = [("NATS_URL", settings.functions_nats_url)] if settings.functions_nats_url else []
-    if not settings.creds_secret:
-        return Access(tuple(variables))
-    mount = Mount("nats-creds", _DIRECTORY, secret=settings.creds_secret, keys=(CREDS_KEY,))
-    return Access((*variables, ("NATS_CREDS_FILE", f"{_DIRECTORY}/{CREDS_KEY}")), (mount,))
+    access = Access((("NATS_URL", settings.functions_nats_url),) if settings.functions_nats_url else ())
+    if settings.nats_config_map:
+        access = access.with_config_map(settings.nats_config_map)
+    if settings.creds_secret:
+        access = access.with_credentials("cluster", [File(CREDS_KEY, CREDS_KEY, secret=settings.creds_secret)])
+    return access

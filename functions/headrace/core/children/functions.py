@@ -10,19 +10,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from headrace.core import names, placement_spec
-from headrace.core.children import child_names, deployment, knative, observed
+from headrace.core.children import child_names, deployment, knative, observed, services
 from headrace.core.children.access import Access
 from headrace.core.children.decision import Cluster, Forward, Functions, Served
-from headrace.core.children.pod import Function, standard_labels
+from headrace.core.children.pod import SHARED_LABEL, Function
 from headrace.core.conditions import Condition
-from headrace.core.manifest import Manifest
+from headrace.core.errors import InvalidSpec
+from headrace.core.manifest import Manifest, Metadata
 from headrace.core.placement_spec import Isolation, Keda, PlacementSpec, Runtime, Scope
 from headrace.core.settings import ReconcileSettings
 from headrace.core.subscriber import LONGEST_TIMEOUT, SubscriberState
 
 SERVING, KEDA = knative.API_VERSION, deployment.KEDA_API_VERSION
-CHANNEL_ROLE = {"messaging.knative.dev/role": "nats-jetstream-channel"}
-"""What the Go channel labels the Services of channels with."""
 
 
 def functions(
@@ -49,14 +48,36 @@ def functions(
     site = _Site(channel, stream, settings, access, cluster, scope)
     urls = site.receive(spec)
     if served is None:
-        site.keep_forwards()
+        site.keep_forwards(spec)
     for one in served or ():
         # One that can't be delivered to has no use for a function; one that may come back in a moment has.
         if one.subscriber.state is not SubscriberState.REFUSED:
             site.forward(one)
     objects = (*site.account(), *site.objects.values())
-    conditions = (*site.conditions(spec), *observed.conditions(objects, cluster.children))
+    conditions = (*site.conditions(spec), *observed.conditions(objects, cluster.children, channel.metadata.namespace))
     return Functions(objects, urls, site.forwards, conditions)
+
+
+def remaining(
+    metadata: Metadata, settings: ReconcileSettings, access: Access, cluster: Cluster
+) -> tuple[dict[str, Any], ...]:
+    """The objects of a channel that makes no sense any more: those that it has, so that what it has goes on.
+
+    What it shares may not be told of as its own, so that is said again, as far as the annotations make sense.
+    """
+    if not settings.image:
+        return ()
+    kept = observed.kept(cluster.children)
+    if not kept or any(one["metadata"]["labels"].get("app.kubernetes.io/component") == "receive" for one in kept):
+        return kept
+    try:
+        scope, spec = placement_spec.scope(metadata.annotations), placement_spec.read(metadata.annotations)
+    except InvalidSpec:
+        scope, spec = Scope.CLUSTER, PlacementSpec()
+    site = _Site(Manifest(metadata=metadata), "", settings, access, cluster, scope)
+    site.receive(spec)
+    site.keep_forwards(spec)
+    return (*kept, *(one for one in site.objects.values() if SHARED_LABEL in one["metadata"]["labels"]))
 
 
 class _Site:
@@ -113,7 +134,7 @@ class _Site:
             self._add(deployment.deployment(plain, knative.LEAST_TIMEOUT_SECONDS), deployment.service(plain))
             # Services begin with a letter; channels need not.
             if names.channel(metadata.namespace, metadata.name).label[0].isalpha():
-                self._add(self._named_service(plain))
+                self._add(services.of_channel(metadata.namespace, metadata.name, plain, self._settings.domain))
                 urls.append(f"http://{names.host(metadata.namespace, metadata.name, self._settings.domain)}")
             elif not urls:
                 urls.append(self._url(plain) + path)
@@ -124,46 +145,38 @@ class _Site:
     def forward(self, served: Served) -> None:
         """Add the `forward` of one consumer."""
         subscriber = served.subscriber
-        spec = subscriber.placement
-        isolation = spec.isolation or Isolation(self._settings.isolation)
+        spec, whom = subscriber.placement, f"Subscription {subscriber.full_name}"
         plain = self._runtime(spec) is Runtime.DEPLOYMENT
-        if isolation is Isolation.SHARED:
-            function, timeout = self._function("forward", plain=plain), LONGEST_TIMEOUT
-            leases, pods = self._settings.leases_per_pod, self._settings.shared_max_scale
+        alone = self._isolation(spec) is Isolation.SUBSCRIBER
+        if alone:
+            scaling = knative.of_leases(1, subscriber.most_leases, subscriber.policy.timeout)
+            function = self._add_forward(self._function("forward", served, plain=plain), scaling, whom, plain=plain)
         else:
-            function, timeout = self._function("forward", served, plain=plain), subscriber.policy.timeout
-            leases, pods = 1, subscriber.most_leases
-        if not plain:
-            scaling = knative.of_leases(leases, pods, timeout)
-            if self._add_knative(function, scaling, f"Subscription {subscriber.full_name}"):
-                self.forwards[served.durable] = Forward(self._url(function))
-            return
-        self._add(deployment.deployment(function, knative.timeout_seconds(timeout)), deployment.service(function))
-        # Which consumers a shared one serves, no single channel knows: leases are opened there.
-        self.forwards[served.durable] = Forward(self._url(function), pulls=isolation is Isolation.SUBSCRIBER)
-        self._scale(function, served, isolation)
+            function = self.shared_forward(spec, whom)
+        if function is not None:
+            # Which consumers a shared one serves, no single channel knows: leases are opened there.
+            self.forwards[served.durable] = Forward(self._url(function), pulls=plain and alone)
+            if plain:
+                self._scale(function, served, alone=alone)
 
-    def keep_forwards(self) -> None:
+    def shared_forward(self, spec: PlacementSpec, whom: str = "the channel") -> Function | None:
+        """Add the `forward` that all subscribers of the scope, or of the channel, share; None where it can't be."""
+        plain = self._runtime(spec) is Runtime.DEPLOYMENT
+        scaling = knative.of_leases(self._settings.leases_per_pod, self._settings.shared_max_scale, LONGEST_TIMEOUT)
+        return self._add_forward(self._function("forward", plain=plain), scaling, whom, plain=plain)
+
+    def keep_forwards(self, spec: PlacementSpec) -> None:
         """Those that are there already stay as they are."""
         for one in observed.kept(self._cluster.children):
             if one["metadata"]["labels"].get("app.kubernetes.io/component") == "forward":
                 self._add(one)
+        if self._isolation(spec) is Isolation.SHARED:
+            self.shared_forward(spec)
 
     def account(self) -> Iterable[dict[str, Any]]:
         """The service account of functions in a namespace that nobody has prepared."""
         name = self._settings.service_account
-        if name and self._namespace != self._settings.system_namespace:
-            metadata = {
-                "name": name,
-                "namespace": self._namespace,
-                "labels": {**standard_labels("functions"), "headrace.dev/shared": "true"},
-            }
-            yield {
-                "apiVersion": "v1",
-                "kind": "ServiceAccount",
-                "metadata": metadata,
-                "automountServiceAccountToken": False,
-            }
+        return [services.account(name, self._namespace)] if name and self._scope is Scope.NAMESPACE else []
 
     def conditions(self, spec: PlacementSpec) -> Iterable[Condition]:
         """What the cluster lacks."""
@@ -177,14 +190,24 @@ class _Site:
             message = f"{', '.join(whom[:3])}: {placement_spec.KEDA} is not obeyed, one pod pulls and is not scaled"
             yield Condition("ScaledByKeda", False, "KedaNotUsed", message, informative=True)
 
+    def _add_forward(self, function: Function, scaling: knative.Scaling, whom: str, *, plain: bool) -> Function | None:
+        if not plain:
+            return function if self._add_knative(function, scaling, whom) else None
+        self._add(deployment.deployment(function, scaling.timeout_seconds), deployment.service(function))
+        return function
+
+    def _isolation(self, spec: PlacementSpec) -> Isolation:
+        return spec.isolation or Isolation(self._settings.isolation)
+
     def _runtime(self, spec: PlacementSpec) -> Runtime:
         return spec.runtime or self._setting or self._auto
 
-    def _scale(self, function: Function, served: Served, isolation: Isolation) -> None:
-        asked, subscriber = served.subscriber.placement.keda, served.subscriber
+    def _scale(self, function: Function, served: Served, *, alone: bool) -> None:
+        subscriber = served.subscriber
+        asked = subscriber.placement.keda
         if asked is Keda.NO or (asked is None and not self._settings.keda_monitoring):
             return
-        if isolation is Isolation.SHARED:
+        if not alone:
             reason = "a shared forward serves many consumers"
         elif not self._keda:
             reason = f"the cluster does not serve {KEDA}"
@@ -224,25 +247,6 @@ class _Site:
         metadata = self._channel.metadata
         notes = {"headrace.dev/channel": f"{metadata.namespace}/{metadata.name}"}
         return {**notes, "headrace.dev/subscription": served.subscriber.full_name} if served else notes
-
-    def _named_service(self, receive: Function) -> dict[str, Any]:
-        metadata = self._channel.metadata
-        target = f"{receive.name}.{receive.namespace}.svc.{self._settings.domain}"
-        return {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {
-                "name": names.channel(metadata.namespace, metadata.name).label,
-                "namespace": metadata.namespace,
-                "labels": {**standard_labels("channel"), **CHANNEL_ROLE},
-            },
-            # The name leads there; whom it is for, `receive` reads off the Host header.
-            "spec": {
-                "type": "ExternalName",
-                "externalName": target,
-                "ports": [{"name": "http", "port": 80, "targetPort": 80, "protocol": "TCP"}],
-            },
-        }
 
     def _url(self, function: Function) -> str:
         return f"http://{function.name}.{function.namespace}.svc.{self._settings.domain}"

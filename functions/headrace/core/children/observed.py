@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from headrace.core.children.pod import SHARED_LABEL
 from headrace.core.conditions import Condition
 
 _OURS = ("headrace.dev/", "app.kubernetes.io/", "networking.knative.dev/", "messaging.knative.dev/")
+# The operator's own, which it adds to whatever it is answered.
+_OPERATORS = ("headrace.dev/applied", "headrace.dev/channel-uid")
 # Given by the server, and not ours to ask for; replicas are an autoscaler's, or a person's.
 _ALLOCATED = (
     "clusterIP",
@@ -24,13 +27,20 @@ _ALLOCATED = (
 )
 
 
-def conditions(wanted: Iterable[Mapping[str, Any]], children: Mapping[str, Any]) -> Iterator[Condition]:
-    """How the functions are: one that has failed is a reason not to be ready, one that is starting is none."""
+def conditions(wanted: Iterable[Mapping[str, Any]], children: Mapping[str, Any], namespace: str) -> Iterator[Condition]:
+    """How the functions are: one that has failed is a reason not to be ready, one that is starting is none.
+
+    Args:
+        namespace: of the channel: what it shares with those of others, nobody may have told of.
+    """
     found = {_key(one): one for one in _objects(children)}
     starting, failed = [], []
     for one in wanted:
         if one["kind"] == "Deployment" or one["apiVersion"].startswith("serving.knative.dev/"):
-            state = _state(found.get(_key(one), {}))
+            seen = found.get(_key(one))
+            if seen is None and one["metadata"]["namespace"] != namespace and SHARED_LABEL in one["metadata"]["labels"]:
+                continue
+            state = _state(seen or {})
             if state:
                 failed.append(f"{one['metadata']['name']}: {state}")
             elif state is None:
@@ -45,7 +55,7 @@ def conditions(wanted: Iterable[Mapping[str, Any]], children: Mapping[str, Any])
 
 
 def kept(children: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """All of them as they are: for a channel of which nobody can say what it wants."""
+    """All of them as they are."""
     return tuple(_wanted_again(one) for one in _objects(children) if not one["metadata"].get("deletionTimestamp"))
 
 
@@ -74,7 +84,9 @@ def _wanted_again(one: Mapping[str, Any]) -> dict[str, Any]:
     metadata: dict[str, Any] = {key: one["metadata"][key] for key in ("name", "namespace")}
     for key in ("labels", "annotations"):
         metadata[key] = {
-            name: text for name, text in (one["metadata"].get(key) or {}).items() if name.startswith(_OURS)
+            name: text
+            for name, text in (one["metadata"].get(key) or {}).items()
+            if name.startswith(_OURS) and name not in _OPERATORS
         }
     rest = {key: value for key, value in one.items() if key not in ("metadata", "status", "spec")}
     if "spec" in one:

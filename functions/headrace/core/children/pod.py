@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core.children.access import Access, Mount
+from headrace.core.children.access import Access, File, Mount
 from headrace.core.pod_template import PodTemplate
 from headrace.core.settings import FunctionsSettings
 
@@ -18,7 +18,7 @@ PORT = 8080
 LIVENESS, READINESS = "/health/liveness", "/health/readiness"
 FUNCTION_LABEL = "headrace.dev/function"
 SHARED_LABEL = "headrace.dev/shared"
-_TOKEN = Mount("token", "/etc/headrace/token", keys=("token",))
+_TOKEN_DIRECTORY, _TOKEN_KEY = "/etc/headrace/token", "token"
 
 # Idle it has 50 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since
 # bytes are copied on their way out. One CPU, since `receive` has a process with such limits for each (ADR 019), and
@@ -100,7 +100,8 @@ def template(function: Function, annotations: dict[str, str], container: dict[st
         metadata["annotations"] = annotations
     mounts = [*function.access.mounts]
     if function.target == "forward":
-        mounts.insert(0, _TOKEN)
+        token = File(_TOKEN_KEY, _TOKEN_KEY, secret=function.settings.token_secret)
+        mounts.insert(0, Mount("token", _TOKEN_DIRECTORY, (token,)))
     spec: dict[str, Any] = {
         # It never talks to Kubernetes.
         "automountServiceAccountToken": False,
@@ -111,7 +112,7 @@ def template(function: Function, annotations: dict[str, str], container: dict[st
     if function.settings.service_account:
         spec["serviceAccountName"] = function.settings.service_account
     if mounts:
-        spec["volumes"] = [_volume(mount, function.settings) for mount in mounts]
+        spec["volumes"] = [_volume(mount) for mount in mounts]
     secrets = [name.strip() for name in function.settings.pull_secrets.split(",")]
     secrets += [one["name"] for one in author.get("imagePullSecrets", ())]
     if any(secrets):
@@ -129,8 +130,8 @@ def probe(path: str, **timing: int) -> dict[str, Any]:
 
 def _container(function: Function, author: dict[str, Any], mounts: list[Mount]) -> dict[str, Any]:
     variables = [("FUNCTION_TARGET", function.target), *function.access.variables, *function.variables]
-    if _TOKEN in mounts:
-        variables.append(("HEADRACE_TOKEN_FILE", f"{_TOKEN.path}/token"))
+    if function.target == "forward":
+        variables.append(("HEADRACE_TOKEN_FILE", f"{_TOKEN_DIRECTORY}/{_TOKEN_KEY}"))
     body = {
         "name": function.target,
         "image": function.settings.image,
@@ -143,12 +144,19 @@ def _container(function: Function, author: dict[str, Any], mounts: list[Mount]) 
     return body
 
 
-def _volume(mount: Mount, settings: FunctionsSettings) -> dict[str, Any]:
-    items = {"items": [{"key": key, "path": key} for key in mount.keys]} if mount.keys else {}
-    if mount.config_map:
-        return {"name": mount.volume, "configMap": {"name": mount.config_map, **items}}
-    name = settings.token_secret if mount is _TOKEN else mount.secret
-    return {"name": mount.volume, "secret": {"secretName": name, **items}}
+def _volume(mount: Mount) -> dict[str, Any]:
+    """All in one directory, from however many objects; the kubelet swaps it as a whole."""
+    sources: dict[tuple[str, str, bool], list[dict[str, str]]] = {}
+    for one in mount.files:
+        kind, name = ("secret", one.secret) if one.secret else ("configMap", one.config_map)
+        items = sources.setdefault((kind, name, one.optional), [])
+        if one.key:
+            items.append({"key": one.key, "path": one.file})
+    projected = [
+        {kind: {"name": name, **({"items": items} if items else {}), **({"optional": True} if optional else {})}}
+        for (kind, name, optional), items in sources.items()
+    ]
+    return {"name": mount.volume, "projected": {"sources": projected}}
 
 
 def _written(author: PodTemplate | None) -> dict[str, Any]:
