@@ -43,7 +43,7 @@ def functions_table() -> str:
 
 def _default(value: object) -> str:
     match value:
-        case None | "":
+        case None | "" | ():
             return ""
         case timedelta():
             return f"`{duration.to_iso(value)}`"

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from headrace.core.children import Access, File
-from headrace.core.errors import InvalidSpec
+from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.manifest import parse
+from headrace.core.settings import ReconcileSettings
+from headrace.io import environment
 from tests.support.channels import channel, entry
 from tests.support.children import IMAGE, at, called, the, wanted
 
@@ -164,6 +166,25 @@ def test_credentials_are_mounted_and_never_copied() -> None:
     assert variables["NATS_CONFIG_DIR"] == "/etc/headrace/nats-config"
     assert variables["NATS_CONFIG_NAME"] == "config-jetstream"
     assert variables["NATS_CREDENTIALS_DIR"] == "/etc/headrace/credentials"
+
+
+def test_the_installation_has_further_variables_which_never_take_the_place_of_ours() -> None:
+    settings = environment.read(
+        ReconcileSettings,
+        {"HEADRACE_IMAGE": "i", "HEADRACE_FUNCTIONS_ENV": "LOG_LEVEL=debug A=b=c EMPTY= FUNCTION_TARGET=receive"},
+    )
+
+    body = the(wanted(entry(), settings=settings.model_dump()), KSVC, "forward")
+
+    variables = {one["name"]: one["value"] for one in at(body, "spec/template/spec/containers/0/env")}
+    assert (variables["LOG_LEVEL"], variables["A"], variables["EMPTY"]) == ("debug", "b=c", "")
+    assert variables["FUNCTION_TARGET"] == "forward"
+
+
+@pytest.mark.parametrize("text", ["LOG_LEVEL", "=x", "1A=x", "A=b c"])
+def test_a_variable_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(Misconfigured, match=r"HEADRACE_FUNCTIONS_ENV is .*: give NAME=value"):
+        environment.read(ReconcileSettings, {"HEADRACE_FUNCTIONS_ENV": text})
 
 
 def test_credentials_of_the_channel_are_in_a_folder_of_their_own_beside_the_clusters() -> None:

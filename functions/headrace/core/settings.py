@@ -6,6 +6,7 @@ generated from this module.
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Annotated, Literal
 
@@ -31,6 +32,20 @@ def _span(value: object) -> object:
 
 
 Span = Annotated[timedelta, BeforeValidator(_span)]
+
+
+def _variables(value: object) -> object:
+    """`NAME=value` pairs with white space between them."""
+    if not isinstance(value, str):
+        return value
+    pairs = [word.partition("=") for word in value.split()]
+    if not all(found and _VARIABLE.fullmatch(name) for name, found, _ in pairs):
+        raise ValueError("give NAME=value, with spaces between several")
+    return tuple((name, text) for name, _, text in pairs)
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+Variables = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_variables)]
 
 
 class _Settings(BaseModel):
@@ -190,6 +205,11 @@ class FunctionsSettings(_Settings):
     )
     token_secret: str = Field(
         "headrace-token", alias="HEADRACE_TOKEN_SECRET", description="Secret with the shared token, key `token`"
+    )
+    functions_env: Variables = Field(
+        (),
+        alias="HEADRACE_FUNCTIONS_ENV",
+        description="further variables of the functions, as `LOG_LEVEL=debug FORWARD_MAX_IN_FLIGHT=20`",
     )
     functions_nats_url: str | None = Field(
         None, alias="HEADRACE_FUNCTIONS_NATS_URL", description="`NATS_URL` of the functions; unset: that of `reconcile`"

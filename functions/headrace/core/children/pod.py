@@ -129,13 +129,14 @@ def probe(path: str, **timing: int) -> dict[str, Any]:
 
 
 def _container(function: Function, author: dict[str, Any], mounts: list[Mount]) -> dict[str, Any]:
-    variables = [("FUNCTION_TARGET", function.target), *function.access.variables, *function.variables]
+    variables = {**dict(function.settings.functions_env), "FUNCTION_TARGET": function.target}
+    variables |= {**dict(function.access.variables), **dict(function.variables)}
     if function.target == "forward":
-        variables.append(("HEADRACE_TOKEN_FILE", f"{_TOKEN_DIRECTORY}/{_TOKEN_KEY}"))
+        variables["HEADRACE_TOKEN_FILE"] = f"{_TOKEN_DIRECTORY}/{_TOKEN_KEY}"
     body = {
         "name": function.target,
         "image": function.settings.image,
-        "env": [{"name": name, "value": value} for name, value in variables],
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
         "resources": author.get("resources") or DEFAULT_RESOURCES,
         "securityContext": SECURITY,
     }
