@@ -162,8 +162,9 @@ def _remaining(request: HookRequest, settings: ReconcileSettings) -> tuple[dict[
     try:
         identity = manifest.parse_identity(request.parent)
     except InvalidSpec:
-        return children.kept(request.children)
-    return children.remaining(identity.metadata, settings, access, cluster)
+        return ()
+    addressed = bool((request.parent.get("status") or {}).get("address"))
+    return children.remaining(identity.metadata, settings, access, cluster, addressed=addressed)
 
 
 async def _streams(wanted: Wanted, api: Administration) -> Progress:

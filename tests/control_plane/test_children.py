@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from headrace.core import children
 from tests.support.channels import entry
-from tests.support.children import as_observed, the, wanted
+from tests.support.children import remaining, the, wanted
 from tests.support.kube_api import Answer, Api
 
 SYSTEM = "knative-eventing"
@@ -114,7 +113,8 @@ async def test_what_was_applied_is_not_changed_by_being_applied_or_kept(api: Api
 
     first = [(await applied(api, one)).unwrapped() for one in functions.objects]
     again = [(await applied(api, one)).unwrapped() for one in functions.objects]
-    kept = [(await applied(api, one)).unwrapped() for one in children.kept(as_observed(first, namespace))]
+    held = remaining(first, namespace=namespace, settings=settings, **NAMESPACED)
+    kept = [(await applied(api, one)).unwrapped() for one in held.objects]
     after = [(await applied(api, one)).unwrapped() for one in functions.objects]
 
     def versions(objects: list[dict[str, Any]]) -> set[tuple[str, int | None, str]]:

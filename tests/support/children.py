@@ -40,6 +40,22 @@ def wanted(
     )
 
 
+def remaining(
+    objects: Iterable[dict[str, Any]],
+    *,
+    namespace: str = "shop",
+    addressed: bool = True,
+    settings: dict[str, Any] | None = None,
+    **annotations: str,
+) -> Functions:
+    """What a channel wants that makes no sense any more and has these objects."""
+    given = ReconcileSettings(**{"image": IMAGE, "functions_nats_url": "nats://nats:4222", **(settings or {})})
+    metadata = manifest.parse(channel(namespace=namespace, annotations=annotations)).metadata
+    cluster = Cluster(BOTH, as_observed(objects, namespace))
+    access = children.by_settings(given)
+    return Functions(children.remaining(metadata, given, access, cluster, addressed=addressed))
+
+
 def as_observed(objects: Iterable[dict[str, Any]], namespace: str = "shop") -> dict[str, Any]:
     """As the hook's request has them."""
     found: dict[str, Any] = {}

@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace.core import children
-from headrace.core.children import Cluster
-from headrace.core.manifest import parse
-from headrace.core.settings import ReconcileSettings
-from tests.support.channels import channel, entry
-from tests.support.children import BOTH, IMAGE, as_observed, called, wanted
+from tests.support.channels import entry
+from tests.support.children import called, remaining, wanted
 
 PLAIN = {"runtime": "deployment"}
 
@@ -96,23 +92,51 @@ def test_of_what_is_shared_with_other_namespaces_nobody_may_have_told() -> None:
     assert said.holds
 
 
-def test_a_channel_that_makes_no_sense_keeps_what_it_has_and_what_it_shares() -> None:
-    settings = ReconcileSettings(image=IMAGE)
-    metadata = parse(channel()).metadata
-    before = wanted(entry(), settings={"functions_nats_url": None})
-    told = [one for one in before.objects if "headrace.dev/shared" not in one["metadata"]["labels"]]
+NAMESPACED = {"eventing.knative.dev/scope": "namespace"}
+TEMPLATE = {"labels": {"team": "a"}}
 
-    def remaining(objects: list[dict[str, Any]], **annotations: str) -> list[str]:
-        cluster = Cluster(BOTH, as_observed(objects))
-        given = metadata.model_copy(update={"annotations": annotations})
-        kept = children.remaining(given, settings, children.by_settings(settings), cluster)
-        return sorted(f"{one['kind']} {one['metadata']['namespace']}/{one['metadata']['name']}" for one in kept)
 
-    assert remaining(told) == called(before)
-    assert remaining(told, **{"headrace.dev/runtime": "nonsense"}) == called(before)
-    assert remaining(list(before.objects)) == called(before)
-    # One that never made sense has nothing.
-    assert remaining([]) == []
+@pytest.mark.parametrize(
+    ("settings", "parts", "annotations"),
+    [
+        pytest.param({}, {}, {}, id="of the cluster's scope"),
+        pytest.param({}, {}, {"headrace.dev/runtime": "nonsense"}, id="its runtime makes no sense"),
+        pytest.param({}, {}, {"eventing.knative.dev/scope": "galaxy"}, id="its scope makes no sense"),
+        pytest.param({}, {"annotations": NAMESPACED}, NAMESPACED, id="of its namespace's scope"),
+        pytest.param(
+            {}, {"annotations": NAMESPACED}, {"eventing.knative.dev/scope": "galaxy"}, id="its scope made sense before"
+        ),
+        pytest.param({}, {"deploymentSpecTemplate": TEMPLATE}, {}, id="a set of its own"),
+        pytest.param({"isolation": "shared"}, {}, {}, id="a shared forward"),
+        pytest.param(PLAIN, {}, {}, id="plain ones"),
+    ],
+)
+@pytest.mark.parametrize("told", [True, False], ids=["told of what it shares", "not told of what it shares"])
+def test_a_channel_that_makes_no_sense_keeps_what_it_has_and_what_it_shares(
+    settings: dict[str, Any], parts: dict[str, Any], annotations: dict[str, str], told: bool
+) -> None:
+    before = wanted(entry(), settings=settings, **parts)
+    objects = [
+        as_the_server_has_it(one)
+        for one in before.objects
+        # Of those in other namespaces an operator may not tell.
+        if told or "headrace.dev/shared" not in one["metadata"]["labels"] or one["metadata"]["namespace"] == "shop"
+    ]
+
+    after = remaining(objects, settings=settings, **annotations)
+
+    assert called(after) == called(before)
+    # What is shared is wanted as others want it, or they would write it in turn for ever.
+    shared = [one for one in before.objects if "headrace.dev/shared" in one["metadata"]["labels"]]
+    assert [one for one in shared if one not in after.objects] == []
+
+
+def test_one_that_never_made_sense_has_nothing() -> None:
+    assert remaining([], addressed=False).objects == ()
+
+
+def test_one_that_has_made_sense_keeps_a_receive_that_it_shares() -> None:
+    assert "Service knative-eventing/headrace-receive" in called(remaining([], addressed=True))
 
 
 def test_while_consumers_are_out_of_reach_a_shared_forward_stays_wanted() -> None:
@@ -145,9 +169,10 @@ def as_the_server_has_it(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_is_kept_is_wanted_as_it_was_without_what_servers_and_autoscalers_add() -> None:
-    objects = wanted(entry(), settings={**PLAIN, "keda_monitoring": "nats:8222"}).objects
+    settings = {**PLAIN, "keda_monitoring": "nats:8222"}
+    objects = wanted(entry(), settings=settings, deploymentSpecTemplate=TEMPLATE).objects
 
-    kept = children.kept(as_observed(map(as_the_server_has_it, objects)))
+    kept = remaining(map(as_the_server_has_it, objects)).objects
 
     def plain(one: dict[str, Any]) -> dict[str, Any]:
         return {**one, "metadata": {"annotations": {}, **one["metadata"]}}
@@ -156,10 +181,10 @@ def test_what_is_kept_is_wanted_as_it_was_without_what_servers_and_autoscalers_a
 
 
 def test_what_is_being_deleted_is_not_kept() -> None:
-    (one, *_) = wanted(entry()).objects
+    (one,) = (one for one in wanted(entry()).objects if one["metadata"]["name"].startswith("forward-"))
     going = {**one, "metadata": {**one["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
-    assert children.kept(as_observed([going])) == ()
+    assert called(remaining([going])) == called(wanted())
 
 
 def test_while_consumers_are_out_of_reach_each_forward_stays_as_it_is() -> None:

@@ -7,7 +7,6 @@ Knative Services, Deployments, Services and ScaledObjects; does not apply anythi
 from headrace.core.children.access import Access, File, Mount, by_settings
 from headrace.core.children.decision import Cluster, Forward, Functions, Served
 from headrace.core.children.functions import functions, remaining
-from headrace.core.children.observed import kept
 
 __all__ = [
     "Access",
@@ -19,6 +18,5 @@ __all__ = [
     "Served",
     "by_settings",
     "functions",
-    "kept",
     "remaining",
 ]

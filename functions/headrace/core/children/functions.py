@@ -7,13 +7,14 @@ brings credentials of its own, or wishes of its own for its pods: what several s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from headrace.core import names, placement_spec
 from headrace.core.children import child_names, deployment, knative, observed, services
 from headrace.core.children.access import Access
 from headrace.core.children.decision import Cluster, Forward, Functions, Served
-from headrace.core.children.pod import SHARED_LABEL, Function
+from headrace.core.children.pod import COMPONENT_LABEL, SHARED_LABEL, Function
 from headrace.core.conditions import Condition
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import Manifest, Metadata
@@ -59,25 +60,35 @@ def functions(
 
 
 def remaining(
-    metadata: Metadata, settings: ReconcileSettings, access: Access, cluster: Cluster
+    metadata: Metadata, settings: ReconcileSettings, access: Access, cluster: Cluster, *, addressed: bool
 ) -> tuple[dict[str, Any], ...]:
     """The objects of a channel that makes no sense any more: those that it has, so that what it has goes on.
 
-    What it shares may not be told of as its own, so that is said again, as far as the annotations make sense.
+    Args:
+        addressed: it has made sense before.
     """
-    if not settings.image:
+    if not settings.image or not (addressed or any(cluster.children.values())):
         return ()
-    kept = observed.kept(cluster.children)
-    if not kept or any(one["metadata"]["labels"].get("app.kubernetes.io/component") == "receive" for one in kept):
-        return kept
-    try:
-        scope, spec = placement_spec.scope(metadata.annotations), placement_spec.read(metadata.annotations)
-    except InvalidSpec:
-        scope, spec = Scope.CLUSTER, PlacementSpec()
-    site = _Site(Manifest(metadata=metadata), "", settings, access, cluster, scope)
-    site.receive(spec)
+    spec = PlacementSpec()
+    with suppress(InvalidSpec):
+        spec = placement_spec.read(metadata.annotations)
+    site = _Site(Manifest(metadata=metadata), "", settings, access, cluster, _scope_of(metadata, cluster))
+    site.keep("receive", "channel")
+    if not any(observed.labels(one).get(COMPONENT_LABEL) == "receive" for one in site.objects.values()):
+        # It is shared with other namespaces, and nobody has told of it.
+        site.receive(spec)
     site.keep_forwards(spec)
-    return (*kept, *(one for one in site.objects.values() if SHARED_LABEL in one["metadata"]["labels"]))
+    return (*site.account(), *site.objects.values())
+
+
+def _scope_of(metadata: Metadata, cluster: Cluster) -> Scope:
+    """As its annotation says, or, where that makes no sense, as it is."""
+    try:
+        return placement_spec.scope(metadata.annotations)
+    except InvalidSpec:
+        shared = (one for one in observed.lasting(cluster.children) if SHARED_LABEL in observed.labels(one))
+        here = any(one["metadata"]["namespace"] == metadata.namespace for one in shared)
+        return Scope.NAMESPACE if here else Scope.CLUSTER
 
 
 class _Site:
@@ -128,10 +139,10 @@ class _Site:
         urls = []
         if self._runtime(spec) is Runtime.KNATIVE:
             function = self._function("receive", plain=False)
-            self._add_knative(function, knative.of_events(), "the channel")
+            self._add_receive(function, plain=False)
             urls.append(self._url(function) + path)
         if host:
-            self._add(deployment.deployment(plain, knative.LEAST_TIMEOUT_SECONDS), deployment.service(plain))
+            self._add_receive(plain, plain=True)
             # Services begin with a letter; channels need not.
             if names.channel(metadata.namespace, metadata.name).label[0].isalpha():
                 self._add(services.of_channel(metadata.namespace, metadata.name, plain, self._settings.domain))
@@ -152,26 +163,39 @@ class _Site:
             scaling = knative.of_leases(1, subscriber.most_leases, subscriber.policy.timeout)
             function = self._add_forward(self._function("forward", served, plain=plain), scaling, whom, plain=plain)
         else:
-            function = self.shared_forward(spec, whom)
+            function = self.shared_forward(plain=plain, whom=whom)
         if function is not None:
             # Which consumers a shared one serves, no single channel knows: leases are opened there.
             self.forwards[served.durable] = Forward(self._url(function), pulls=plain and alone)
             if plain:
                 self._scale(function, served, alone=alone)
 
-    def shared_forward(self, spec: PlacementSpec, whom: str = "the channel") -> Function | None:
+    def shared_forward(self, *, plain: bool, whom: str = "the channel") -> Function | None:
         """Add the `forward` that all subscribers of the scope, or of the channel, share; None where it can't be."""
-        plain = self._runtime(spec) is Runtime.DEPLOYMENT
         scaling = knative.of_leases(self._settings.leases_per_pod, self._settings.shared_max_scale, LONGEST_TIMEOUT)
         return self._add_forward(self._function("forward", plain=plain), scaling, whom, plain=plain)
 
     def keep_forwards(self, spec: PlacementSpec) -> None:
-        """Those that are there already stay as they are."""
-        for one in observed.kept(self._cluster.children):
-            if one["metadata"]["labels"].get("app.kubernetes.io/component") == "forward":
-                self._add(one)
+        """Want those that are there, whatever they serve."""
+        self.keep("forward")
         if self._isolation(spec) is Isolation.SHARED:
-            self.shared_forward(spec)
+            self.shared_forward(plain=self._runtime(spec) is Runtime.DEPLOYMENT)
+
+    def keep(self, *components: str) -> None:
+        """Want what is there of the channel's own as it is, and what it shares as all others want it.
+
+        To want a shared one as it is would be to want it otherwise than they do: two would write it in turn for ever.
+        """
+        for one in observed.lasting(self._cluster.children):
+            labels, plain = observed.labels(one), one["metadata"]["name"].endswith("-plain")
+            if labels.get(COMPONENT_LABEL) not in components:
+                continue
+            if SHARED_LABEL not in labels:
+                self._add(observed.wanted_again(one))
+            elif labels[COMPONENT_LABEL] == "receive":
+                self._add_receive(self._function("receive", plain=plain), plain=plain)
+            else:
+                self.shared_forward(plain=plain)
 
     def account(self) -> Iterable[dict[str, Any]]:
         """The service account of functions in a namespace that nobody has prepared."""
@@ -189,6 +213,12 @@ class _Site:
         if whom := self._lacking.get(KEDA):
             message = f"{', '.join(whom[:3])}: {placement_spec.KEDA} is not obeyed, one pod pulls and is not scaled"
             yield Condition("ScaledByKeda", False, "KedaNotUsed", message, informative=True)
+
+    def _add_receive(self, function: Function, *, plain: bool) -> None:
+        if plain:
+            self._add(deployment.deployment(function, knative.LEAST_TIMEOUT_SECONDS), deployment.service(function))
+        else:
+            self._add_knative(function, knative.of_events(), "the channel")
 
     def _add_forward(self, function: Function, scaling: knative.Scaling, whom: str, *, plain: bool) -> Function | None:
         if not plain:

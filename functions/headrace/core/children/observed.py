@@ -54,9 +54,13 @@ def conditions(wanted: Iterable[Mapping[str, Any]], children: Mapping[str, Any],
         yield Condition("FunctionsReady", True)
 
 
-def kept(children: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """All of them as they are."""
-    return tuple(_wanted_again(one) for one in _objects(children) if not one["metadata"].get("deletionTimestamp"))
+def lasting(children: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """All that are not being deleted."""
+    return (one for one in _objects(children) if not one["metadata"].get("deletionTimestamp"))
+
+
+def labels(one: Mapping[str, Any]) -> Mapping[str, str]:
+    return one["metadata"].get("labels") or {}
 
 
 def _state(one: Mapping[str, Any]) -> str | None:
@@ -80,7 +84,8 @@ def _words(condition: Mapping[str, Any]) -> str:
     return str(condition.get("message") or condition.get("reason") or "it does not say why")
 
 
-def _wanted_again(one: Mapping[str, Any]) -> dict[str, Any]:
+def wanted_again(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Want it as it is."""
     metadata: dict[str, Any] = {key: one["metadata"][key] for key in ("name", "namespace")}
     for key in ("labels", "annotations"):
         metadata[key] = {

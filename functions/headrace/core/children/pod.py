@@ -18,6 +18,7 @@ PORT = 8080
 LIVENESS, READINESS = "/health/liveness", "/health/readiness"
 FUNCTION_LABEL = "headrace.dev/function"
 SHARED_LABEL = "headrace.dev/shared"
+COMPONENT_LABEL = "app.kubernetes.io/component"
 _TOKEN_DIRECTORY, _TOKEN_KEY = "/etc/headrace/token", "token"
 
 # Idle it has 50 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since
@@ -80,7 +81,7 @@ def standard_labels(component: str) -> dict[str, str]:
     """What every object of ours is labelled with."""
     return {
         "app.kubernetes.io/name": "headrace",
-        "app.kubernetes.io/component": component,
+        COMPONENT_LABEL: component,
         "app.kubernetes.io/managed-by": "headrace",
     }
 
