@@ -12,25 +12,25 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from headrace.core import binding, children, health, hook, manifest, plan, stream_config
+from headrace.core import binding, children, health, hook, manifest, peer, plan, related, stream_config, truth
 from headrace.core.action import Action, Outcome, PurgeSubjects, Rejected
 from headrace.core.children import Cluster, Functions
-from headrace.core.desired import (
+from headrace.core.desired import Desired, desired
+from headrace.core.errors import InvalidSpec, Refused
+from headrace.core.health import Health
+from headrace.core.hook import HookRequest, HookResponse
+from headrace.core.leaving import Terms
+from headrace.core.plan import Observed, Progress
+from headrace.core.raw_config import Config
+from headrace.core.settings import ReconcileSettings
+from headrace.core.status import (
     RETRY_REFUSED,
-    Desired,
     Result,
-    desired,
     invalid_status,
     removal_refused_status,
     resync_after,
     status,
 )
-from headrace.core.errors import InvalidSpec, Refused
-from headrace.core.health import Health
-from headrace.core.hook import HookRequest, HookResponse
-from headrace.core.plan import Observed, Progress
-from headrace.core.raw_config import Config
-from headrace.core.settings import ReconcileSettings
 from headrace.core.stream import Place
 from headrace.core.stream_config import Wanted
 
@@ -89,7 +89,7 @@ async def reconcile(
         case "sync" | "finalize":
             response = await finalize(request, api=api, settings=settings, now=now)
         case "customize":
-            return {"relatedResources": []}
+            return {"relatedResources": related.rules(request.parent)}
         case _:
             raise InvalidSpec(f"the verb {verb!r} is unknown: call {' or '.join(VERBS)}", field="verb")
     return response.to_json()
@@ -99,7 +99,7 @@ async def sync(
     request: HookRequest, *, api: Administration, settings: ReconcileSettings, now: datetime
 ) -> HookResponse:
     """Make streams and consumers as the channel asks for."""
-    wish = desired(request.parent, settings)
+    wish = desired(request.parent, settings, request.related, truth.read(request))
     if isinstance(wish, InvalidSpec):
         return HookResponse(invalid_status(request.parent, wish, now), _remaining(request, settings))
     progress = await _streams(wish.wanted, api)
@@ -113,6 +113,8 @@ async def sync(
         status(request.parent, wish, result, now),
         children=result.functions.objects,
         resync_after_seconds=resync_after(result),
+        verify=result.questions,
+        prune=result.leftovers,
     )
 
 
@@ -183,14 +185,20 @@ async def _consumers(
     wish: Desired, progress: Progress, api: Administration, settings: ReconcileSettings, now: datetime
 ) -> Result:
     spec, place = wish.manifest.spec, wish.wanted.place
-    terms = binding.Terms(
+    infos = await api.consumer_infos(place.stream)
+    terms = Terms(
         place=place,
         template=spec.consumer_config_template,
         subjects=plan.seen_subjects(place, progress.observed, spec.stream.config.additional_subjects),
         grace=settings.gone_grace,
         now=now,
+        truth=wish.truth,
+        peers=peer.read(infos, place),
+        retention=str((progress.observed.stream or {}).get("retention", "limits")),
     )
-    bindings, leavers = binding.consumers(wish.rows, await api.consumers(place.stream), terms)
+    # NATS 2.10 leaves the name out of the configuration when an older client made the consumer.
+    observed = [{**info["config"], "name": info["name"]} for info in infos]
+    bindings, leavers = binding.consumers(wish.rows, observed, terms)
     refusals: dict[str, str] = {}
     steps = [(each.durable, each.actions) for each in leavers] + [(each.durable, each.actions) for each in bindings]
     for durable, actions in steps:

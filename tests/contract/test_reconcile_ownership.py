@@ -212,10 +212,10 @@ async def test_the_go_channels_stream_is_taken_over_and_never_deleted(hook: Hook
     assert await hook.stream(ASIDE) is None
 
 
-async def test_the_go_channels_consumer_is_not_touched(hook: Hook) -> None:
+async def test_a_strangers_consumer_of_the_name_is_not_touched(hook: Hook) -> None:
     await make_stream(hook.api, STREAM, "shop.orders._knative")
     push = durable(STREAM, BILLING)
-    push["config"]["deliver_subject"] = "shop.orders._knative_consumer.aaaa1"
+    push["config"]["deliver_subject"] = "elsewhere"
     await hook.api.call(f"CONSUMER.CREATE.{STREAM}.{BILLING}", push)
     before = await hook.consumer(STREAM, BILLING)
 

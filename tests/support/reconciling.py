@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from headrace.core import truth
 from headrace.core.settings import ReconcileSettings
 from headrace.core.subscriber import Subscriber, from_metadata
 from headrace.io.admin import Admin
@@ -49,9 +50,23 @@ class Hook:
         self.children: dict[str, Any] = {}
         self._settings = ReconcileSettings(**settings)
 
-    async def sync(self, parent: Mapping[str, Any]) -> dict[str, Any]:
-        """One call of sync; the changes before are forgotten."""
-        return await self._call("sync", parent, finalizing=False)
+    async def sync(
+        self,
+        parent: Mapping[str, Any],
+        subscriptions: Iterable[Mapping[str, Any]] | None = None,
+        absent: Iterable[str] = (),
+    ) -> dict[str, Any]:
+        """One call of sync; the changes before are forgotten.
+
+        Args:
+            subscriptions: all that there are; None: nobody says.
+            absent: uids that the API server does not have.
+        """
+        if subscriptions is None:
+            return await self._call("sync", parent, finalizing=False)
+        related = {f"{one['metadata']['namespace']}/{one['metadata']['name']}": one for one in subscriptions}
+        extension = {"complete": [truth.KIND], "absent": list(absent)}
+        return await self._call("sync", parent, finalizing=False, related={truth.KIND: related}, headrace=extension)
 
     async def finalize(self, parent: Mapping[str, Any]) -> dict[str, Any]:
         return await self._call("finalize", parent, finalizing=True)
@@ -80,7 +95,7 @@ class Hook:
     async def durables(self, stream: str) -> list[str]:
         return sorted([info["name"] async for info in self.api.consumers(stream)])
 
-    async def _call(self, verb: str, parent: Mapping[str, Any], *, finalizing: bool) -> dict[str, Any]:
+    async def _call(self, verb: str, parent: Mapping[str, Any], *, finalizing: bool, **more: Any) -> dict[str, Any]:
         self.api.changes.clear()
         body = {
             "controller": {},
@@ -88,6 +103,7 @@ class Hook:
             "children": self.children,
             "related": {},
             "finalizing": finalizing,
+            **more,
         }
         return await reconcile(
             verb, json.dumps(body).encode(), api=Admin(self.api, self.jetstream), settings=self._settings, now=self.now

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from headrace.core import binding, consumer, manifest, stream_config
 from headrace.core.action import Action, CreateConsumer, DeleteConsumer, PurgeSubjects, UpdateConsumer
-from headrace.core.binding import Binding, Leaver, Terms
+from headrace.core.binding import Binding
 from headrace.core.consumer_spec import ConsumerTemplate
+from headrace.core.leaving import Leaver, Terms
 from headrace.core.manifest import Metadata
 from headrace.core.raw_config import Config
 from headrace.core.subscriber import METADATA_KEY, Subscriber, SubscriberState, from_metadata

@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.core.binding import Binding, Leaver
+from headrace.core.binding import Binding
 from headrace.core.channel_status import Status
 from headrace.core.children import Forward, Functions, Served
 from headrace.core.conditions import Condition
-from headrace.core.desired import Desired, Result, desired, status
+from headrace.core.desired import Desired, desired
+from headrace.core.leaving import Leaver
 from headrace.core.plan import Observed, Problem
 from headrace.core.settings import ReconcileSettings
+from headrace.core.status import Result, status
 from tests.support.channels import channel, entry
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core import consumer, manifest
+from headrace.core import consumer, dead_letter, manifest
 from headrace.core.consumer import Row
 from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.errors import InvalidSpec
@@ -25,7 +25,9 @@ OWNER = Owner("default", "shop", "orders", UID)
 
 
 def rows(*entries: Any, **members: Any) -> tuple[Row, ...]:
-    return consumer.rows(manifest.parse(channel(*entries, **members)), "KN_SHOP__ORDERS")
+    parsed = manifest.parse(channel(*entries, **members))
+    sink = dead_letter.resolve(parsed.spec.delivery and parsed.spec.delivery.dead_letter_sink, {}, "shop", "local")
+    return consumer.rows(parsed, "KN_SHOP__ORDERS", sink=sink)
 
 
 def only(*entries: Any, **members: Any) -> Subscriber:
@@ -90,7 +92,7 @@ CHANNEL_DEAD = Destination("http://channel-dead/")
 
 
 @pytest.mark.parametrize(
-    ("own", "channels", "retry", "dead_letter"),
+    ("own", "channels", "retry", "sink"),
     [
         pytest.param(None, None, 0, None, id="nobody says anything: one attempt"),
         pytest.param(None, PATIENT, 5, CHANNEL_DEAD, id="the channel's fills what the entry does not have"),
@@ -106,13 +108,13 @@ CHANNEL_DEAD = Destination("http://channel-dead/")
     ],
 )
 def test_the_channels_delivery_is_the_default(
-    own: dict[str, Any] | None, channels: dict[str, Any] | None, retry: int, dead_letter: Destination | None
+    own: dict[str, Any] | None, channels: dict[str, Any] | None, retry: int, sink: Destination | None
 ) -> None:
     subscriber = only(entry(delivery=own), delivery=channels)
 
     assert subscriber.state is SubscriberState.READY
     assert subscriber.policy.retry == retry
-    assert subscriber.dead_letter == dead_letter
+    assert subscriber.dead_letter == sink
 
 
 def test_without_a_word_on_delivery_the_defaults_are_ours() -> None:

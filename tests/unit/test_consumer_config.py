@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core import consumer, manifest
+from headrace.core import consumer, manifest, own_consumer
 from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.errors import InvalidSpec
 from headrace.core.stream import Owner
@@ -122,11 +122,11 @@ def test_a_start_that_does_not_fit_the_policy_is_refused(fields: dict[str, Any],
     ],
 )
 def test_consumers_of_others_are_not_ours(metadata: dict[str, str] | None) -> None:
-    assert consumer.owned({"metadata": metadata}, OWNER) is None
+    assert own_consumer.owned({"metadata": metadata}, OWNER) is None
 
 
 def test_our_consumer_is_known_by_its_metadata() -> None:
-    assert consumer.owned({"metadata": {METADATA_KEY: BILLING.to_json()}}, OWNER) == BILLING
+    assert own_consumer.owned({"metadata": {METADATA_KEY: BILLING.to_json()}}, OWNER) == BILLING
 
 
 def test_a_damaged_consumer_is_known_by_the_labels_beside() -> None:
@@ -137,7 +137,7 @@ def test_a_damaged_consumer_is_known_by_the_labels_beside() -> None:
         "headrace.dev/subscription": "billing",
     }
 
-    found = consumer.owned({"metadata": metadata}, OWNER)
+    found = own_consumer.owned({"metadata": metadata}, OWNER)
 
     assert found is not None
     assert (found.name, found.uid, found.generation) == ("billing", "", 0)

@@ -10,10 +10,12 @@ import pytest
 import yaml
 
 from headrace.core import desired as desired_module
+from headrace.core import status as status_module
 from headrace.core.channel_status import Status
-from headrace.core.desired import Desired, Result
+from headrace.core.desired import Desired
 from headrace.core.plan import Observed
 from headrace.core.settings import ReconcileSettings
+from headrace.core.status import Result
 from infra.generate import crd, fields
 from tests.support.channels import channel, entry
 
@@ -127,7 +129,7 @@ def test_the_status_that_reconcile_writes_loses_nothing_to_the_api_server(channe
     wish = desired_module.desired(parent, ReconcileSettings())
     assert isinstance(wish, Desired)
 
-    written = desired_module.status(parent, wish, Result(Observed(None, None)), datetime.now(UTC))
+    written = status_module.status(parent, wish, Result(Observed(None, None)), datetime.now(UTC))
 
     assert written["readySubscribers"] == "0/2"
     assert unknown(written, at(channel_schema, "status")) == []

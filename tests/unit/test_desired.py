@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from headrace.core.binding import Binding, Leaver
-from headrace.core.desired import Desired, Result, desired, invalid_status, resync_after, status
+from headrace.core.binding import Binding
+from headrace.core.desired import Desired, desired
 from headrace.core.errors import InvalidSpec
+from headrace.core.leaving import Leaver
 from headrace.core.plan import Observed, Problem
 from headrace.core.settings import ReconcileSettings
+from headrace.core.status import Result, invalid_status, resync_after, status
 from headrace.core.subscriber import SubscriberState
 from tests.support.channels import channel, entry, stream
 
@@ -212,7 +214,7 @@ def test_a_newer_generation_that_the_consumer_knows_is_the_observed_one() -> Non
     [
         (None, None, None),
         ({"uri": "http://dead/"}, "http://dead/", ("True", "")),
-        ({"ref": {"kind": "Service", "name": "dead"}}, None, ("False", "RefNotResolved")),
+        ({"ref": {"apiVersion": "v1", "kind": "Service", "name": "dead"}}, None, ("False", "RefNotResolved")),
     ],
 )
 def test_the_channels_dead_letter_sink_is_reported(

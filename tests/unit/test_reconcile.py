@@ -177,8 +177,10 @@ async def test_sync_while_finalizing_finalizes() -> None:
     assert not nats.streams
 
 
-async def test_customize_relates_to_nothing_yet() -> None:
-    assert await call("customize", channel(entry()), FakeNats()) == {"relatedResources": []}
+async def test_customize_asks_for_all_subscriptions() -> None:
+    subscriptions = {"apiVersion": "messaging.knative.dev/v1", "resource": "subscriptions"}
+
+    assert await call("customize", channel(entry()), FakeNats()) == {"relatedResources": [subscriptions]}
 
 
 async def test_the_answer_has_metacontrollers_form() -> None:

@@ -1,32 +1,34 @@
-"""Which consumer serves which entry of `spec.subscribers`, and what becomes of the consumers that no entry wants.
+"""Which consumer serves which entry of `spec.subscribers`.
 
-The list of entries lies: live ones vanish for a moment, old generations come back, a changed Trigger is deleted and
-made again under its name with a new uid (ADR 005). So a consumer is found by uid or else by name, keeps its
-position and its durable name for ever, and goes only after a grace. Pure: the time is an argument.
+The list of entries lies: live ones vanish for a moment, dead ones stay, old generations come back, a changed Trigger is
+deleted and made again under its name with a new uid (ADR 005). So a consumer is found by uid or else by name and keeps
+its position and its durable name for ever; and where the Subscriptions themselves are known they decide (ADR 023). What
+becomes of consumers that nobody wants is `headrace.core.leaving`'s. Pure: the time is an argument.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 
-from headrace.core import names, order_spec
+from headrace.core import names, order_spec, peer, truth
 from headrace.core.action import (
     Action,
     CreateConsumer,
     DeleteConsumer,
     Done,
     Outcome,
-    PurgeSubjects,
     Rejected,
     UpdateConsumer,
 )
-from headrace.core.consumer import FIXED_AT_BIRTH, Row, config, owned
-from headrace.core.consumer_spec import ConsumerTemplate
+from headrace.core.consumer import FIXED_AT_BIRTH, Row, config
+from headrace.core.hook import Reference
+from headrace.core.leaving import Leaver, Terms, forget, see_off
+from headrace.core.own_consumer import OwnConsumer, owned
 from headrace.core.raw_config import Config, differs, merged
 from headrace.core.stream import Place
 from headrace.core.subscriber import Subscriber, SubscriberState
+from headrace.core.truth import Truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,11 @@ class Binding:
         subscriber: what the consumer's metadata says, or will; None when there is no consumer for this entry.
         problem: why, then.
         drift: what the template asks for and an existing consumer can't become, for people.
+        entry: whether `spec.subscribers` has it now; a live Subscription is served all the same.
+        undecided: whether it is to be delivered to can't be told yet.
+        question: what would tell.
+        prune: it is a leftover in `spec.subscribers`.
+        of_peer: the Go channel still delivers to it.
     """
 
     uid: str
@@ -47,43 +54,11 @@ class Binding:
     actions: tuple[Action, ...] = ()
     problem: str = ""
     drift: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Leaver:
-    """A consumer of ours that no entry wants; `left` is what remains of its grace, zero when it goes now.
-
-    Attributes:
-        subscriber: whom it serves until then, as its metadata says; None when it goes now.
-    """
-
-    durable: str
-    actions: tuple[Action, ...]
-    left: timedelta
-    subscriber: Subscriber | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What holds for all consumers of a channel.
-
-    Attributes:
-        subjects: what they see of the stream; empty for all of it.
-        grace: how long a consumer outlives its entry.
-    """
-
-    place: Place
-    template: ConsumerTemplate
-    subjects: tuple[str, ...]
-    grace: timedelta
-    now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class _Consumer:
-    durable: str
-    config: Config
-    subscriber: Subscriber
+    entry: bool = True
+    undecided: bool = False
+    question: Reference | None = None
+    prune: bool = False
+    of_peer: str = ""
 
 
 def consumers(
@@ -91,20 +66,38 @@ def consumers(
 ) -> tuple[tuple[Binding, ...], tuple[Leaver, ...]]:
     """Bind every entry, in their order, and see off the consumers that are left over.
 
+    Behind the entries come the live Subscriptions that a consumer of ours serves though their entry has vanished.
+
     Args:
-        observed: the configurations of all consumers of the stream; those that are not ours are not touched.
+        observed: the configurations of all consumers of the stream; those that are not ours are not touched, but for
+            the Go channel's.
     """
     everything = {str(config["name"]): config for config in observed}
     ours = [
-        _Consumer(durable, config, subscriber)
+        OwnConsumer(durable, config, subscriber)
         for durable, config in sorted(everything.items())
         if (subscriber := owned(config, terms.place.owner)) is not None
     ]
-    serving = _match([row for row in rows if row.subscriber is not None], ours)
-    bindings = tuple(_bind(row, serving.get(row.uid), everything, terms) for row in rows)
+    # One that is delivered to comes before one that is on its way out.
+    ours.sort(key=lambda consumer: consumer.subscriber.state is SubscriberState.GONE)
+    wanted = [row for row in rows if row.subscriber is not None and not terms.truth.misses(row.uid)]
+    serving = _match(wanted, ours, terms.truth)
+    uids = {consumer.subscriber.uid: consumer for consumer in reversed(ours)}
+    bindings = [
+        _leftover(row, row.subscriber, uids.get(row.uid), terms)
+        if row.subscriber is not None and terms.truth.misses(row.uid)
+        else _bind(row, serving.get(row.uid), everything, terms)
+        for row in rows
+    ]
+    for uid in uids.keys() - serving.keys():
+        if terms.truth.lives(uid):
+            serving[uid] = uids[uid]
+    entries = {row.uid for row in rows}
+    vanished = sorted(uid for uid in serving if uid not in entries)
+    bindings += [_keep(serving[uid], everything, terms) for uid in vanished]
     kept = {consumer.durable for consumer in serving.values()}
-    leavers = tuple(_see_off(consumer, terms) for consumer in ours if consumer.durable not in kept)
-    return bindings, leavers
+    leavers = [see_off(one, terms, spare=one.subscriber.uid in serving) for one in ours if one.durable not in kept]
+    return tuple(bindings), tuple(sorted(leavers, key=lambda leaver: leaver.durable))
 
 
 def removal(observed: Iterable[Config], place: Place) -> tuple[Action, ...]:
@@ -122,13 +115,15 @@ def verified(action: Action, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _match(rows: list[Row], ours: list[_Consumer]) -> dict[str, _Consumer]:
-    """By uid; else by name, from those whose uid no entry has, and only where the name says it clearly."""
-    # One that is delivered to comes before one that is on its way out.
-    ours = sorted(ours, key=lambda consumer: consumer.subscriber.state is SubscriberState.GONE)
+def _match(rows: list[Row], ours: list[OwnConsumer], truth: Truth) -> dict[str, OwnConsumer]:
+    """By uid; else by name, from those whose uid no entry and no Subscription has, where the name says it clearly."""
     found = {consumer.subscriber.uid: consumer for consumer in reversed(ours)}
     serving = {row.uid: found[row.uid] for row in rows if row.uid in found}
-    free = [consumer for consumer in ours if consumer.subscriber.uid not in serving]
+    free = [
+        consumer
+        for consumer in ours
+        if consumer.subscriber.uid not in serving and consumer.subscriber.uid not in truth.subscriptions
+    ]
     newcomers = [row for row in rows if row.uid not in serving]
     called = [_name(row.subscriber) for row in newcomers]
     for row, name in zip(newcomers, called, strict=True):
@@ -145,7 +140,36 @@ def _name(subscriber: Subscriber | None) -> tuple[str, str]:
     return subscriber.subscription_namespace or subscriber.namespace, subscriber.name
 
 
-def _bind(row: Row, serving: _Consumer | None, everything: dict[str, Config], terms: Terms) -> Binding:
+def _leftover(row: Row, subscriber: Subscriber, known: OwnConsumer | None, terms: Terms) -> Binding:
+    """An entry without a Subscription: not delivered to, and taken out once the API server itself has said so.
+
+    The watch may be a moment behind the entry of a new Subscription.
+    """
+    # The consumer may know better than the entry in which namespace it was.
+    namespace, name = _name(known.subscriber if known else subscriber)
+    binding = Binding(row.uid, row.generation, None)
+    if terms.truth.denies(row.uid):
+        problem = f"there is no Subscription with the uid {row.uid}: this entry is a leftover, and is taken out"
+        return replace(binding, problem=problem, prune=True)
+    if not name:
+        advice = "give the entry its name, or take it out"
+        return replace(binding, problem=f"there is no Subscription with the uid {row.uid}: {advice}")
+    return replace(
+        binding,
+        problem=f"no Subscription with the uid {row.uid} is known yet",
+        undecided=True,
+        question=truth.reference(row.uid, namespace, name),
+    )
+
+
+def _keep(serving: OwnConsumer, everything: dict[str, Config], terms: Terms) -> Binding:
+    """A live Subscription goes on as it was while the list has no entry for it."""
+    known = serving.subscriber
+    row = Row(known.uid, known.generation, _revived(known))
+    return replace(_bind(row, serving, everything, terms), entry=False)
+
+
+def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], terms: Terms) -> Binding:
     if row.subscriber is None:
         return Binding(row.uid, row.generation, None, problem=row.problem)
     if serving is None:
@@ -155,18 +179,26 @@ def _bind(row: Row, serving: _Consumer | None, everything: dict[str, Config], te
     wanted |= order_spec.undone(serving.config, wanted)
     fixed = {key: wanted.pop(key) for key in FIXED_AT_BIRTH}
     changed = differs(serving.config, wanted)
+    update = (UpdateConsumer(terms.place.stream, merged(serving.config, wanted)),) if changed else ()
+    replaced = terms.peers.get(names.durable(row.uid))
+    if replaced is not None and replaced.push and not replaced.busy and replaced.durable != serving.durable:
+        # What was left over when a take-over broke off.
+        update = (*update, DeleteConsumer(terms.place.stream, replaced.durable))
+    taken_over = peer.TAKEN_KEY in (serving.config.get("metadata") or {})
     return Binding(
         uid=row.uid,
         generation=subscriber.generation,
         subscriber=subscriber,
         durable=serving.durable,
-        actions=(UpdateConsumer(terms.place.stream, merged(serving.config, wanted)),) if changed else (),
-        drift=_drift(serving.config, fixed),
+        actions=update,
+        drift="" if taken_over else _drift(serving.config, fixed),
     )
 
 
 def _create(row: Row, subscriber: Subscriber, everything: dict[str, Config], terms: Terms) -> Binding:
     durable = names.durable(row.uid)
+    if durable in terms.peers:
+        return _take_over(row, subscriber, terms.peers[durable], everything, terms)
     if durable in everything:
         holder = owned(everything[durable], terms.place.owner)
         problem = (
@@ -182,9 +214,31 @@ def _create(row: Row, subscriber: Subscriber, everything: dict[str, Config], ter
         durable=durable,
         # A consumer of this name may have been here before, with other sequences.
         actions=(
-            _forget(terms.place, durable),
+            forget(terms.place, durable),
             CreateConsumer(terms.place.stream, config(subscriber, durable, terms.template, terms.subjects)),
         ),
+    )
+
+
+def _take_over(
+    row: Row, subscriber: Subscriber, theirs: peer.Peer, everything: dict[str, Config], terms: Terms
+) -> Binding:
+    """Make the Go channel's consumer ours, or put one of ours into its place."""
+    if theirs.busy:
+        problem = f"the Go channel's dispatcher still delivers from {theirs.durable}: {peer.ADVICE}"
+        return Binding(row.uid, row.generation, None, problem=problem, undecided=True, of_peer=subscriber.full_name)
+    if not theirs.push:
+        adopted = {**theirs.config, "metadata": {**(theirs.config.get("metadata") or {}), peer.TAKEN_KEY: "peer"}}
+        return _bind(row, OwnConsumer(theirs.durable, adopted, subscriber), everything, terms)
+    durable = theirs.durable if terms.retention == "workqueue" else peer.successor(theirs)
+    wanted = config(subscriber, durable, terms.template, terms.subjects)
+    wanted["metadata"] = {**wanted["metadata"], peer.TAKEN_KEY: "peer"}
+    return Binding(
+        uid=row.uid,
+        generation=row.generation,
+        subscriber=subscriber,
+        durable=durable,
+        actions=peer.replacement(theirs, terms.place, wanted, forget(terms.place, durable), terms.retention),
     )
 
 
@@ -192,36 +246,13 @@ def _newest(entry: Subscriber, known: Subscriber) -> Subscriber:
     """The entry, unless the consumer has seen a later generation of it: then the list is stale."""
     if entry.uid != known.uid or entry.generation >= known.generation:
         return entry
-    # While it was GONE its reason was kept, and tells what it was before.
+    return _revived(known)
+
+
+def _revived(known: Subscriber) -> Subscriber:
+    """As it was before it was GONE: its reason was kept, and tells."""
     state = SubscriberState.REFUSED if known.reason else SubscriberState.READY
     return replace(known, state=state, gone_since=None)
-
-
-def _see_off(consumer: _Consumer, terms: Terms) -> Leaver:
-    subscriber, stream = consumer.subscriber, terms.place.stream
-    since = _moment(subscriber.gone_since) if subscriber.state is SubscriberState.GONE else None
-    left = terms.grace - (terms.now - since) if since is not None else terms.grace
-    if left <= timedelta():
-        delete = DeleteConsumer(stream, consumer.durable)
-        return Leaver(consumer.durable, (delete, _forget(terms.place, consumer.durable)), timedelta())
-    if since is not None:
-        return Leaver(consumer.durable, (), left, subscriber)
-    gone = replace(subscriber, state=SubscriberState.GONE, gone_since=terms.now.isoformat())
-    marked = config(gone, consumer.durable, terms.template, ())["metadata"]
-    update = UpdateConsumer(stream, merged(consumer.config, {"metadata": marked}))
-    return Leaver(consumer.durable, (update,), left, gone)
-
-
-def _moment(text: str | None) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text or "")
-    except (TypeError, ValueError):
-        return None
-    return moment if moment.tzinfo else None
-
-
-def _forget(place: Place, durable: str) -> PurgeSubjects:
-    return PurgeSubjects(place.aside, f"{place.stages.removesuffix('>')}{durable}.>")
 
 
 def _drift(observed: Config, fixed: Config) -> str:

@@ -7,22 +7,22 @@ position is kept, with the state REFUSED and the reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from headrace.core import names, order_spec, placement_spec, scale_spec
 from headrace.core.consumer_spec import ConsumerTemplate
+from headrace.core.dead_letter import Resolution, Unresolved
 from headrace.core.delivery_spec import Delivery, Entry
 from headrace.core.errors import InvalidSpec
 from headrace.core.jetstream import ACK_WAIT
 from headrace.core.manifest import Manifest, parse_entry
 from headrace.core.order_spec import OrderSpec
 from headrace.core.placement_spec import PlacementSpec
-from headrace.core.raw_config import Config
 from headrace.core.scale_spec import ScaleSpec
-from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY, Owner
+from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY
 from headrace.core.stream_config import nanoseconds
 from headrace.core.subscriber import (
     DEFAULT_BACKOFF_DELAY,
@@ -35,8 +35,8 @@ from headrace.core.subscriber import (
     Destination,
     Subscriber,
     SubscriberState,
-    from_metadata,
 )
+from headrace.core.truth import Truth
 from headrace.core.uri import checked_uri
 
 SUBSCRIPTION_KEY = "headrace.dev/subscription"
@@ -71,20 +71,42 @@ class Row:
     problem: str = ""
 
 
-def rows(manifest: Manifest, stream: str) -> tuple[Row, ...]:
+@dataclass(frozen=True, slots=True)
+class _Defaults:
+    """What an entry inherits of its channel."""
+
+    manifest: Manifest
+    aside: str
+    scale: ScaleSpec
+    order: OrderSpec
+    placement: PlacementSpec
+    sink: Resolution
+
+
+def rows(manifest: Manifest, stream: str, truth: Truth | None = None, sink: Resolution = None) -> tuple[Row, ...]:
     """All entries, in their order, a broken one never in the way of the others.
+
+    Args:
+        truth: what is known of their Subscriptions; of none without it.
+        sink: the channel's dead letter sink, resolved.
 
     Raises:
         InvalidSpec: annotations or delivery of the channel itself are nonsense.
     """
-    scale = scale_spec.read(manifest.metadata.annotations)
-    order = order_spec.read(manifest.metadata.annotations)
-    placement = placement_spec.read(manifest.metadata.annotations)
+    truth = truth or Truth()
+    defaults = _Defaults(
+        manifest,
+        names.aside(stream),
+        scale_spec.read(manifest.metadata.annotations),
+        order_spec.read(manifest.metadata.annotations),
+        placement_spec.read(manifest.metadata.annotations),
+        sink,
+    )
     # By the consumer that a uid names: two that differ in case or dashes alone name the same.
     seen: dict[str, int] = {}
     found = []
     for index, raw in enumerate(manifest.spec.subscribers):
-        row = _row(raw, index, manifest, names.aside(stream), scale, order, placement)
+        row = _row(raw, index, defaults, truth)
         if row.subscriber is not None:
             first = seen.setdefault(names.durable(row.uid), index)
             if first != index:
@@ -133,39 +155,8 @@ def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, sub
     }
 
 
-def owned(config: Config, owner: Owner) -> Subscriber | None:
-    """Who a consumer serves, if it is this channel's; None for all others.
-
-    Metadata that was damaged by hand are taken for a subscriber that nobody knows: so the consumer keeps its position
-    until its entry, known by its name, mends it.
-    """
-    metadata = config.get("metadata") or {}
-    try:
-        subscriber = from_metadata(metadata)
-    except InvalidSpec:
-        subscriber = Subscriber(
-            namespace=metadata.get(NAMESPACE_KEY, ""),
-            channel=metadata.get(CHANNEL_KEY, ""),
-            name=metadata.get(SUBSCRIPTION_KEY, ""),
-            uid="",
-            generation=0,
-            aside="",
-        )
-    if subscriber is None or (subscriber.namespace, subscriber.channel) != (owner.namespace, owner.channel):
-        return None
-    return subscriber
-
-
-def _row(
-    raw: object,
-    index: int,
-    manifest: Manifest,
-    aside: str,
-    scale: ScaleSpec,
-    order: OrderSpec,
-    placement: PlacementSpec,
-) -> Row:
-    field = f"spec.subscribers[{index}]"
+def _row(raw: object, index: int, defaults: _Defaults, truth: Truth) -> Row:
+    field, manifest = f"spec.subscribers[{index}]", defaults.manifest
     body = raw if isinstance(raw, dict) else {}
     uid, generation = body.get("uid"), body.get("generation")
     known = Row(
@@ -177,50 +168,62 @@ def _row(
         names.durable(known.uid)
     except InvalidSpec as error:
         return replace(known, problem=f"{field}.{error}")
-    name = body.get("name")
+    name, subscription = body.get("name"), truth.subscriptions.get(known.uid)
     identity = Subscriber(
         namespace=manifest.metadata.namespace,
         channel=manifest.metadata.name,
         name=name if isinstance(name, str) else "",
         uid=known.uid,
         generation=known.generation,
-        aside=aside,
-        # The entry does not say; with the Subscriptions themselves at hand this can be another one (ADR 005).
+        aside=defaults.aside,
+        # The entry does not say.
         subscription_namespace=manifest.metadata.namespace,
         rate_limit_bps=manifest.spec.consumer_config_template.bits_per_second,
-        lag_threshold=scale.lag_threshold,
-        max_scale=scale.max_scale,
-        order=order,
-        placement=placement,
+        lag_threshold=defaults.scale.lag_threshold,
+        max_scale=defaults.scale.max_scale,
+        order=defaults.order,
+        placement=defaults.placement,
     )
+    if subscription is not None:
+        identity = replace(identity, name=subscription.name, subscription_namespace=subscription.namespace)
     try:
         entry = parse_entry(raw, index)
-        own = scale_spec.read(entry.annotations, scale, path=field)
-        own_order = order_spec.read(entry.annotations, order, path=field)
-        order_spec.refuse_useless_key(entry.annotations, [own_order], path=field)
-        identity = replace(
-            identity,
-            lag_threshold=own.lag_threshold,
-            max_scale=own.max_scale,
-            order=own_order,
-            placement=placement_spec.read(entry.annotations, placement, path=field),
-        )
-        return replace(known, subscriber=_served(identity, entry, field, manifest.spec.delivery))
+        if subscription is None:
+            identity = _annotated(identity, entry.annotations, field, defaults)
+        else:
+            path = f"Subscription {identity.full_name}: metadata"
+            identity = _annotated(identity, subscription.annotations, path, defaults)
+        return replace(known, subscriber=_served(identity, entry, field, defaults))
     except InvalidSpec as error:
         return replace(known, subscriber=replace(identity, state=SubscriberState.REFUSED, reason=str(error)))
 
 
-def _served(identity: Subscriber, entry: Entry, field: str, default: Delivery | None) -> Subscriber:
+def _annotated(identity: Subscriber, annotations: Mapping[str, str], path: str, defaults: _Defaults) -> Subscriber:
+    """The subscriber as these annotations want it, where they say anything."""
+    scale = scale_spec.read(annotations, defaults.scale, path=path)
+    order = order_spec.read(annotations, defaults.order, path=path)
+    order_spec.refuse_useless_key(annotations, [order], path=path)
+    return replace(
+        identity,
+        lag_threshold=scale.lag_threshold,
+        max_scale=scale.max_scale,
+        order=order,
+        placement=placement_spec.read(annotations, defaults.placement, path=path),
+    )
+
+
+def _served(identity: Subscriber, entry: Entry, field: str, defaults: _Defaults) -> Subscriber:
     """The subscriber with its addresses and its patience; InvalidSpec when it can't be delivered to."""
     _refuse_identities(entry, field)
     if not entry.subscriber_uri and not entry.reply_uri:
         raise InvalidSpec(f"{field} has neither subscriberUri nor replyUri: give at least one", field=field)
-    delivery = entry.delivery or default or Delivery()
+    # As Knative inherits: a delivery of one's own excludes the channel's but for its dead letter sink.
+    delivery = entry.delivery or defaults.manifest.spec.delivery or Delivery()
     return replace(
         identity,
         subscriber=_destination(entry.subscriber_uri, entry.subscriber_ca_certs, f"{field}.subscriberUri"),
         reply=_destination(entry.reply_uri, entry.reply_ca_certs, f"{field}.replyUri"),
-        dead_letter=_dead_letter(entry.delivery, field) or _dead_letter(default, "spec"),
+        dead_letter=_dead_letter(entry.delivery, field) or _inherited(defaults.sink),
         policy=DeliveryPolicy(
             retry=delivery.retry,
             backoff_policy=BackoffPolicy(delivery.backoff_policy or BackoffPolicy.EXPONENTIAL),
@@ -255,9 +258,19 @@ def _dead_letter(delivery: Delivery | None, field: str) -> Destination | None:
     path = f"{field}.delivery.deadLetterSink"
     if sink.audience:
         _refuse_identity(f"{path}.audience")
-    if sink.ref is not None and not sink.uri:
+    # Knative's Subscription controller resolves it; who writes entries by hand has to do it himself.
+    if sink.ref is not None and "://" not in (sink.uri or ""):
         raise InvalidSpec(f"{path} has a ref only, which is not resolved here: give its uri", field=path)
     return _destination(sink.uri, sink.ca_certs, f"{path}.uri")
+
+
+def _inherited(sink: Resolution) -> Destination | None:
+    """The channel's, where the entry has none of its own: whose is unknown must not be parked in its place."""
+    if isinstance(sink, Unresolved):
+        raise InvalidSpec(f"{sink.reason}: {sink.message}", field="spec.delivery.deadLetterSink")
+    if sink is not None and sink.audience:
+        _refuse_identity("spec.delivery.deadLetterSink.audience")
+    return sink
 
 
 def _given(value: timedelta | None, default: timedelta) -> timedelta:

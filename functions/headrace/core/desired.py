@@ -1,38 +1,23 @@
-"""From the channel as observed to what is desired of NATS, and from what came of it to the channel's status.
+"""From what was observed to what is desired of NATS.
 
-Pure: settings and time are arguments. Called by `headrace.reconcile` before and after it touches NATS. The one place
-where `InvalidSpec` becomes a condition.
+Pure: settings are an argument. Called by `headrace.reconcile` before it touches NATS; what came of it is
+`headrace.core.status`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core import consumer, manifest, names, placement_spec, stream_config
-from headrace.core.binding import Binding, Leaver
-from headrace.core.children import Forward, Functions, Served
-from headrace.core.conditions import Condition, ready, written
+from headrace.core import consumer, dead_letter, manifest, names, placement_spec, stream_config
 from headrace.core.consumer import Row
+from headrace.core.dead_letter import Resolution
 from headrace.core.errors import InvalidSpec
-from headrace.core.health import DISCARDED, Health
-from headrace.core.health import conditions as conditions_of
 from headrace.core.manifest import Manifest
-from headrace.core.plan import Observed, Problem
-from headrace.core.raw_config import Config
 from headrace.core.settings import ReconcileSettings
-from headrace.core.stream import captures
 from headrace.core.stream_config import Wanted
-from headrace.core.subscriber import SubscriberState
-
-LOOK_AGAIN = timedelta(seconds=30)
-"""Nobody tells when a trouble is over."""
-LOOK_AT_WAITING = timedelta(minutes=5)
-"""What the server discards while it waits for its retry is not always noticed by others (ADR 018)."""
-RETRY_REFUSED = timedelta(seconds=30)
-"""What the server refuses today it may take tomorrow, without any change of the channel."""
+from headrace.core.truth import Truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,209 +26,41 @@ class Desired:
 
     Attributes:
         url: where its events are POSTed, once it takes any.
+        sink: its dead letter sink.
+        truth: what is known of its Subscriptions.
     """
 
     manifest: Manifest
     wanted: Wanted
     rows: tuple[Row, ...]
     url: str
+    sink: Resolution = None
+    truth: Truth = field(default_factory=Truth)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What came of it.
+def desired(
+    parent: Mapping[str, Any],
+    settings: ReconcileSettings,
+    related: Mapping[str, Any] | None = None,
+    truth: Truth | None = None,
+) -> Desired | InvalidSpec:
+    """What the channel asks for, or what is wrong with it.
 
-    Attributes:
-        observed: the streams as the server has them now.
-        problems: of the streams.
-        bindings: one per entry, in their order; None when the consumers were not reached.
-        refusals: the server's words, by durable name.
-        health: what the server says of streams and consumers that are as wanted; None where they are not.
-        functions: what follows for Kubernetes; nothing where no image is set.
+    Args:
+        related: other objects that were observed, as the hook has them; none of them when it is not given.
+        truth: of the Subscriptions among them.
     """
-
-    observed: Observed
-    problems: tuple[Problem, ...] = ()
-    bindings: tuple[Binding, ...] | None = None
-    leavers: tuple[Leaver, ...] = ()
-    refusals: Mapping[str, str] | None = None
-    health: Health | None = None
-    functions: Functions = Functions()
-
-    @property
-    def served(self) -> tuple[Served, ...] | None:
-        """The consumers that a function is needed for; None when they were not reached.
-
-        Those that no entry wants among them, until they go: the list of entries lies.
-        """
-        if self.bindings is None:
-            return None
-        known = [(one.durable, one.subscriber) for one in self.bindings if one.durable]
-        known += [(one.durable, one.subscriber) for one in self.leavers]
-        return tuple(Served(durable, subscriber) for durable, subscriber in known if subscriber is not None)
-
-    @property
-    def troubles(self) -> tuple[Condition, ...]:
-        """Of a channel that is as wanted; empty where it is not."""
-        if self.health is None:
-            return ()
-        return conditions_of(
-            self.health, {one.durable: one.subscriber for one in self.bindings or () if one.subscriber}
-        )
-
-
-def desired(parent: Mapping[str, Any], settings: ReconcileSettings) -> Desired | InvalidSpec:
-    """What the channel asks for, or what is wrong with it."""
+    truth = truth or Truth()
     try:
         channel = manifest.parse(parent)
         placement_spec.scope(channel.metadata.annotations)
         wanted = stream_config.wanted(channel, settings.cluster)
-        return Desired(channel, wanted, consumer.rows(channel, wanted.place.stream), _url(channel, settings))
+        written = channel.spec.delivery.dead_letter_sink if channel.spec.delivery else None
+        sink = dead_letter.resolve(written, related or {}, channel.metadata.namespace, settings.domain)
+        rows = consumer.rows(channel, wanted.place.stream, truth, sink)
+        return Desired(channel, wanted, rows, _url(channel, settings), sink, truth)
     except InvalidSpec as error:
         return error
-
-
-def invalid_status(parent: Mapping[str, Any], error: InvalidSpec, now: datetime) -> dict[str, Any]:
-    """The status of a channel that makes no sense: what was reported of it before still holds in NATS."""
-    conditions = (Condition("Ready", False, "InvalidSpec", str(error)),)
-    return {
-        **_previous(parent),
-        "observedGeneration": _generation(parent),
-        "conditions": written(conditions, parent, now),
-    }
-
-
-def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: datetime) -> dict[str, Any]:
-    """The channel's status, whole."""
-    conditions = _conditions(desired, result)
-    subscribers = _subscribers(desired, result)
-    body: dict[str, Any] = {
-        "observedGeneration": _generation(parent),
-        "conditions": written((*conditions, ready(conditions)), parent, now),
-        "stream": desired.wanted.place.stream,
-        "subscribers": subscribers,
-        "readySubscribers": f"{sum(one['ready'] == 'True' for one in subscribers)}/{len(subscribers)}",
-        "consumers": _consumers(parent, result),
-    }
-    if _addressable(desired, result).holds:
-        body |= _addresses(desired, result.functions)
-    sink = desired.manifest.spec.delivery and desired.manifest.spec.delivery.dead_letter_sink
-    if sink and sink.uri:
-        body["deadLetterSinkUri"] = sink.uri
-    return body
-
-
-def removal_refused_status(parent: Mapping[str, Any], words: str, now: datetime) -> dict[str, Any]:
-    """The status of a channel that can't go yet."""
-    refused = Condition("Ready", False, "RemovalRefused", f"NATS refused to remove what is this channel's: {words}")
-    return {**_previous(parent), "conditions": written((refused,), parent, now)}
-
-
-def resync_after(result: Result) -> float:
-    """Seconds until the channel should be looked at again though nothing changed; zero for never."""
-    waits = [leaver.left for leaver in result.leavers if leaver.left > timedelta()]
-    if result.problems or result.refusals:
-        waits.append(RETRY_REFUSED)
-    # What was discarded is for good.
-    if any(not trouble.holds and trouble.type != DISCARDED for trouble in result.troubles):
-        waits.append(LOOK_AGAIN)
-    if result.health is not None and result.health.waiting:
-        waits.append(LOOK_AT_WAITING)
-    # Not at the very moment, or the clock's grain would cost one more round.
-    return round(min(waits).total_seconds() + 0.1, 1) if waits else 0
-
-
-def _conditions(desired: Desired, result: Result) -> tuple[Condition, ...]:
-    problem = result.problems[0] if result.problems else None
-    message = "; ".join(problem.message for problem in result.problems)
-    conditions = [
-        Condition("StreamReady", problem is None, problem.reason if problem else "", message),
-        _consumers_ready(result),
-        _addressable(desired, result),
-    ]
-    sink = desired.manifest.spec.delivery and desired.manifest.spec.delivery.dead_letter_sink
-    if sink:
-        advice = "spec.delivery.deadLetterSink has a ref only, which is not resolved here: give its uri"
-        unresolved = ("RefNotResolved", advice) if not sink.uri else ("", "")
-        conditions.append(Condition("DeadLetterSinkResolved", bool(sink.uri), *unresolved))
-    return (*conditions, *result.functions.conditions, *result.troubles)
-
-
-def _consumers_ready(result: Result) -> Condition:
-    if result.bindings is None:
-        return Condition("ConsumersReady", False, "StreamNotReady", "consumers wait for the stream")
-    missing = [binding for binding in result.bindings if binding.subscriber is None or _refusal(binding, result)]
-    if not missing and not result.refusals:
-        return Condition("ConsumersReady", True)
-    # One refused subscriber does not make the channel useless for the others: it is not ready, the channel is.
-    message = "; ".join((result.refusals or {}).values()) or "see status.subscribers"
-    count = f"{len(missing)} of {len(result.bindings)} subscribers have no consumer as wanted: "
-    return Condition("ConsumersReady", False, "ConsumersRefused", count + message, informative=True)
-
-
-def _addressable(desired: Desired, result: Result) -> Condition:
-    stream: Config = result.observed.stream or {}
-    if desired.manifest.spec.stream.config.mirror or stream.get("mirror"):
-        return Condition("Addressable", False, "MirrorIsReadOnly", "events come from the stream that is mirrored")
-    if not captures(stream, desired.wanted.place.channel.subject):
-        message = f"no stream takes the subject {desired.wanted.place.channel.subject}"
-        return Condition("Addressable", False, "SubjectNotCaptured", message)
-    if result.bindings is None:
-        return Condition("Addressable", False, "StreamNotReady", "see the condition StreamReady")
-    return Condition("Addressable", True)
-
-
-def _subscribers(desired: Desired, result: Result) -> list[dict[str, Any]]:
-    if result.bindings is None:
-        message = "; ".join(problem.message for problem in result.problems)
-        return [_subscriber(row.uid, row.generation, row.problem or message) for row in desired.rows]
-    found = []
-    for binding in result.bindings:
-        refused = _refusal(binding, result)
-        state = binding.subscriber.state if binding.subscriber else SubscriberState.REFUSED
-        reason = binding.subscriber.reason if binding.subscriber else binding.problem
-        if refused or state is SubscriberState.REFUSED:
-            found.append(_subscriber(binding.uid, binding.generation, refused or reason))
-        else:
-            found.append(_subscriber(binding.uid, binding.generation, binding.drift, ready=True))
-    return found
-
-
-def _consumers(parent: Mapping[str, Any], result: Result) -> list[Any]:
-    if result.bindings is None:
-        # Their functions stay, too.
-        return list(_previous(parent).get("consumers") or ())
-    return [
-        {
-            "uid": binding.uid,
-            "name": binding.subscriber.name,
-            "durable": binding.durable,
-            **_forward(result.functions.forwards.get(binding.durable)),
-        }
-        for binding in result.bindings
-        if binding.subscriber is not None and not _refusal(binding, result)
-    ]
-
-
-def _forward(forward: Forward | None) -> dict[str, Any]:
-    if forward is None:
-        return {}
-    return {"forward": forward.url, **({"pulls": True} if forward.pulls else {})}
-
-
-def _addresses(desired: Desired, functions: Functions) -> dict[str, Any]:
-    urls = functions.urls or (desired.url,)
-    several = {"addresses": [{"name": "http", "url": url} for url in urls]} if len(urls) > 1 else {}
-    return {"address": {"url": urls[0]}, **several}
-
-
-def _subscriber(uid: str, generation: int, message: str, *, ready: bool = False) -> dict[str, Any]:
-    body = {"uid": uid, "observedGeneration": generation, "ready": "True" if ready else "False"}
-    return {**body, "message": message} if message else body
-
-
-def _refusal(binding: Binding, result: Result) -> str:
-    return (result.refusals or {}).get(binding.durable, "")
 
 
 def _url(channel: Manifest, settings: ReconcileSettings) -> str:
@@ -251,13 +68,3 @@ def _url(channel: Manifest, settings: ReconcileSettings) -> str:
     if settings.address:
         return settings.address.rstrip("/") + names.path(metadata.namespace, metadata.name)
     return f"http://{names.host(metadata.namespace, metadata.name, settings.domain)}"
-
-
-def _generation(parent: Mapping[str, Any]) -> int:
-    generation = parent["metadata"].get("generation")
-    return generation if type(generation) is int else 0
-
-
-def _previous(parent: Mapping[str, Any]) -> dict[str, Any]:
-    before = parent.get("status")
-    return dict(before) if isinstance(before, dict) else {}

@@ -1,7 +1,7 @@
 """Request and response of the hook that `reconcile` serves: Metacontroller's CompositeController, as far as it is used.
 
 Knows the envelope only; what is in `parent` is `headrace.core.manifest`'s. Our operator and a stock Metacontroller
-speak it alike.
+speak it alike, but for the extension `headrace`, which the latter neither sends nor reads (ADR 023).
 """
 
 from __future__ import annotations
@@ -24,14 +24,40 @@ class HookRequest:
         parent: the channel, as the API server has it.
         children, related: by `Kind.apiVersion`, then by name; empty ones are present.
         finalizing: the channel is being deleted.
-        apis: the optional APIs that the cluster serves, as `serving.knative.dev/v1`; None when nobody said.
+        complete: the kinds, as in `related`, of which that holds every object of the cluster. Of others nothing
+            follows from an object's not being there.
+        absent: the uids, of those that the last answer asked to `verify`, that the API server itself does not have.
+        apis: which of the optional APIs the cluster serves, as `serving.knative.dev/v1`; None when nobody says.
     """
 
     parent: dict[str, Any]
     children: dict[str, Any] = field(default_factory=dict)
     related: dict[str, Any] = field(default_factory=dict)
     finalizing: bool = False
+    complete: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
     apis: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One object of the cluster, of which it is to be asked whether it still exists with this uid."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    def to_json(self) -> dict[str, str]:
+        """As the answer writes it."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +68,17 @@ class HookResponse:
         status: of the channel; None leaves it as it is.
         resync_after_seconds: ask again then; zero: when something changes.
         finalized: the channel may go; only an answer to finalize has it.
+        verify: to be looked up at the API server itself, without a cache. Those that are not there belong into
+            `absent` of a call that follows at once; when all are there, the next call is the one of the resync.
+        prune: uids of `spec.subscribers` to take out, if that list has not changed since.
     """
 
     status: dict[str, Any] | None
     children: tuple[dict[str, Any], ...] = ()
     resync_after_seconds: float = 0
     finalized: bool | None = None
+    verify: tuple[Reference, ...] = ()
+    prune: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The body of the answer."""
@@ -58,6 +89,13 @@ class HookResponse:
         }
         if self.finalized is not None:
             body["finalized"] = self.finalized
+        extension: dict[str, Any] = {}
+        if self.verify:
+            extension["verify"] = [each.to_json() for each in self.verify]
+        if self.prune:
+            extension["prune"] = list(self.prune)
+        if extension:
+            body["headrace"] = extension
         return body
 
 
@@ -79,23 +117,27 @@ def parse(body: bytes) -> HookRequest:
         if not isinstance(metadata.get(key), str):
             given = quoted(str(metadata.get(key)))
             raise InvalidSpec(f"body.parent.metadata.{key} is {given}: give it as text", field="body")
+    extension = _observed(request, "headrace")
     return HookRequest(
         parent=parent,
         children=_observed(request, "children"),
         related=_observed(request, "related"),
         finalizing=request.get("finalizing") is True,
-        apis=_apis(_observed(request, "headrace")),
+        complete=_words(extension, "complete"),
+        absent=_words(extension, "absent"),
+        apis=_words(extension, "apis") if isinstance(extension.get("apis"), list) else None,
     )
-
-
-def _apis(extension: dict[str, Any]) -> frozenset[str] | None:
-    told = extension.get("apis")
-    return frozenset(str(api) for api in told) if isinstance(told, list) else None
 
 
 def _observed(request: dict[str, Any], key: str) -> dict[str, Any]:
     """Children or related objects; null and nothing at all are none."""
     return _object(request.get(key) or {}, f"body.{key}")
+
+
+def _words(extension: dict[str, Any], key: str) -> frozenset[str]:
+    """A list of words; what else is in it says nothing."""
+    found = extension.get(key)
+    return frozenset(word for word in found if isinstance(word, str)) if isinstance(found, list) else frozenset()
 
 
 def _object(value: Any, path: str, *, request_key: str | None = None) -> dict[str, Any]:

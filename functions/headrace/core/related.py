@@ -1,0 +1,58 @@
+"""What else than the channel itself is to be observed for it, and how it is found in what was observed.
+
+Knows Metacontroller's form of the question (`customize`) and of the answer (`related`). What follows from the objects
+is `headrace.core.truth`'s and `headrace.core.dead_letter`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+SUBSCRIPTION_API = "messaging.knative.dev/v1"
+SUBSCRIPTION = "Subscription"
+
+
+def rules(parent: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The `relatedResources` of a channel: all Subscriptions, and what its dead letter sink refers to.
+
+    Subscriptions are asked for everywhere: an entry of `spec.subscribers` does not tell its Subscription's namespace.
+    """
+    found: list[dict[str, Any]] = [{"apiVersion": SUBSCRIPTION_API, "resource": "subscriptions"}]
+    ref = sink_ref(parent)
+    if ref is not None:
+        namespace = parent["metadata"]["namespace"]
+        rule = {"apiVersion": ref["apiVersion"], "resource": plural(ref["kind"]), "names": [ref["name"]]}
+        # A stock Metacontroller fails at the name of any other namespace than the parent's; ours takes all without one.
+        own = {"namespace": namespace} if ref.get("namespace") in (None, "", namespace) else {}
+        found.append({**rule, **own})
+    return found
+
+
+def sink_ref(parent: Mapping[str, Any]) -> Mapping[str, str] | None:
+    """The ref of `spec.delivery.deadLetterSink`, if it names an object; a broken one is told of elsewhere."""
+    step: Any = parent
+    for key in ("spec", "delivery", "deadLetterSink", "ref"):
+        step = step.get(key) if isinstance(step, Mapping) else None
+    if not isinstance(step, Mapping):
+        return None
+    named = all(isinstance(step.get(key), str) and step[key] for key in ("apiVersion", "kind", "name"))
+    return step if named else None
+
+
+def plural(kind: str) -> str:
+    """The resource of a kind as Kubernetes guesses it, and as Knative demands that it is: services, policies, buses."""
+    word = kind.lower()
+    if word.endswith("s"):
+        return word + "es"
+    if word.endswith("y"):
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+def objects(related: Mapping[str, Any], api_version: str, kind: str) -> Iterator[Mapping[str, Any]]:
+    """All observed objects of a kind, in whichever namespace."""
+    group = related.get(f"{kind}.{api_version}")
+    for found in group.values() if isinstance(group, Mapping) else ():
+        if isinstance(found, Mapping) and isinstance(found.get("metadata"), Mapping):
+            yield found
