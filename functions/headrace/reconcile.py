@@ -12,7 +12,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from headrace.core import binding, children, health, hook, manifest, peer, plan, related, stream_config, truth
+from headrace.core import (
+    binding,
+    children,
+    counts,
+    health,
+    hook,
+    manifest,
+    peer,
+    plan,
+    related,
+    stream_config,
+    truth,
+)
 from headrace.core.action import Action, Outcome, PurgeSubjects, Rejected
 from headrace.core.children import Cluster, Functions
 from headrace.core.desired import Desired, desired
@@ -109,10 +121,12 @@ async def sync(
         result = await _consumers(wish, progress, api, settings, now)
         result = replace(result, health=await _health(wish.wanted.place, api))
     result = replace(result, functions=_functions(wish, result, request, settings))
+    fresh = status(request.parent, wish, result, now)
+    written = counts.calm(request.parent.get("status"), fresh, now)
     return HookResponse(
-        status(request.parent, wish, result, now),
+        written,
         children=result.functions.objects,
-        resync_after_seconds=resync_after(result),
+        resync_after_seconds=resync_after(result, counts.look_again(fresh, written, now)),
         verify=result.questions,
         prune=result.leftovers,
     )
@@ -218,13 +232,24 @@ async def _health(place: Place, api: Administration) -> Health | None:
     for consumer, sequences in lost.items():
         await _count_lost(place, consumer, sequences[:MOST_LOST], api)
     counted = sorted({*noted.counted, *lost})
+    infos = await api.consumer_infos(place.stream)
     return Health(
         aside=aside,
-        windows={str(info["name"]): health.window(info) for info in await api.consumer_infos(place.stream)},
+        windows={str(info["name"]): health.window(info) for info in infos},
         stuck=noted.stuck,
         waiting=bool(noted.records),
         discarded={each: await api.number(place.aside, place.channel.discarded_subject(each)) for each in counted},
+        counts=counts.counted(infos, await _parked(place, aside, api)),
     )
+
+
+async def _parked(place: Place, aside: Mapping[str, Any], api: Administration) -> Iterable[str] | None:
+    """The subjects of parked events; None when they are too many to be listed."""
+    events = health.parked(aside)
+    if not health.countable(events):
+        return () if events == 0 else None
+    info = await api.info(place.aside, place.parked)
+    return () if info is None else info["state"].get("subjects") or ()
 
 
 async def _count_lost(place: Place, consumer: str, sequences: Iterable[int], api: Administration) -> None:

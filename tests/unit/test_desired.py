@@ -60,6 +60,7 @@ def test_a_channel_that_went_well_is_ready_and_has_an_address() -> None:
             {"type": "ConsumersReady", "status": "True", "lastTransitionTime": "2026-01-31T12:00:00Z"},
             {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-31T12:00:00Z"},
             {"type": "StreamReady", "status": "True", "lastTransitionTime": "2026-01-31T12:00:00Z"},
+            {"type": "TemplateObeyed", "status": "True", "lastTransitionTime": "2026-01-31T12:00:00Z"},
         ],
         "stream": "KN_SHOP__ORDERS",
         "subscribers": [
@@ -153,8 +154,44 @@ def test_conditions(changes: dict[str, Any], expected: dict[str, tuple[str, str]
 
     body = status(parent, asked, well(asked, **changes), NOON)
 
-    assert conditions(body) == expected
+    assert conditions(body) == {**expected, "TemplateObeyed": ("True", "")}
     assert ("address" in body) is (expected["Addressable"][0] == "True")
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        pytest.param({}, "", id="nothing set"),
+        pytest.param({"consumerConfigTemplate": {"ackWait": "", "consumerType": None}}, "", id="set to nothing"),
+        pytest.param(
+            {"consumerConfigTemplate": {"consumerType": "Pull"}, "delivery": {"format": "binary"}},
+            "",
+            id="what happens anyhow",
+        ),
+        pytest.param(
+            {"consumerConfigTemplate": {"ackWait": "30s", "fetchBatchSize": 10}},
+            "spec.consumerConfigTemplate.ackWait is '30s': Headrace's own acknowledgement wait is 8s, and "
+            "delivery.timeout is exact; spec.consumerConfigTemplate.fetchBatchSize is '10': Headrace asks for what the "
+            "subscriber can take at once",
+            id="two fields",
+        ),
+        pytest.param(
+            {"stream": stream(template="t")},
+            "spec.stream.config.template is 't': NATS has no stream templates any more",
+            id="of the stream",
+        ),
+    ],
+)
+def test_what_is_set_and_not_obeyed_is_told(members: dict[str, Any], told: str) -> None:
+    parent = channel(**members)
+    asked = wish(parent)
+
+    body = status(parent, asked, well(asked), NOON)
+
+    (found,) = (one for one in body["conditions"] if one["type"] == "TemplateObeyed")
+    assert found.get("message", "") == told
+    assert found.get("severity", "") == ("Info" if told else "")
+    assert conditions(body)["Ready"] == ("True", "")
 
 
 def test_every_entry_has_its_row_even_when_nothing_could_be_done() -> None:

@@ -72,6 +72,14 @@ class ConsumerStatus(Part):
     """URL of the function that delivers for it; empty when the installation has one for all."""
     pulls: bool = False
     """That function pulls by itself, without end: nobody needs to open leases there."""
+    lag: int = 0
+    """How many events the subscriber has not settled, those included that wait for a retry; two digits count."""
+    pending: int = 0
+    """How many of them were never delivered."""
+    redelivered: int = 0
+    """How many of them were delivered more than once."""
+    parked: int = 0
+    """How many events are kept aside for it; not given where the channel has more than 10000 of them."""
 
 
 class PolicyStatus(Part):
@@ -111,3 +119,5 @@ class Status(Part):
     """Name of the JetStream stream."""
     consumers: Annotated[tuple[ConsumerStatus, ...], Field(strict=False)] = ()
     """The JetStream consumers of the subscribers."""
+    counted_at: str = Field("", json_schema_extra={"format": "date-time"})
+    """When the numbers of the consumers last changed."""

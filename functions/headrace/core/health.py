@@ -7,10 +7,11 @@ its streams and consumers. Called by `headrace.core.desired`; what is asked for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.core.conditions import Condition
+from headrace.core.counts import MOST_PARKED, Counts
 from headrace.core.subscriber import Subscriber
 
 DISCARDED = "NoEventsDiscarded"
@@ -55,6 +56,7 @@ class Health:
         aside: STREAM.INFO of the aside stream.
         windows, stuck, discarded: by consumer.
         waiting: do some events wait for their retry?
+        counts: what waits for each subscriber, by consumer.
     """
 
     aside: Mapping[str, Any]
@@ -62,6 +64,7 @@ class Health:
     stuck: Mapping[str, tuple[int, ...]]
     discarded: Mapping[str, int]
     waiting: bool = False
+    counts: Mapping[str, Counts] = field(default_factory=dict)
 
 
 def noted(subjects: Iterable[str]) -> Noted:
@@ -93,6 +96,21 @@ def gone(noted: Noted, stream: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     }
     lost = {consumer: tuple(one for one in each if one < first) for consumer, each in waited.items()}
     return {consumer: each for consumer, each in lost.items() if each}
+
+
+def parked(aside: Mapping[str, Any]) -> int:
+    """How many events are parked: all that is in the aside stream and not below `….stage.`.
+
+    Args:
+        aside: STREAM.INFO with the subjects below `….stage.`, each of which holds one message.
+    """
+    state = aside["state"]
+    return max(0, int(state["messages"]) - len(state.get("subjects") or ()))
+
+
+def countable(events: int) -> bool:
+    """Whether it may be asked whose so many parked events are."""
+    return 0 < events <= MOST_PARKED
 
 
 def window(info: Mapping[str, Any]) -> Window:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from headrace.core import peer
+from headrace.core import obeyed, peer
 from headrace.core.binding import Binding
 from headrace.core.children import Forward, Functions, Served
 from headrace.core.conditions import Condition, ready, written
@@ -103,8 +103,8 @@ def invalid_status(parent: Mapping[str, Any], error: InvalidSpec, now: datetime)
 
 
 def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: datetime) -> dict[str, Any]:
-    """The channel's status, whole."""
-    conditions = _conditions(desired, result)
+    """The channel's status, whole, with all numbers as they are."""
+    conditions = (*_conditions(desired, result), obeyed.condition(parent))
     subscribers = _subscribers(desired, result)
     body: dict[str, Any] = {
         "observedGeneration": _generation(parent),
@@ -129,8 +129,12 @@ def removal_refused_status(parent: Mapping[str, Any], words: str, now: datetime)
     return {**_previous(parent), "conditions": written((refused,), parent, now)}
 
 
-def resync_after(result: Result) -> float:
-    """Seconds until the channel should be looked at again though nothing changed; zero for never."""
+def resync_after(result: Result, numbers: timedelta | None = None) -> float:
+    """Seconds until the channel should be looked at again though nothing changed; zero for never.
+
+    Args:
+        numbers: when they will have to be told anew.
+    """
     waits = [leaver.left for leaver in result.leavers if leaver.left > timedelta()]
     if result.problems or result.refusals or result.questions:
         waits.append(RETRY_REFUSED)
@@ -141,6 +145,8 @@ def resync_after(result: Result) -> float:
         waits.append(LOOK_AGAIN)
     if result.health is not None and result.health.waiting:
         waits.append(LOOK_AT_WAITING)
+    if numbers is not None:
+        waits.append(numbers)
     # Not at the very moment, or the clock's grain would cost one more round.
     return round(min(waits).total_seconds() + 0.1, 1) if waits else 0
 
@@ -212,12 +218,14 @@ def _consumers(parent: Mapping[str, Any], result: Result) -> list[Any]:
     if result.bindings is None:
         # Their functions stay, too.
         return list(_previous(parent).get("consumers") or ())
+    numbers = result.health.counts if result.health else {}
     return [
         {
             "uid": binding.uid,
             "name": binding.subscriber.name,
             "durable": binding.durable,
             **_forward(result.functions.forwards.get(binding.durable)),
+            **(numbers[binding.durable].to_json() if binding.durable in numbers else {}),
         }
         for binding in result.bindings
         if binding.subscriber is not None and not _refusal(binding, result)

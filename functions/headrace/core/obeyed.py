@@ -1,0 +1,68 @@
+"""Fields of a channel that are accepted and not obeyed, so that manifests of the Go channel work unchanged.
+
+Whoever sets one is told, in a condition of severity Info: which field, its value, and what happens instead. The same
+words stand in the CRD's description of the field; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.core.conditions import Condition
+from headrace.core.event import quoted
+
+TYPE = "TemplateObeyed"
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """One such field.
+
+    Attributes:
+        path: below the channel.
+        instead: what happens in its place.
+        harmless: the value that says what happens anyhow.
+    """
+
+    path: str
+    instead: str
+    harmless: str = ""
+
+
+FIELDS = (
+    Idle("spec.stream.config.template", "NATS has no stream templates any more"),
+    Idle(
+        "spec.consumerConfigTemplate.ackWait",
+        "Headrace's own acknowledgement wait is 8s, and delivery.timeout is exact",
+    ),
+    Idle("spec.consumerConfigTemplate.maxDeliver", "how often an event is tried is delivery.retry's alone"),
+    Idle("spec.consumerConfigTemplate.consumerType", "Headrace pulls", harmless="Pull"),
+    Idle("spec.consumerConfigTemplate.fetchMaxWait", "Headrace has one long pull per lease"),
+    Idle("spec.consumerConfigTemplate.fetchBatchSize", "Headrace asks for what the subscriber can take at once"),
+    Idle("spec.consumerConfigTemplate.idleHeartbeat", "every pull has heartbeats"),
+    Idle(
+        "spec.delivery.format",
+        "events go out in CloudEvents' binary mode, which every receiver has to read",
+        harmless="binary",
+    ),
+)
+
+
+def condition(parent: Mapping[str, Any]) -> Condition:
+    """Whether all that the author has set is obeyed."""
+    found = [(field, value) for field in FIELDS if (value := _value(parent, field.path)) not in (None, "")]
+    idle = [
+        f"{field.path} is {quoted(str(value))}: {field.instead}" for field, value in found if value != field.harmless
+    ]
+    if not idle:
+        return Condition(TYPE, True)
+    return Condition(TYPE, False, "FieldsNotObeyed", "; ".join(idle), informative=True)
+
+
+def _value(parent: Mapping[str, Any], path: str) -> Any:
+    value: Any = parent
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
