@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from headrace.core.binding import Binding
-from headrace.core.desired import Desired, desired
+from headrace.core.desired import desired
 from headrace.core.errors import InvalidSpec
 from headrace.core.leaving import Leaver
 from headrace.core.plan import Observed, Problem
@@ -17,36 +16,7 @@ from headrace.core.settings import ReconcileSettings
 from headrace.core.status import Result, invalid_status, resync_after, status
 from headrace.core.subscriber import SubscriberState
 from tests.support.channels import channel, entry, stream
-
-NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
-SETTINGS = ReconcileSettings()
-
-
-def wish(parent: dict[str, Any], settings: ReconcileSettings = SETTINGS) -> Desired:
-    found = desired(parent, settings)
-    assert isinstance(found, Desired)
-    return found
-
-
-def bound(asked: Desired, **changes: Any) -> tuple[Binding, ...]:
-    """Every entry with its consumer."""
-    found = []
-    for row in asked.rows:
-        assert row.subscriber is not None
-        durable = f"KN_SUB_{row.uid}"
-        found.append(replace(Binding(row.uid, row.generation, row.subscriber, durable), **changes))
-    return tuple(found)
-
-
-def well(asked: Desired, **changes: Any) -> Result:
-    """Everything went as wanted."""
-    return replace(
-        Result(Observed(asked.wanted.config, asked.wanted.aside), bindings=bound(asked), refusals={}), **changes
-    )
-
-
-def conditions(body: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    return {one["type"]: (one["status"], one.get("reason", "")) for one in body["conditions"]}
+from tests.support.statuses import NOON, SETTINGS, bound, conditions, well, wish
 
 
 def test_a_channel_that_went_well_is_ready_and_has_an_address() -> None:
@@ -158,42 +128,6 @@ def test_conditions(changes: dict[str, Any], expected: dict[str, tuple[str, str]
     assert ("address" in body) is (expected["Addressable"][0] == "True")
 
 
-@pytest.mark.parametrize(
-    ("members", "told"),
-    [
-        pytest.param({}, "", id="nothing set"),
-        pytest.param({"consumerConfigTemplate": {"ackWait": "", "consumerType": None}}, "", id="set to nothing"),
-        pytest.param(
-            {"consumerConfigTemplate": {"consumerType": "Pull"}, "delivery": {"format": "binary"}},
-            "",
-            id="what happens anyhow",
-        ),
-        pytest.param(
-            {"consumerConfigTemplate": {"ackWait": "30s", "fetchBatchSize": 10}},
-            "spec.consumerConfigTemplate.ackWait is '30s': Headrace's own acknowledgement wait is 8s, and "
-            "delivery.timeout is exact; spec.consumerConfigTemplate.fetchBatchSize is '10': Headrace asks for what the "
-            "subscriber can take at once",
-            id="two fields",
-        ),
-        pytest.param(
-            {"stream": stream(template="t")},
-            "spec.stream.config.template is 't': NATS has no stream templates any more",
-            id="of the stream",
-        ),
-    ],
-)
-def test_what_is_set_and_not_obeyed_is_told(members: dict[str, Any], told: str) -> None:
-    parent = channel(**members)
-    asked = wish(parent)
-
-    body = status(parent, asked, well(asked), NOON)
-
-    (found,) = (one for one in body["conditions"] if one["type"] == "TemplateObeyed")
-    assert found.get("message", "") == told
-    assert found.get("severity", "") == ("Info" if told else "")
-    assert conditions(body)["Ready"] == ("True", "")
-
-
 def test_every_entry_has_its_row_even_when_nothing_could_be_done() -> None:
     parent = channel(entry("aaaa-1", generation=4), {"name": "no uid"})
     asked = wish(parent)
@@ -244,27 +178,6 @@ def test_a_newer_generation_that_the_consumer_knows_is_the_observed_one() -> Non
     body = status(parent, asked, well(asked, bindings=bound(asked, generation=5)), NOON)
 
     assert body["subscribers"][0]["observedGeneration"] == 5
-
-
-@pytest.mark.parametrize(
-    ("sink", "uri", "resolved"),
-    [
-        (None, None, None),
-        ({"uri": "http://dead/"}, "http://dead/", ("True", "")),
-        ({"ref": {"apiVersion": "v1", "kind": "Service", "name": "dead"}}, None, ("False", "RefNotResolved")),
-    ],
-)
-def test_the_channels_dead_letter_sink_is_reported(
-    sink: dict[str, Any] | None, uri: str | None, resolved: tuple[str, str] | None
-) -> None:
-    parent = channel(delivery={"deadLetterSink": sink})
-    asked = wish(parent)
-
-    body = status(parent, asked, well(asked), NOON)
-
-    assert body.get("deadLetterSinkUri") == uri
-    assert conditions(body).get("DeadLetterSinkResolved") == resolved
-    assert conditions(body)["Ready"][0] == ("False" if resolved and resolved[0] == "False" else "True")
 
 
 @pytest.mark.parametrize(
