@@ -173,6 +173,13 @@ def test_where_a_dead_letter_sink_leads(sink: Any, observed: dict[str, Any], add
             id="another host beside a ref",
         ),
         pytest.param(
+            {**BROKER, "uri": "//[broker"},
+            brokers(addressable(address={"url": "http://broker/"})),
+            INVALID,
+            "a path below",
+            id="half a host beside a ref",
+        ),
+        pytest.param(
             {**BROKER, "uri": "http://broker/x"},
             brokers(addressable(address={"url": "http://broker/"})),
             INVALID,
@@ -258,3 +265,17 @@ def test_subscriptions_are_read_wherever_they_are() -> None:
         },
         complete=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("observed", "proved"),
+    [
+        pytest.param({truth.KIND: {}}, True, id="an empty list"),
+        pytest.param({}, False, id="no list"),
+        pytest.param({truth.KIND: None}, False, id="a null list"),
+    ],
+)
+def test_only_a_list_can_be_complete(observed: dict[str, Any], proved: bool) -> None:
+    request = HookRequest(channel(), related=observed, complete=frozenset([truth.KIND]))
+
+    assert truth.read(request).misses("aaaa-1") is proved

@@ -113,8 +113,13 @@ def _address(known: Mapping[str, Any], wanted: str) -> Mapping[str, Any]:
 def _below(address: str, path: str | None) -> str:
     if not path:
         return address
-    uri = urljoin(address, path)
-    if urlsplit(path).scheme or urlsplit(uri).netloc != urlsplit(address).netloc:
+    try:
+        uri, below = urljoin(address, path), urlsplit(path)
+        stays = not below.scheme and urlsplit(uri).netloc == urlsplit(address).netloc
+    except ValueError:
+        # The parser's own words quote what may be a password.
+        stays = False
+    if not stays:
         raise InvalidSpec(
             f"{FIELD}.uri beside a ref is a path below the object's address: take the scheme and host out of it, "
             "or the ref",

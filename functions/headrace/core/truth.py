@@ -75,9 +75,13 @@ class Truth:
 
 
 def read(request: HookRequest) -> Truth:
-    """From what was observed. Objects that are no Subscriptions, as a newer API might have them, say nothing."""
+    """From what was observed. Objects that are no Subscriptions, as a newer API might have them, say nothing.
+
+    A list that is not there at all proves nothing, whatever is said of it.
+    """
+    complete = KIND in request.complete and isinstance(request.related.get(KIND), Mapping)
     found = (_subscription(one) for one in related.objects(request.related, related.SUBSCRIPTION_API, "Subscription"))
-    return Truth({one.uid: one for one in found if one is not None}, KIND in request.complete, request.absent)
+    return Truth({one.uid: one for one in found if one is not None}, complete, request.absent)
 
 
 def reference(uid: str, namespace: str, name: str) -> Reference:
