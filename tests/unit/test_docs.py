@@ -54,3 +54,16 @@ def test_every_task_that_a_document_names_exists() -> None:
         for name in re.findall(r"`task ([a-z:]+)", document.read_text())
     }
     assert named <= tasks
+
+
+def test_every_condition_and_reason_is_in_the_list() -> None:
+    said = (ROOT / "docs/conditions.md").read_text()
+    core = ROOT / "functions/headrace/core"
+    words = {
+        word
+        for module in ("status", "plan", "health", "dead_letter", "obeyed", "peer")
+        for word in re.findall(r'"((?:[A-Z][a-z]+){2,})"', (core / f"{module}.py").read_text())
+    }
+
+    assert "StreamNotOurs" in words
+    assert {word for word in words if f"`{word}`" not in said} == set()

@@ -205,6 +205,17 @@ def test_two_links_of_one_name_from_two_namespaces_are_told_apart() -> None:
     assert server.ready() == {"aaaa-1": BILLING, "cccc-3": MAIL}
 
 
+def test_a_live_subscription_of_another_namespace_is_not_robbed_while_its_entry_has_vanished() -> None:
+    server = Server()
+    step(server, [entry("bbbb-2")], Truth())
+    assert server.serving()[MAIL].full_name == "shop/billing", "whose it is was not known yet"
+
+    there, here = subscription("bbbb-2", namespace="ops"), subscription("cccc-3")
+    step(server, [entry("cccc-3")], known(there, here))
+
+    assert server.ready() == {"bbbb-2": MAIL, "cccc-3": "KN_SUB_CCCC3"}
+
+
 def test_of_two_consumers_for_one_subscription_one_stays(server: Server) -> None:
     twin = {**server.consumers[BILLING], "name": "KN_SUB_TWIN", "durable_name": "KN_SUB_TWIN"}
     server.consumers["KN_SUB_TWIN"] = twin

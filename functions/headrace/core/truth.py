@@ -59,8 +59,8 @@ class Truth:
         return self.complete and uid not in self.subscriptions
 
     def denies(self, uid: str) -> bool:
-        """It is proved that no such Subscription is there now: the list may be a little behind what it describes."""
-        return self.misses(uid) and uid in self.absent
+        """The API server itself has no such Subscription; the list may be a little behind it."""
+        return uid in self.absent
 
     def has_successor(self, channel: tuple[str, str], namespace: str, name: str) -> bool:
         """Is there a Subscription of this name for this channel?
