@@ -40,7 +40,6 @@ class Binding:
         subscriber: what the consumer's metadata says, or will; None when there is no consumer for this entry.
         problem: why, then.
         drift: what the template asks for and an existing consumer can't become, for people.
-        entry: whether `spec.subscribers` has it now; a live Subscription is served all the same.
         undecided: whether it is to be delivered to can't be told yet.
         question: what would tell.
         prune: it is a leftover in `spec.subscribers`.
@@ -54,7 +53,6 @@ class Binding:
     actions: tuple[Action, ...] = ()
     problem: str = ""
     drift: str = ""
-    entry: bool = True
     undecided: bool = False
     question: Reference | None = None
     prune: bool = False
@@ -166,7 +164,7 @@ def _keep(serving: OwnConsumer, everything: dict[str, Config], terms: Terms) -> 
     """A live Subscription goes on as it was while the list has no entry for it."""
     known = serving.subscriber
     row = Row(known.uid, known.generation, _revived(known))
-    return replace(_bind(row, serving, everything, terms), entry=False)
+    return _bind(row, serving, everything, terms)
 
 
 def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], terms: Terms) -> Binding:
