@@ -235,7 +235,8 @@ class Laptop:
 
     async def _start(self, target: str, why: str, at: Listen | None = None) -> Child:
         at = at or Listen(LOOPBACK, free_port())
-        variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port)}
+        # Three functions on one host can't have the same port; the scaler's metrics are on --metrics.
+        variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port), "METRICS_PORT": ""}
         child = await self._children.start(
             target,
             [sys.executable, "-m", "headrace.host"],

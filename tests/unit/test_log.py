@@ -13,6 +13,8 @@ import sys
 
 import pytest
 
+from headrace.io import log
+
 LOGGING = """
 from headrace.io import log
 log.configure("info")
@@ -65,3 +67,27 @@ def test_the_traceback_of_a_worker_is_one_write() -> None:
     (told,) = writes(FAILING, "-u")
     assert told.startswith("Traceback ")
     assert told.endswith("RuntimeError: a fault of ours\n")
+
+
+def test_of_each_kind_some_lines_are_admitted_in_a_while_and_the_others_counted() -> None:
+    now = 100.0
+    sparing = log.Sparing(lambda: now)
+    assert [sparing.admit("a") for _ in range(log.BURST + 3)] == [0] * log.BURST + [None] * 3
+    assert sparing.admit("b") == 0
+    now += log.PERIOD_SECONDS
+    assert (sparing.admit("a"), sparing.admit("a")) == (3, 0)
+    assert (sparing.take("a"), sparing.take("never seen")) == (0, 0)
+
+
+def test_at_the_end_it_is_told_how_many_lines_are_missing() -> None:
+    sparing = log.Sparing(lambda: 0.0)
+    for _ in range(log.BURST + 2):
+        sparing.admit("a")
+    assert (log.more(sparing.take("a")), log.more(sparing.take("a"))) == ({"left_out": 2}, {})
+
+
+def test_kinds_are_not_remembered_without_end() -> None:
+    sparing = log.Sparing(lambda: 0.0)
+    for kind in range(log.MOST_KINDS + 10):
+        sparing.admit(kind)
+    assert len(sparing._kinds) == log.MOST_KINDS

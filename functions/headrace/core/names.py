@@ -183,6 +183,12 @@ def wake_subject(stream: str) -> str:
     return f"headrace.wake.{stream}"
 
 
+def labels(subject: str) -> tuple[str, str]:
+    """Namespace and name of a channel by its subject, for display; a name that is not plain in its shortened form."""
+    namespace, _, rest = subject.partition(".")
+    return namespace, rest.partition(".")[0].removesuffix(SUFFIX)
+
+
 def _upper(namespace: str, name: str) -> str:
     return f"KN_{namespace}__{name}".replace("-", "_").replace(".", "_").upper()
 

@@ -91,6 +91,19 @@ class NatsSettings(_Settings):
         return self
 
 
+class MetricsSettings(_Settings):
+    """Where a function tells of itself."""
+
+    port: int | None = Field(
+        None,
+        alias="METRICS_PORT",
+        description="port on which a function serves `/metrics` for Prometheus, all workers together; unset: "
+        "nowhere. 9464 in the image. Not under functions-framework",
+        ge=1,
+        le=65535,
+    )
+
+
 class ReceiveSettings(_Settings):
     """Limits of `receive`."""
 

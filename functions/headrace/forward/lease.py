@@ -95,7 +95,6 @@ class _Run:
     stop: asyncio.Event
     gaps: Gaps | None
     share: Share
-    tally: Tally = field(default_factory=Tally)
     # All that is in subscribers' hands, on either way.
     tasks: set[asyncio.Task[None] | Straight] = field(default_factory=set)
     over: bool = False
@@ -107,16 +106,16 @@ class _Run:
     # Has the open or the latest pull brought anything? If not, and not for want of messages, the next is too large.
     brought: bool = False
     too_large: bool = False
-    # Of a by-key consumer.
-    line: Line | None = None
-    # Of all others.
+    line: Line | None = None  # of a by-key consumer; the other of all others
     straight_way: StraightWay | None = None
+    tally: Tally = field(init=False)
     pace: Pace = field(init=False)
     inbox: Inbox = field(init=False)
     began: float = field(init=False)
     arrived: float = field(init=False)
 
     def __post_init__(self) -> None:
+        self.tally = self.effects.tally
         self.began = self.arrived = self.effects.monotonic()
         self.pace = Pace(self.lease.bits_per_second)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.jetstream import Message, PullEnd
-from headrace.core.lease import Outcome
+from headrace.core.lease import Outcome, Tally
 from headrace.core.nats_codec import NatsMessage
 from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Destination
@@ -83,6 +83,7 @@ class Effects:
         report: one line per outcome; of success at debug level only.
         survey: for by-key consumers.
         at_once: for the short way; without it every event goes the long one.
+        tally: where the lease counts what it does; whoever made it may look at any time.
     """
 
     open_inbox: Callable[[Callable[[Message], None], Callable[[PullEnd], None]], Awaitable[Inbox]]
@@ -100,3 +101,4 @@ class Effects:
     report: Callable[[Outcome, Message, str], None]
     survey: Survey | None = None
     at_once: AtOnce | None = None
+    tally: Tally = field(default_factory=Tally)

@@ -10,9 +10,12 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
+from headrace.core import metric_families as families
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.http import Request, Response, problem
+from headrace.core.metrics import Snapshot, added
 from headrace.core.settings import NatsSettings
+from headrace.host.counts import Counts, Watched
 from headrace.io import environment, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
@@ -34,6 +37,9 @@ class Handler(Protocol):
 
     async def close(self) -> None: ...
 
+    def snapshot(self) -> Snapshot:
+        """What it has counted."""
+
 
 class App:
     """The ASGI application of one target.
@@ -41,6 +47,7 @@ class App:
     Attributes:
         direct: its handler takes events the short way, too (see `headrace.host.direct`).
         eager: it has work of its own, and makes its handler when it starts.
+        counts: what is counted of any function.
     """
 
     def __init__(
@@ -60,6 +67,7 @@ class App:
         self._handler: Handler | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.draining = False
+        self.counts = Counts(target)
 
     async def __call__(self, scope: web.Scope, receive: web.Receive, send: web.Send) -> None:
         if scope["type"] == "lifespan":
@@ -74,7 +82,10 @@ class App:
             if probe is not None:
                 await web.send_response(send, probe)
                 return
-        await self.handler().handle(request, receive, send)
+        watched = Watched(send)
+        await self.handler().handle(request, receive, watched)
+        if watched.status:
+            self.counts.answered(watched.status)
 
     def handler(self) -> Handler:
         """The target's handler for the running loop."""
@@ -82,12 +93,23 @@ class App:
         if self._handler is None or self._loop is not loop:
             self._loop = loop
             self._client = connect(self._nats, name=f"headrace-{self.target}")
+            self._client.on_disconnect.append(self.counts.disconnected)
             self._handler = self._make(self._client, JetStreamApi(self._client))
         return self._handler
 
     def short_way(self) -> Offers:
         """The handler again, of a `direct` target."""
         return cast("Offers", self.handler())
+
+    def refused(self, status: int) -> None:
+        """Our server has answered a request that never got here."""
+        self.counts.refused(status)
+
+    def snapshot(self) -> Snapshot:
+        """What this process has counted so far; `headrace.core.metric_families` says what each of it is."""
+        connected = self._client is not None and self._client.connected
+        own = self.counts.snapshot(connected=connected)
+        return own if self._handler is None else added((own, self._handler.snapshot()), families.BY_NAME)
 
     def alive(self) -> bool:
         return True
@@ -101,6 +123,7 @@ class App:
             await self._connected().ready(READY_SECONDS)
         except Unavailable:
             return False
+        self.counts.step("ready")
         return True
 
     def drain(self) -> None:

@@ -18,6 +18,7 @@ from headrace.core.errors import InvalidEvent, InvalidSpec, Refused, Unavailable
 from headrace.core.http import Headers, HttpAnswer, Request, Response, json_response, problem
 from headrace.core.jetstream import Message
 from headrace.core.lease import ENDING, Lease, Outcome, Tally
+from headrace.core.metrics import Snapshot
 from headrace.core.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.order_spec import DeliveryOrder
 from headrace.core.settings import ForwardSettings
@@ -26,7 +27,8 @@ from headrace.core.subscriber import Destination, Subscriber, SubscriberState
 from headrace.core.window import ENVELOPE
 from headrace.forward import AtOnce, Effects, Survey, closing_headers, forward
 from headrace.host import standing
-from headrace.host.reporting import reporter
+from headrace.host.forward_counts import ForwardCounts
+from headrace.host.outcome_log import OutcomeLog
 from headrace.host.standing import Standing
 from headrace.io import environment, log, web
 from headrace.io.api import JetStreamApi
@@ -74,6 +76,8 @@ class Leasing:
         self._pool = BytePool(settings.max_process_bytes)
         self._open: set[asyncio.Event] = set()
         self._draining = False
+        self._counts = ForwardCounts()
+        self._log = OutcomeLog()
         self._standing = Standing(wanted, self)
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
@@ -89,6 +93,9 @@ class Leasing:
     async def close(self) -> None:
         await self._standing.close()
         await self._sink.close()
+
+    def snapshot(self) -> Snapshot:
+        return self._counts.snapshot(in_flight=self._keep_alive.held, in_flight_bytes=self._pool.used)
 
     async def _lease(self, request: Request, receive: web.Receive, early: web.Early) -> Response:
         if request.method != "POST":
@@ -158,9 +165,11 @@ class Leasing:
             # The limit is the subscriber's, whom as many leases may serve at once (ADR 012).
             asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.most_leases)
             effects = self._effects(asked, subscriber)
-            tally = await forward(asked, subscriber, largest, effects, stop, seen, self._pool)
+            with self._counts.lease(subscriber, effects.tally):
+                tally = await forward(asked, subscriber, largest, effects, stop, seen, self._pool)
         finally:
             self._open.discard(stop)
+            self._log.tell_rest(subscriber)
         await self._note_discarded(asked, subscriber, tally.counts[Outcome.DISCARDED])
         return tally
 
@@ -199,8 +208,12 @@ class Leasing:
 
         async def post(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
             # Identity, not equality: the same address may also be the reply's.
-            reply = subscriber.reply is not None and to is subscriber.subscriber
-            return await self._sink.post(to, headers, body, timeout, self._settings.max_answer_bytes, reply=reply)
+            stage = Stage.SUBSCRIBER if to is subscriber.subscriber else _onward(to, subscriber)
+            reply = subscriber.reply is not None and stage is Stage.SUBSCRIBER
+            began = time.monotonic()
+            answer = await self._sink.post(to, headers, body, timeout, self._settings.max_answer_bytes, reply=reply)
+            self._counts.posts(subscriber, stage).took(answer.status, time.monotonic() - began)
+            return answer
 
         async def load(subject: str) -> bytes | None:
             return await self._jetstream.last(aside, subject, ASK_SECONDS)
@@ -233,7 +246,7 @@ class Leasing:
             release=self._keep_alive.release,
             monotonic=time.monotonic,
             now=lambda: datetime.now(UTC),
-            report=reporter(subscriber),
+            report=self._log.reporter(subscriber),
             survey=survey,
             at_once=self._at_once(subscriber),
         )
@@ -248,6 +261,7 @@ class Leasing:
                 subscriber.policy.timeout,
                 self._settings.max_answer_bytes,
                 reply=subscriber.reply is not None,
+                timed=self._counts.posts(subscriber, Stage.SUBSCRIBER).took,
             )
         except (InvalidSpec, InvalidEvent):
             # What is wrong with it, the long way finds for each event anew, and counts it.
@@ -272,6 +286,10 @@ class Leasing:
             _log.warning("events of an earlier lease did not come back, order is not sure", **words)
 
         return Survey(unsettled, records, overdue)
+
+
+def _onward(to: Destination, subscriber: Subscriber) -> Stage:
+    return Stage.REPLY if to is subscriber.reply else Stage.DEAD_LETTER
 
 
 def _subscriber(asked: Lease, info: dict[str, Any]) -> Subscriber | Response:

@@ -187,5 +187,8 @@ class BoundedProtocol(HttpToolsProtocol):
         begun = waits and (self.cycle.response_started or bool(self.pipeline))
         if not begun and not self.transport.is_closing():
             again = b"retry-after: 1\r\n" if status == 503 else b""
+            if (told := getattr(self.app, "refused", None)) is not None:
+                # Ours counts it; the floors of the bench do not.
+                told(status)
             self.transport.write(STATUS_LINE[status] + again + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()

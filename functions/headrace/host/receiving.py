@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import monotonic
 
-from headrace.core.errors import HeadraceError, Unavailable
+from headrace.core import names
+from headrace.core.errors import HeadraceError, InvalidEvent, Unavailable
 from headrace.core.http import Request, Response
 from headrace.core.jetstream import PubAck
+from headrace.core.metrics import Snapshot
 from headrace.core.nats_codec import Encoded
 from headrace.core.settings import ReceiveSettings
-from headrace.io import environment, web
+from headrace.host.receive_counts import ReceiveCounts
+from headrace.io import environment, log, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.io.wake import WakeHints
-from headrace.receive import ACCEPTED, ALLOW, Effects, message_at_once, receive
+from headrace.receive import ACCEPTED, ALLOW, Effects, message_at_once, receive, route
 
 # What an event that waits takes beside its own bytes, task and request included (measured: 2.6 KiB the short way, up to
 # 8.7 KiB the long one): without it a flood of tiny events would be held by the million.
 BESIDE_BYTES = 8 * 1024
 STORED = web.whole(ACCEPTED, ALLOW)
+
+_log = log.get("receive")
 
 
 class Receiving:
@@ -36,6 +42,8 @@ class Receiving:
         self._jetstream = JetStream(client, api)
         self._publish_seconds = settings.publish_timeout.total_seconds()
         self._waiting = 0
+        self._counts = ReceiveCounts()
+        self._sparing = log.Sparing()
         self._effects = Effects(
             publish=self._publish,
             wake=WakeHints(self._jetstream.hint, self._settings.wake_interval.total_seconds()),
@@ -52,6 +60,8 @@ class Receiving:
         message = message_at_once(url, headers, body)
         if message is None:
             return False
+        began = monotonic()
+        subject = message.subject
         held = message.size + BESIDE_BYTES
         if self._waiting and self._waiting + held > self._settings.max_waiting_bytes:
             return False
@@ -61,8 +71,12 @@ class Receiving:
             if isinstance(outcome, PubAck):
                 answer(STORED)
                 self._effects.wake(outcome.stream)
+                self._counts.stored(subject, outcome, monotonic() - began)
             else:
-                answer(web.whole(web.response_of(outcome), ALLOW))
+                refusal = web.whole(web.response_of(outcome), ALLOW)
+                answer(refusal)
+                self._counts.refused(refusal.status)
+                self._tell_of_refusal(subject, refusal.status, outcome)
 
         if not self._jetstream.publish_at_once(message, self._publish_seconds, done):
             return False
@@ -85,6 +99,9 @@ class Receiving:
     async def close(self) -> None:
         """Nothing of its own."""
 
+    def snapshot(self) -> Snapshot:
+        return self._counts.snapshot(self._waiting)
+
     async def _receive(self, request: Request, receive_: web.Receive) -> Response:
         held = 0
 
@@ -102,8 +119,32 @@ class Receiving:
 
         try:
             return await receive(request, body, self._effects)
+        except HeadraceError as error:
+            subject = route(request)
+            if isinstance(subject, str) and not isinstance(error, web.ClientGone):
+                self._tell_of_refusal(subject, web.response_of(error).status, error)
+            raise
         finally:
             self._waiting -= held
 
+    def _tell_of_refusal(self, subject: str, status: int, error: HeadraceError) -> None:
+        """The sender is told all of it; here a line of each kind in a while, so that somebody sees it on this side."""
+        left_out = self._sparing.admit(status)
+        if left_out is None:
+            return
+        # The words of a faulty event quote what is in it.
+        why = f"not a valid event: {_attributes(error)}" if isinstance(error, InvalidEvent) else str(error)
+        write = _log.warning if status >= 500 else _log.info
+        write("refused", channel="/".join(names.labels(subject)), status=status, why=why, **log.more(left_out))
+
     async def _publish(self, message: Encoded) -> PubAck:
-        return await self._jetstream.publish(message, self._publish_seconds)
+        began = monotonic()
+        ack = await self._jetstream.publish(message, self._publish_seconds)
+        self._counts.stored(message.subject, ack, monotonic() - began)
+        self._counts.long_way += 1
+        return ack
+
+
+def _attributes(error: InvalidEvent) -> str:
+    """What is wrong, by name."""
+    return ", ".join(sorted({fault.attribute for fault in error.faults}))[:200]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
+from headrace.core import metric_families as families
 from headrace.core.http import Request, Response, json_response, problem
+from headrace.core.metrics import LONG_BOUNDS, Distribution, Labels, Snapshot, Timings
 from headrace.core.settings import NatsSettings, ReconcileSettings
+from headrace.host.counts import Watched
 from headrace.io import environment, web
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
@@ -34,15 +38,25 @@ class Reconciling:
         self._settings = settings
         self._token = token
         self._admin = Admin(api, JetStream(client, api))
+        self._timings: dict[Labels, Timings] = {}
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
-        await web.answer(self._reconcile(request, receive), send)
+        watched, began = Watched(send), time.monotonic()
+        await web.answer(self._reconcile(request, receive), watched)
+        verb = request.path.strip("/")
+        if verb in VERBS:
+            timings = self._timings.setdefault((verb, str(watched.status)), Timings(LONG_BOUNDS))
+            timings.took(time.monotonic() - began)
 
     def drain(self) -> None:
         """Nothing to do: every hook is idempotent and is called again."""
 
     async def close(self) -> None:
         """Nothing of its own."""
+
+    def snapshot(self) -> Snapshot:
+        took = {labels: Distribution.of(timings) for labels, timings in self._timings.items()}
+        return {families.RECONCILE_SECONDS.name: took}
 
     async def _reconcile(self, request: Request, receive: web.Receive) -> Response:
         verb = request.path.strip("/")

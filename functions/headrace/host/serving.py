@@ -13,14 +13,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import NamedTuple
 
 import uvicorn
 
 from headrace.core.errors import Misconfigured
-from headrace.core.settings import ReceiveSettings
+from headrace.core.settings import MetricsSettings, ReceiveSettings
+from headrace.host import scraping
 from headrace.host.app import App, application
 from headrace.host.direct import DirectProtocol
 from headrace.host.protocol import BoundedProtocol
+from headrace.host.scraping import Scraped, Slots
 from headrace.host.workers import Workers
 from headrace.io import environment, log
 from headrace.io.cpu_limit import cpus
@@ -30,21 +33,42 @@ BACKLOG = 2048
 Address = tuple[str, int]
 
 
+class _Scraping(NamedTuple):
+    """Where metrics are served: a socket that all workers share, and memory, if there are several."""
+
+    listener: socket.socket
+    slots: Slots | None
+
+
 class _Server(uvicorn.Server):
     """Tells the application first: a lease has to stop pulling before its answer can come."""
 
-    def __init__(self, config: uvicorn.Config, app: App, lifeline: int | None = None) -> None:
+    def __init__(self, app: App, scraped: _Scraping | None, place: int = 0, lifeline: int | None = None) -> None:
         """Args:
+        scraped: where the metrics are served; None: nowhere.
+        place: which worker this is, from 0.
         lifeline: a pipe; when its other end is closed, we end as on SIGTERM.
         """
-        super().__init__(config)
+        super().__init__(config(app))
         self._app = app
+        self._scraped = scraped
+        self._place = place
         self._lifeline = lifeline
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self._lifeline is not None:
             asyncio.get_running_loop().add_reader(self._lifeline, self._parent_gone, self._lifeline)
         await super().startup(sockets)
+        self._app.counts.step("serving")
+        if self._scraped is not None:
+            scraped = Scraped(self._app.snapshot, self._scraped.slots, self._place)
+            self._tasks = await scraping.serve(scraped, self._scraped.listener, self)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        for task in self._tasks:
+            task.cancel()
 
     def _parent_gone(self, lifeline: int) -> None:
         asyncio.get_running_loop().remove_reader(lifeline)
@@ -101,12 +125,19 @@ def serve(target: str | None = None, addresses: Sequence[Address] | None = None)
     workers = _workers(app)
     served = addresses or [_default_address()]
     sockets = _listeners(served, workers)
+    scraped = _scraping(served[0][0], workers)
     shown = [f"{host}:{port}" for host, port in served]
     log.get("host").info("serving", target=app.target, addresses=shown, workers=workers)
     if workers == 1:
-        _Server(config(app), app).run(sockets=sockets[0])
+        _Server(app, scraped).run(sockets=sockets[0])
         return 0
-    return Workers(sockets, lambda own, lifeline: _Server(config(app), app, lifeline).run(sockets=own)).run()
+
+    def work(own: list[socket.socket], lifeline: int) -> None:
+        # By identity: elsewhere than on Linux all have the same sockets, and each a list of its own.
+        place = next(place for place, theirs in enumerate(sockets) if theirs is own)
+        _Server(app, scraped, place, lifeline).run(sockets=own)
+
+    return Workers(sockets, work).run()
 
 
 def main() -> int:
@@ -129,11 +160,18 @@ def _listeners(addresses: Sequence[Address], workers: int) -> list[list[socket.s
     alone = [_bind(*address) for address in addresses]
     if workers == 1 or sys.platform != "linux":
         # Elsewhere the kernel does not spread connections over sockets, and all accept from the same ones.
-        return [alone] * workers
+        return [list(alone) for _ in range(workers)]
     bound = [(host, one.getsockname()[1]) for (host, _), one in zip(addresses, alone, strict=True)]
     for one in alone:
         one.close()
     return [[_bind(*address, shared=True) for address in bound] for _ in range(workers)]
+
+
+def _scraping(host: str, workers: int) -> _Scraping | None:
+    port = environment.read(MetricsSettings).port
+    if port is None:
+        return None
+    return _Scraping(_bind(host, port, field="METRICS_PORT"), Slots(workers) if workers > 1 else None)
 
 
 def _default_address() -> Address:
@@ -143,7 +181,7 @@ def _default_address() -> Address:
     return environment.variable("HOST", "0.0.0.0"), int(port)
 
 
-def _bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
+def _bind(host: str, port: int, *, shared: bool = False, field: str = "PORT") -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -155,6 +193,6 @@ def _bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise Misconfigured(f"can't listen on {host}:{port}: {error}", field="PORT") from error
+        raise Misconfigured(f"can't listen on {host}:{port}: {error}", field=field) from error
     listener.set_inheritable(True)
     return listener

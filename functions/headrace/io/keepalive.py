@@ -24,6 +24,11 @@ class KeepAlive:
         self._held: dict[str, Message] = {}
         self._sweeping: asyncio.Task[None] | None = None
 
+    @property
+    def held(self) -> int:
+        """How many messages are held now."""
+        return len(self._held)
+
     def hold(self, message: Message) -> None:
         self._held[message.reply] = message
         if self._sweeping is None or self._sweeping.done():

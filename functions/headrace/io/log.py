@@ -1,15 +1,24 @@
 """Structured logs: one JSON line per outcome that a person should see.
 
-Configured once by the host. Keys used throughout: event_id event_type subject stream consumer stream_seq attempt
-outcome duration_ms. Never event data, never credentials.
+Configured once by the host. Never event data, never credentials; `docs/metrics.md` lists the keys. What may come
+thousands of times is told sparingly.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 
 import structlog
+
+# Enough to see what is going on, and on a day of a failing subscriber no more than 86,400 lines of it.
+BURST = 10
+PERIOD_SECONDS = 10.0
+# Kinds that are told apart; beyond that the oldest are forgotten, and begin anew.
+MOST_KINDS = 4096
 
 
 def configure(level: str = "info", *, plain: bool = False) -> None:
@@ -38,6 +47,50 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+
+
+@dataclass(slots=True)
+class _Kind:
+    began: float
+    told: int = 0
+    left_out: int = 0
+
+
+class Sparing:
+    """Admits so many lines of each kind in a while, and counts the others."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._kinds: dict[Hashable, _Kind] = {}
+
+    def admit(self, kind: Hashable) -> int | None:
+        """None: leave this line out; else write it, and that so many were left out before it."""
+        now = self._clock()
+        found = self._kinds.get(kind)
+        if found is None:
+            if len(self._kinds) >= MOST_KINDS:
+                del self._kinds[next(iter(self._kinds))]
+            found = self._kinds[kind] = _Kind(now)
+        elif now - found.began >= PERIOD_SECONDS:
+            found.began, found.told = now, 0
+        if found.told >= BURST:
+            found.left_out += 1
+            return None
+        found.told += 1
+        return self.take(kind)
+
+    def take(self, kind: Hashable) -> int:
+        """How many lines of a kind were left out since this was last told."""
+        found = self._kinds.get(kind)
+        if found is None:
+            return 0
+        left_out, found.left_out = found.left_out, 0
+        return left_out
+
+
+def more(left_out: int) -> dict[str, int]:
+    """The key that tells of lines like this one that were left out before it; none of none."""
+    return {"left_out": left_out} if left_out else {}
 
 
 def debugging() -> bool:

@@ -16,7 +16,7 @@ from headrace.core.subscriber import Destination
 from headrace.io.http.address import Address, parse
 from headrace.io.http.lookups import Ask, ask_system
 from headrace.io.http.pool import Origin, Pool
-from headrace.io.http.posting import Sender, Terms, failed, post
+from headrace.io.http.posting import OnTimed, Sender, Terms, failed, post
 from headrace.io.http.request import HeaderNames, RequestHead
 
 # Destinations that stay prepared; they come from Subscriptions, a few for each.
@@ -68,19 +68,27 @@ class HttpClient:
         return await post(Terms(origin, seconds, limit, reply), head, body, now + seconds, origin.take(now))
 
     def sender(
-        self, destination: Destination, headers: Headers, timeout: timedelta, limit: int, *, reply: bool = True
+        self,
+        destination: Destination,
+        headers: Headers,
+        timeout: timedelta,
+        limit: int,
+        *,
+        reply: bool = True,
+        timed: OnTimed = lambda _status, _seconds: None,
     ) -> Sender:
         """For many POSTs to one destination; the arguments are those of `post`.
 
         Args:
             headers: that all of them have, behind their own.
+            timed: told of each that has come to its end.
 
         Raises:
             InvalidSpec: the destination is no address.
             InvalidEvent: a header can't be sent.
         """
         origin, request = self._route(destination)
-        return Sender(Terms(origin, timeout.total_seconds(), limit, reply), request.ready(headers))
+        return Sender(Terms(origin, timeout.total_seconds(), limit, reply), request.ready(headers), timed)
 
     async def close(self) -> None:
         """Close every connection; posts that wait for an answer end with an error."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from headrace.core.errors import InvalidEvent, InvalidSpec
 from headrace.core.http import HttpAnswer
@@ -17,6 +17,9 @@ from headrace.io.http.pool import Origin
 from headrace.io.http.request import ReadyHead
 
 LONGEST_ERROR = 300
+
+OnTimed: TypeAlias = Callable[[int | None, float], None]
+"""Told the status of an answer, None without one, and the seconds that it took."""
 
 
 class Terms(NamedTuple):
@@ -76,9 +79,10 @@ def failed(error: Exception, seconds: float) -> HttpAnswer:
 class Sender:
     """POSTs to one destination without a coroutine for each, as long as a connection is free."""
 
-    def __init__(self, terms: Terms, head: ReadyHead) -> None:
+    def __init__(self, terms: Terms, head: ReadyHead, timed: OnTimed) -> None:
         self._terms = terms
         self._head = head
+        self._timed = timed
 
     def send(self, lines: bytes, body: bytes, told: Callable[[HttpAnswer], None]) -> Posting | None:
         """Send now, on a connection that is open and idle; None without one, and nothing was sent.
@@ -91,7 +95,7 @@ class Sender:
         connection = self._terms.origin.take(now)
         if connection is None:
             return None
-        posting = Posting(self._terms, self._head.render(lines, len(body)), body, now, told)
+        posting = Posting(self._terms, self._head.render(lines, len(body)), body, now, told, self._timed)
         posting.begin(connection)
         return posting
 
@@ -99,21 +103,31 @@ class Sender:
 class Posting:
     """A POST that is under way."""
 
-    __slots__ = ("_again", "_body", "_connection", "_deadline", "_head", "_hear", "_terms", "_told")
+    __slots__ = ("_again", "_body", "_connection", "_deadline", "_head", "_hear", "_terms", "_timed", "_told")
 
-    def __init__(self, terms: Terms, head: bytes, body: bytes, now: float, told: Callable[[HttpAnswer], None]) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        head: bytes,
+        body: bytes,
+        now: float,
+        told: Callable[[HttpAnswer], None],
+        timed: OnTimed,
+    ) -> None:
         self._terms = terms
         self._head = head
         self._body = body
         self._deadline = now + terms.seconds
         self._told = told
+        self._timed = timed
 
     def begin(self, connection: Connection) -> None:
         """Send it on an idle connection."""
         self._connection: Connection | None = connection
         self._again: asyncio.Task[HttpAnswer] | None = None
         self._hear = self._heard
-        connection.begin(self._head, self._body, self._terms.limit, self._deadline, self._hear, reply=self._terms.reply)
+        terms = self._terms
+        connection.begin(self._head, self._body, terms.limit, self._deadline, self._hear, reply=terms.reply)
 
     def cancel(self) -> None:
         """Nobody wants the answer any more, and nobody is told."""
@@ -143,6 +157,7 @@ class Posting:
 
     def _tell(self, answer: HttpAnswer) -> None:
         """Whoever is told holds us, too."""
+        self._timed(answer.status, monotonic() - self._deadline + self._terms.seconds)
         told = self._told
         del self._told
         told(answer)

@@ -1,0 +1,70 @@
+"""What is counted of any function: requests by status, the steps of its start, its connection to NATS."""
+
+from __future__ import annotations
+
+import time
+
+from headrace.core import metric_families as families
+from headrace.core.metrics import Snapshot
+from headrace.io import process, web
+
+
+class Counts:
+    """The counts of one application."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._codes: dict[int, int] = {}
+        self._steps: dict[str, float] = {}
+        self._disconnects = 0
+        process.began()
+
+    def step(self, until: str) -> None:
+        """A step of the start is done; the first time counts."""
+        if until not in self._steps:
+            self._steps[until] = process.age()
+
+    def answered(self, code: int) -> None:
+        """A request that is no probe was answered."""
+        self._codes[code] = self._codes.get(code, 0) + 1
+        self.step("answer")
+
+    def refused(self, code: int) -> None:
+        """The server has refused a request that nobody else has seen."""
+        self._codes[code] = self._codes.get(code, 0) + 1
+
+    def disconnected(self) -> None:
+        self._disconnects += 1
+
+    def snapshot(self, *, connected: bool) -> Snapshot:
+        function = (self._function,)
+        memory = process.resident_bytes()
+        return {
+            families.REQUESTS.name: {(*function, str(code)): count for code, count in self._codes.items()},
+            families.STARTED.name: {(*function, until): round(took, 3) for until, took in self._steps.items()},
+            families.WORKERS.name: {function: 1},
+            families.NATS_CONNECTED.name: {function: int(connected)},
+            families.NATS_DISCONNECTS.name: {function: self._disconnects},
+            families.CPU_SECONDS.name: {(): round(process.cpu_seconds(), 3)},
+            families.MEMORY_BYTES.name: {} if memory is None else {(): memory},
+            families.START_TIME.name: {(): round(time.time() - process.age(), 3)},
+        }
+
+
+class Watched:
+    """A `send` that remembers the status of the answer.
+
+    Attributes:
+        status: 0 before there is an answer.
+    """
+
+    __slots__ = ("_send", "status")
+
+    def __init__(self, send: web.Send) -> None:
+        self._send = send
+        self.status = 0
+
+    async def __call__(self, message: web.Scope) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)

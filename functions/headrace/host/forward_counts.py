@@ -1,0 +1,117 @@
+"""What is counted of `forward`: how long POSTs took, by their status, and how the events of its leases ended.
+
+A POST costs a third of a microsecond here. Outcomes cost nothing: the tallies of open leases are looked at when
+somebody asks (ADR 028).
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from headrace.core import metric_families as families
+from headrace.core.delivery import NO_ANSWER_CODE
+from headrace.core.lease import Outcome, Tally
+from headrace.core.metrics import KNATIVE_BOUNDS, LONG_BOUNDS, Distribution, Labels, Snapshot, Timings, Value
+from headrace.core.stage_record import Stage
+from headrace.core.subscriber import Subscriber
+
+SYSTEM = "knative"
+"""What Knative's dispatchers say under `messaging_system`."""
+
+
+class Posts:
+    """The POSTs of one stage of one Subscription."""
+
+    def __init__(self) -> None:
+        self._timings: dict[int | None, Timings] = {}
+
+    def took(self, status: int | None, seconds: float) -> None:
+        """One was answered, or was not, after so many seconds."""
+        try:
+            timings = self._timings[status]
+        except KeyError:
+            timings = self._timings[status] = Timings(KNATIVE_BOUNDS)
+        timings.counts[bisect_left(KNATIVE_BOUNDS, seconds)] += 1
+        timings.total += seconds
+
+    @property
+    def unanswered(self) -> int:
+        timings = self._timings.get(None)
+        return sum(timings.counts) if timings else 0
+
+    def by_code(self) -> dict[str, Distribution]:
+        """What has no answer counts as the status by which Knative tells of it."""
+        found: dict[str, Distribution] = {}
+        for status, timings in self._timings.items():
+            code = str(NO_ANSWER_CODE if status is None else status)
+            one, other = Distribution.of(timings), found.get(code)
+            found[code] = one if other is None else _sum(one, other)
+        return found
+
+
+class ForwardCounts:
+    """The counts of one `forward`."""
+
+    def __init__(self) -> None:
+        self._posts: dict[tuple[Labels, Stage], Posts] = {}
+        self._ended: dict[Labels, Counter[Outcome]] = {}
+        self._open: list[tuple[Labels, Tally]] = []
+        self._leases = Timings(LONG_BOUNDS)
+
+    def posts(self, subscriber: Subscriber, stage: Stage) -> Posts:
+        """Where POSTs of that stage are counted."""
+        return self._posts.setdefault((_labels(subscriber), stage), Posts())
+
+    @contextmanager
+    def lease(self, subscriber: Subscriber, tally: Tally) -> Iterator[None]:
+        """While a lease is served, its tally may be looked at."""
+        opened = (_labels(subscriber), tally)
+        began = time.monotonic()
+        self._open.append(opened)
+        try:
+            yield
+        finally:
+            # By identity: two leases may have done the same.
+            self._open = [each for each in self._open if each is not opened]
+            self._ended.setdefault(opened[0], Counter()).update(tally.counts)
+            self._leases.took(time.monotonic() - began)
+
+    def snapshot(self, *, in_flight: int, in_flight_bytes: int) -> Snapshot:
+        dispatched: dict[Labels, Value] = {}
+        onward: dict[Labels, Value] = {}
+        silent: dict[Labels, Value] = {}
+        for (labels, stage), posts in self._posts.items():
+            for code, distribution in posts.by_code().items():
+                if stage is Stage.SUBSCRIBER:
+                    dispatched[(*labels, SYSTEM, code)] = distribution
+                else:
+                    onward[(*labels, stage.name.lower(), code)] = distribution
+            silent[labels] = float(posts.unanswered) + float(silent.get(labels, 0))  # type: ignore[arg-type]
+        return {
+            families.DISPATCH_SECONDS.name: dispatched,
+            families.ONWARD_SECONDS.name: onward,
+            families.NO_ANSWERS.name: silent,
+            families.FORWARDED.name: self._outcomes(),
+            families.LEASES_OPEN.name: {(): len(self._open)},
+            families.LEASE_SECONDS.name: {(): Distribution.of(self._leases)},
+            families.IN_FLIGHT.name: {(): in_flight},
+            families.IN_FLIGHT_BYTES.name: {(): in_flight_bytes},
+        }
+
+    def _outcomes(self) -> dict[Labels, Value]:
+        counts = {labels: Counter(ended) for labels, ended in self._ended.items()}
+        for labels, tally in self._open:
+            counts.setdefault(labels, Counter()).update(tally.counts)
+        return {(*labels, str(outcome)): counted[outcome] for labels, counted in counts.items() for outcome in Outcome}
+
+
+def _labels(subscriber: Subscriber) -> Labels:
+    return subscriber.namespace, subscriber.channel, subscriber.name
+
+
+def _sum(one: Distribution, other: Distribution) -> Distribution:
+    return Distribution(tuple(a + b for a, b in zip(one.counts, other.counts, strict=True)), one.total + other.total)

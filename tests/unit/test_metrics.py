@@ -1,0 +1,207 @@
+"""Metrics as values: what processes add up to, and a text that Prometheus' own client reads back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from headrace.core import metric_families, metrics
+from headrace.core.jetstream import PubAck
+from headrace.core.lease import Outcome, Tally
+from headrace.core.metrics import Distribution, Family, Fold, Kind, Timings
+from headrace.core.stage_record import Stage
+from headrace.core.subscriber import Subscriber
+from headrace.host.forward_counts import ForwardCounts
+from headrace.host.receive_counts import MOST_CHANNELS, OTHERS, ReceiveCounts
+from headrace.host.scraping import HALF_BYTES, Scraped, Slots
+from headrace.io import process
+
+COUNT = Family("a_total", Kind.COUNTER, "what \\ it counts", ("who",))
+LEVEL = Family("b", Kind.GAUGE, "a level")
+FIRST = Family("c", Kind.GAUGE, "the first", fold=Fold.LEAST)
+TOOK = Family("d_seconds", Kind.HISTOGRAM, "how long", ("who",), bounds=(0.1, 1.0))
+FAMILIES = {family.name: family for family in (COUNT, LEVEL, FIRST, TOOK)}
+
+numbers = st.integers(0, 2**53)
+series = st.dictionaries(st.tuples(st.text(max_size=5)), numbers, max_size=4)
+distributions = st.builds(
+    lambda counts, total: Distribution(tuple(counts), float(total)), st.lists(numbers, min_size=3, max_size=3), numbers
+)
+snapshots = st.fixed_dictionaries(
+    {},
+    optional={
+        "a_total": series,
+        "b": st.fixed_dictionaries({(): numbers}),
+        "c": st.fixed_dictionaries({(): numbers}),
+        "d_seconds": st.dictionaries(st.tuples(st.text(max_size=5)), distributions, max_size=2),
+    },
+)
+
+
+def test_an_observation_on_a_bound_is_below_it() -> None:
+    timings = Timings((0.1, 1.0))
+    for seconds in (0.05, 0.1, 0.10001, 1.0, 7.0):
+        timings.took(seconds)
+    assert Distribution.of(timings).counts == (2, 2, 1)
+    assert timings.total == pytest.approx(8.25001)
+
+
+@given(snapshots)
+def test_another_process_reads_what_one_has_written(snapshot: metrics.Snapshot) -> None:
+    assert metrics.from_json(metrics.to_json(snapshot)) == snapshot
+
+
+@given(st.lists(snapshots, max_size=3))
+def test_prometheus_reads_what_several_processes_add_up_to(several: list[metrics.Snapshot]) -> None:
+    text = metrics.text(metrics.added(several, FAMILIES), FAMILIES.values()).decode()
+    found = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    for who in {who for one in several for who in one.get("a_total", {})}:
+        values = [one["a_total"][who] for one in several if who in one.get("a_total", {})]
+        assert found["a_total", ("who", who[0])] == sum(values)  # type: ignore[arg-type]
+    for name, fold in (("b", sum), ("c", min)):
+        if values := [one[name][()] for one in several if name in one]:
+            assert found[name,] == fold(values)  # type: ignore[operator]
+    for who in {who for one in several for who in one.get("d_seconds", {})}:
+        each = [one["d_seconds"][who] for one in several if who in one.get("d_seconds", {})]
+        counts = [sum(column) for column in zip(*(one.counts for one in each), strict=True)]  # type: ignore[union-attr]
+        labels = ("who", who[0])
+        assert found["d_seconds_count", labels] == found["d_seconds_bucket", ("le", "+Inf"), labels] == sum(counts)
+        assert found["d_seconds_bucket", ("le", "1.0"), labels] == sum(counts[:2])
+        assert found["d_seconds_sum", labels] == sum(one.total for one in each)  # type: ignore[union-attr]
+
+
+def test_what_is_no_family_is_left_out() -> None:
+    assert metrics.added([{"x": {(): 1}, "b": {(): 2}}], FAMILIES) == {"b": {(): 2}}
+
+
+def test_only_what_grows_outlives_a_process() -> None:
+    snapshot = {"a_total": {("x",): 1}, "b": {(): 2}, "c": {(): 3}, "d_seconds": {("x",): Distribution((1, 0, 0), 0.1)}}
+    assert set(metrics.lasting(snapshot, FAMILIES)) == {"a_total", "d_seconds"}
+
+
+def test_families_are_what_prometheus_demands_of_names() -> None:
+    for family in metric_families.FUNCTIONS:
+        assert (family.kind is Kind.COUNTER) == family.name.endswith("_total"), family
+        assert (family.kind is Kind.HISTOGRAM) == bool(family.bounds), family
+        assert family.fold is Fold.SUM or family.kind is Kind.GAUGE, family
+
+
+# ── the memory that workers share ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_place_holds_what_was_written_last() -> None:
+    slots = Slots(2)
+    assert slots.read(0) is None
+    for text in (b"one", b"two", b"three"):
+        assert slots.write(0, text)
+    assert (slots.read(0), slots.read(1)) == (b"three", None)
+
+
+def test_what_is_too_large_leaves_what_was_there() -> None:
+    slots = Slots(1)
+    slots.write(0, b"one")
+    assert not slots.write(0, b"x" * HALF_BYTES)
+    assert slots.read(0) == b"one"
+
+
+def test_a_torn_write_is_not_read_and_the_one_before_is() -> None:
+    slots = Slots(1)
+    slots.write(0, b"first")
+    slots.write(0, b"second")
+    memory, half = slots._memory, slots._memory[0]
+    # A worker that died in the middle of writing has not said yet that this half counts.
+    start = 16 + (1 - half) * HALF_BYTES
+    memory[start : start + 20] = os.urandom(20)
+    assert slots.read(0) == b"second"
+
+
+def test_the_successor_of_a_worker_goes_on_from_its_counts() -> None:
+    slots = Slots(2)
+    one = {"headrace_requests_total": {("receive", "202"): 5}, "headrace_workers": {("receive",): 1}}
+    Scraped(lambda: one, slots, 0).leave()
+    successor = Scraped(lambda: one, slots, 0)
+    other = Scraped(lambda: one, slots, 1)
+    successor.leave()
+    text = other.text().decode()
+    assert 'headrace_requests_total{function="receive",code="202"} 15\n' in text
+    assert 'headrace_workers{function="receive"} 2\n' in text
+
+
+def test_the_largest_snapshot_of_receive_fits() -> None:
+    counts = ReceiveCounts()
+    for number in range(MOST_CHANNELS + 50):
+        for _ in range(2):
+            counts.stored(f"{'n' * 63}.{number:048d}._knative", PubAck("S", 1, duplicate=True), 0.001)
+    snapshot = counts.snapshot(0)
+    stored = snapshot[metric_families.STORED.name]
+    assert len(stored) == MOST_CHANNELS + 1
+    assert stored[OTHERS] == snapshot[metric_families.DUPLICATES.name][OTHERS] == 100
+    assert len(metrics.to_json(snapshot)) < HALF_BYTES / 2
+
+
+# ── what the functions count ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_channel_is_named_by_its_subject() -> None:
+    counts = ReceiveCounts()
+    for subject in ("shop.orders._knative", "shop.a--b-kn-jsm-channel._knative"):
+        counts.stored(subject, PubAck("S", 1), 0.1)
+    assert set(counts.snapshot(0)[metric_families.STORED.name]) == {("shop", "orders"), ("shop", "a--b")}
+
+
+def test_what_came_by_asgi_is_answered_there() -> None:
+    counts = ReceiveCounts()
+    counts.stored("shop.orders._knative", PubAck("S", 1), 0.1)
+    counts.stored("shop.orders._knative", PubAck("S", 2), 0.1)
+    counts.long_way = 1
+    counts.refused(507)
+    assert counts.snapshot(0)[metric_families.REQUESTS.name] == {("receive", "202"): 1, ("receive", "507"): 1}
+
+
+def test_no_answer_is_counted_beside_the_500_that_knative_calls_it() -> None:
+    billing = Subscriber("shop", "orders", "billing", "u", 1, "KN_aside")
+    counts = ForwardCounts()
+    posts = counts.posts(billing, Stage.SUBSCRIBER)
+    for status in (500, None, None, 202):
+        posts.took(status, 0.001)
+    counts.posts(replace(billing, name="audit"), Stage.REPLY).took(None, 1.0)
+    snapshot = counts.snapshot(in_flight=0, in_flight_bytes=0)
+    told = snapshot[metric_families.DISPATCH_SECONDS.name]
+    by_code = {labels[-1]: sum(value.counts) for labels, value in told.items()}  # type: ignore[union-attr]
+    assert by_code == {"500": 3, "202": 1}
+    silent = snapshot[metric_families.NO_ANSWERS.name]
+    assert silent == {("shop", "orders", "billing"): 2, ("shop", "orders", "audit"): 1}
+
+
+def test_leases_that_are_alike_end_each_for_itself() -> None:
+    billing = Subscriber("shop", "orders", "billing", "u", 1, "KN_aside")
+    counts, first, second = ForwardCounts(), Tally(), Tally()
+    with counts.lease(billing, first):
+        with counts.lease(billing, second):
+            first.count(Outcome.DELIVERED)
+            second.count(Outcome.DELIVERED)
+            assert _delivered(counts) == (2, 2)
+        first.count(Outcome.DELIVERED)
+        assert _delivered(counts) == (1, 3)
+    assert _delivered(counts) == (0, 3)
+
+
+def _delivered(counts: ForwardCounts) -> tuple[object, object]:
+    snapshot = counts.snapshot(in_flight=0, in_flight_bytes=0)
+    outcomes = snapshot[metric_families.FORWARDED.name]
+    return snapshot[metric_families.LEASES_OPEN.name][()], outcomes["shop", "orders", "billing", "delivered"]
+
+
+def test_a_process_knows_what_it_costs() -> None:
+    assert process.cpu_seconds() > 0
+    assert process.age() > 0
+    assert (process.resident_bytes() or 1) > 0
