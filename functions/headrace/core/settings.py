@@ -104,6 +104,17 @@ class MetricsSettings(_Settings):
     )
 
 
+class TracingSettings(_Settings):
+    """Whether spans are made; all else about them is the OpenTelemetry SDK's own to read."""
+
+    endpoint: str | None = Field(
+        None,
+        alias="OTEL_EXPORTER_OTLP_ENDPOINT",
+        description="OTLP/HTTP collector that gets traces, as `http://collector:4318`; unset: none are made. Needs the "
+        "extra `tracing`; the SDK reads its other variables itself, as `OTEL_TRACES_SAMPLER`",
+    )
+
+
 class ReceiveSettings(_Settings):
     """Limits of `receive`."""
 

@@ -7,36 +7,37 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from headrace.core import gaps, lease, names, order_spec, stage_record
 from headrace.core import subscriber as subscribers
 from headrace.core.byte_pool import BytePool
-from headrace.core.errors import InvalidEvent, InvalidSpec, Refused, Unavailable
-from headrace.core.http import Headers, HttpAnswer, Request, Response, json_response, problem
+from headrace.core.errors import InvalidSpec, Refused, Unavailable
+from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.jetstream import Message
 from headrace.core.lease import ENDING, Lease, Outcome, Tally
 from headrace.core.metrics import Snapshot
 from headrace.core.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.order_spec import DeliveryOrder
 from headrace.core.settings import ForwardSettings
-from headrace.core.stage_record import Stage, StageRecord
-from headrace.core.subscriber import Destination, Subscriber, SubscriberState
+from headrace.core.stage_record import StageRecord
+from headrace.core.subscriber import Subscriber, SubscriberState
 from headrace.core.window import ENVELOPE
-from headrace.forward import AtOnce, Effects, Survey, closing_headers, forward
+from headrace.forward import AtOnce, Effects, Survey, forward
 from headrace.host import standing
 from headrace.host.forward_counts import ForwardCounts
 from headrace.host.outcome_log import OutcomeLog
+from headrace.host.posting import Posting
 from headrace.host.standing import Standing
-from headrace.io import environment, log, web
+from headrace.io import environment, log, tracing, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
-from headrace.io.http import HttpClient
 from headrace.io.jetstream import JetStream
 from headrace.io.keepalive import KeepAlive
 from headrace.io.scan import scan
+from headrace.io.tracing import Tracing
 
 LONGEST_BODY = 64 * 1024
 # For one question to JetStream in the middle of a delivery; less than the ack wait.
@@ -56,7 +57,8 @@ class Leasing:
     def configured(cls) -> Callable[[Client, JetStreamApi], Leasing]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
         settings = environment.read(ForwardSettings)
-        return partial(cls, settings, standing.read(settings), web.Token.configured())
+        made = settings, standing.read(settings), web.Token.configured(), tracing.configured("forward")
+        return partial(cls, *made)
 
     @classmethod
     def stands(cls) -> bool:
@@ -64,7 +66,13 @@ class Leasing:
         return bool(environment.read(ForwardSettings).consumers)
 
     def __init__(
-        self, settings: ForwardSettings, wanted: tuple[Lease, ...], token: web.Token, client: Client, api: JetStreamApi
+        self,
+        settings: ForwardSettings,
+        wanted: tuple[Lease, ...],
+        token: web.Token,
+        traced: Callable[[], Tracing] | None,
+        client: Client,
+        api: JetStreamApi,
     ) -> None:
         self._settings = settings
         self._token = token
@@ -72,11 +80,11 @@ class Leasing:
         self._api = api
         self._jetstream = JetStream(client, api)
         self._keep_alive = KeepAlive(self._jetstream.settle)
-        self._sink = HttpClient()
         self._pool = BytePool(settings.max_process_bytes)
         self._open: set[asyncio.Event] = set()
         self._draining = False
         self._counts = ForwardCounts()
+        self._posting = Posting(self._counts, settings.max_answer_bytes, traced() if traced is not None else None)
         self._log = OutcomeLog()
         self._standing = Standing(wanted, self)
 
@@ -92,7 +100,7 @@ class Leasing:
 
     async def close(self) -> None:
         await self._standing.close()
-        await self._sink.close()
+        await self._posting.close()
 
     def snapshot(self) -> Snapshot:
         return self._counts.snapshot(in_flight=self._keep_alive.held, in_flight_bytes=self._pool.used)
@@ -206,15 +214,6 @@ class Leasing:
     def _effects(self, asked: Lease, subscriber: Subscriber) -> Effects:
         aside = subscriber.aside
 
-        async def post(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
-            # Identity, not equality: the same address may also be the reply's.
-            stage = Stage.SUBSCRIBER if to is subscriber.subscriber else _onward(to, subscriber)
-            reply = subscriber.reply is not None and stage is Stage.SUBSCRIBER
-            began = time.monotonic()
-            answer = await self._sink.post(to, headers, body, timeout, self._settings.max_answer_bytes, reply=reply)
-            self._counts.posts(subscriber, stage).took(answer.status, time.monotonic() - began)
-            return answer
-
         async def load(subject: str) -> bytes | None:
             return await self._jetstream.last(aside, subject, ASK_SECONDS)
 
@@ -235,7 +234,7 @@ class Leasing:
             open_inbox=lambda on_message, on_end: self._jetstream.pull_inbox(
                 asked.stream, asked.consumer, on_message, on_end, pinned=survey is not None
             ),
-            post=post,
+            post=self._posting.to(subscriber),
             load=load,
             store=store,
             drop=drop,
@@ -252,21 +251,8 @@ class Leasing:
         )
 
     def _at_once(self, subscriber: Subscriber) -> AtOnce | None:
-        if subscriber.subscriber is None:
-            return None
-        try:
-            sender = self._sink.sender(
-                subscriber.subscriber,
-                closing_headers(subscriber, Stage.SUBSCRIBER),
-                subscriber.policy.timeout,
-                self._settings.max_answer_bytes,
-                reply=subscriber.reply is not None,
-                timed=self._counts.posts(subscriber, Stage.SUBSCRIBER).took,
-            )
-        except (InvalidSpec, InvalidEvent):
-            # What is wrong with it, the long way finds for each event anew, and counts it.
-            return None
-        return AtOnce(sender.send, self._jetstream.settle_now)
+        sender = self._posting.sender(subscriber)
+        return None if sender is None else AtOnce(sender.send, self._jetstream.settle_now)
 
     def _survey(self, asked: Lease, aside: str) -> Survey:
         async def unsettled() -> int:
@@ -286,10 +272,6 @@ class Leasing:
             _log.warning("events of an earlier lease did not come back, order is not sure", **words)
 
         return Survey(unsettled, records, overdue)
-
-
-def _onward(to: Destination, subscriber: Subscriber) -> Stage:
-    return Stage.REPLY if to is subscriber.reply else Stage.DEAD_LETTER
 
 
 def _subscriber(asked: Lease, info: dict[str, Any]) -> Subscriber | Response:

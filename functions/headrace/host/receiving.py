@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from time import monotonic
 
 from headrace.core import names
 from headrace.core.errors import HeadraceError, InvalidEvent, Unavailable
 from headrace.core.http import Request, Response
+from headrace.core.http import request as http_request
 from headrace.core.jetstream import PubAck
 from headrace.core.metrics import Snapshot
 from headrace.core.nats_codec import Encoded
 from headrace.core.settings import ReceiveSettings
 from headrace.host.receive_counts import ReceiveCounts
-from headrace.io import environment, log, web
+from headrace.io import environment, log, tracing, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
+from headrace.io.tracing import Kind, OpenSpan, Tracing
 from headrace.io.wake import WakeHints
 from headrace.receive import ACCEPTED, ALLOW, Effects, message_at_once, receive, route
 
@@ -35,10 +37,13 @@ class Receiving:
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi], Receiving]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
-        return partial(cls, environment.read(ReceiveSettings))
+        return partial(cls, environment.read(ReceiveSettings), tracing.configured("receive"))
 
-    def __init__(self, settings: ReceiveSettings, client: Client, api: JetStreamApi) -> None:
+    def __init__(
+        self, settings: ReceiveSettings, traced: Callable[[], Tracing] | None, client: Client, api: JetStreamApi
+    ) -> None:
         self._settings = settings
+        self._tracing = traced() if traced is not None else None
         self._jetstream = JetStream(client, api)
         self._publish_seconds = settings.publish_timeout.total_seconds()
         self._waiting = 0
@@ -51,13 +56,15 @@ class Receiving:
         )
 
     async def handle(self, request: Request, receive_: web.Receive, send: web.Send) -> None:
-        await web.answer(self._receive(request, receive_), send, ALLOW)
+        work = self._receive if self._tracing is None or request.method != "POST" else self._traced(self._tracing)
+        await web.answer(work(request, receive_), send, ALLOW)
 
     def offer(
         self, url: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Callable[[Response], None]
     ) -> bool:
         """Take a whole POST the short way; see `headrace.host.direct`."""
-        message = message_at_once(url, headers, body)
+        # Spans take more time than the long way does.
+        message = message_at_once(url, headers, body) if self._tracing is None else None
         if message is None:
             return False
         began = monotonic()
@@ -97,10 +104,22 @@ class Receiving:
         """Nothing to do: an answer comes only after JetStream's, so whatever is accepted is stored."""
 
     async def close(self) -> None:
-        """Nothing of its own."""
+        """The last spans, if there are any."""
+        if self._tracing is not None:
+            await self._tracing.close()
 
     def snapshot(self) -> Snapshot:
         return self._counts.snapshot(self._waiting)
+
+    def _traced(self, tracing: Tracing) -> Callable[[Request, web.Receive], Awaitable[Response]]:
+        async def receive_traced(request: Request, receive_: web.Receive) -> Response:
+            attributes = {"http.request.method": request.method, "url.path": request.path, **_event_facts(request)}
+            with tracing.span("receive", Kind.SERVER, attributes, tuple(request.headers)) as span:
+                # What is stored goes on from here.
+                inside = http_request(request.method, request.path, span.headers(tuple(request.headers)))
+                return await _told(self._receive(inside, receive_), span)
+
+        return receive_traced
 
     async def _receive(self, request: Request, receive_: web.Receive) -> Response:
         held = 0
@@ -139,7 +158,14 @@ class Receiving:
 
     async def _publish(self, message: Encoded) -> PubAck:
         began = monotonic()
-        ack = await self._jetstream.publish(message, self._publish_seconds)
+        if self._tracing is None:
+            ack = await self._jetstream.publish(message, self._publish_seconds)
+        else:
+            attributes = {"messaging.system": "nats", "messaging.destination.name": message.subject}
+            with self._tracing.span("publish", Kind.PRODUCER, attributes) as span:
+                moved = Encoded(message.subject, span.moved(message.block), message.data)
+                ack = await self._jetstream.publish(moved, self._publish_seconds)
+                span.tell({"headrace.stream": ack.stream, "headrace.sequence": ack.sequence})
         self._counts.stored(message.subject, ack, monotonic() - began)
         self._counts.long_way += 1
         return ack
@@ -148,3 +174,24 @@ class Receiving:
 def _attributes(error: InvalidEvent) -> str:
     """What is wrong, by name."""
     return ", ".join(sorted({fault.attribute for fault in error.faults}))[:200]
+
+
+def _event_facts(request: Request) -> dict[str, str]:
+    """What OpenTelemetry has names for, of an event in binary mode."""
+    named = {
+        "cloudevents.event_id": b"ce-id",
+        "cloudevents.event_source": b"ce-source",
+        "cloudevents.event_type": b"ce-type",
+    }
+    return {key: value.decode("latin-1") for key, name in named.items() if (value := request.header(name)) is not None}
+
+
+async def _told(work: Awaitable[Response], span: OpenSpan) -> Response:
+    """Await it, and have the span tell how it ended."""
+    try:
+        response = await work
+    except HeadraceError as error:
+        span.answered(web.response_of(error).status, least_failure=500)
+        raise
+    span.answered(response.status, least_failure=500)
+    return response

@@ -1,0 +1,104 @@
+"""The POSTs of `forward`: to whom, counted by stage and status, and traced if somebody wants that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from headrace.core import uri
+from headrace.core.errors import InvalidEvent, InvalidSpec
+from headrace.core.http import Headers, HttpAnswer
+from headrace.core.stage_record import Stage
+from headrace.core.subscriber import Destination, Subscriber
+from headrace.forward import closing_headers
+from headrace.host.forward_counts import ForwardCounts
+from headrace.io.http import HttpClient
+from headrace.io.http.posting import Sender
+from headrace.io.tracing import PARENT, Kind, Tracing
+
+Post = Callable[[Destination, Headers, bytes, timedelta], Awaitable[HttpAnswer]]
+
+SPANS = {Stage.SUBSCRIBER: "deliver", Stage.REPLY: "reply", Stage.DEAD_LETTER: "dead letter"}
+_FACTS = {
+    b"ce-id": "cloudevents.event_id",
+    b"ce-source": "cloudevents.event_source",
+    b"ce-type": "cloudevents.event_type",
+}
+
+
+class Posting:
+    """What all leases of a process POST with."""
+
+    def __init__(self, counts: ForwardCounts, most_answer_bytes: int, tracing: Tracing | None) -> None:
+        self._sink = HttpClient()
+        self._counts = counts
+        self._limit = most_answer_bytes
+        self._tracing = tracing
+
+    def to(self, subscriber: Subscriber) -> Post:
+        """What POSTs to the addresses of one subscriber, whatever the stage."""
+
+        async def post(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
+            stage = _stage(to, subscriber)
+            reply = subscriber.reply is not None and stage is Stage.SUBSCRIBER
+            began = time.monotonic()
+            answer = await self._sink.post(to, headers, body, timeout, self._limit, reply=reply)
+            self._counts.posts(subscriber, stage).took(answer.status, time.monotonic() - began)
+            return answer
+
+        return post if self._tracing is None else _traced(post, subscriber, self._tracing)
+
+    def sender(self, subscriber: Subscriber) -> Sender | None:
+        """For the short way to the subscriber itself; None: there is none, or its events go the long way."""
+        # Spans take more time than the long way does.
+        if subscriber.subscriber is None or self._tracing is not None:
+            return None
+        try:
+            return self._sink.sender(
+                subscriber.subscriber,
+                closing_headers(subscriber, Stage.SUBSCRIBER),
+                subscriber.policy.timeout,
+                self._limit,
+                reply=subscriber.reply is not None,
+                timed=self._counts.posts(subscriber, Stage.SUBSCRIBER).took,
+            )
+        except (InvalidSpec, InvalidEvent):
+            # What is wrong with it, the long way finds for each event anew, and counts it.
+            return None
+
+    async def close(self) -> None:
+        await self._sink.close()
+        if self._tracing is not None:
+            await self._tracing.close()
+
+
+def _stage(to: Destination, subscriber: Subscriber) -> Stage:
+    # Identity, not equality: the same address may be all of them.
+    if to is subscriber.subscriber:
+        return Stage.SUBSCRIBER
+    return Stage.REPLY if to is subscriber.reply else Stage.DEAD_LETTER
+
+
+def _traced(post: Post, subscriber: Subscriber, tracing: Tracing) -> Post:
+    """The same, with a span for each POST, below whatever its headers tell of."""
+    fixed = {
+        "http.request.method": "POST",
+        "kn.channel.namespace": subscriber.namespace,
+        "kn.channel.name": subscriber.channel,
+        "kn.subscription.name": subscriber.name,
+    }
+
+    async def post_traced(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
+        stage = _stage(to, subscriber)
+        facts = {_FACTS[name]: value.decode("latin-1") for name, value in headers if name in _FACTS}
+        attributes = {**fixed, **facts, "url.full": uri.hidden(to.uri)}
+        with tracing.span(SPANS[stage], Kind.CLIENT, attributes, headers) as span:
+            answer = await post(to, span.headers(headers), body, timeout)
+            span.answered(answer.status, uri.hidden(answer.error))
+            if stage is Stage.SUBSCRIBER and answer.header(PARENT) is None:
+                # A reply whose author tells of no span of its own goes on from this one.
+                answer = answer._replace(headers=(*answer.headers, *span.context()))
+        return answer
+
+    return post_traced
