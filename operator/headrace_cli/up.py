@@ -25,7 +25,7 @@ from headrace.io import environment, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
-from headrace_cli import full_disk, manifests, ready_line, store
+from headrace_cli import full_disk, manifests, metrics_page, ready_line, store
 from headrace_cli.channels import Channel, Channels, Parent, tell_of_strays
 from headrace_cli.child import Child, Children, answers_200, demand_free, free_port
 from headrace_cli.local_process import AlwaysOn, OnDemand
@@ -144,7 +144,8 @@ class Laptop:
             stack.push_async_callback(self._receive.close, "headrace up ends")
             stack.push_async_callback(self._forward.close, "headrace up ends")
             scaler = self._scaler = self._make_scaler(client)
-            await self._serve_metrics(stack, scaler)
+            if (at := self._options.metrics) is not None:
+                await metrics_page.serve(stack, at, client, scaler, self._hooks, lambda: self._channels.streams)
             stack.push_async_callback(self._channels.close)
             self._apply(found)
             if self._reload_wanted:
@@ -212,14 +213,6 @@ class Laptop:
             ) from None
         finally:
             await client.close()
-
-    async def _serve_metrics(self, stack: AsyncExitStack, scaler: Scaler) -> None:
-        if (at := self._options.metrics) is not None:
-            # Here, since it takes a quarter of the time that all of us take to start.
-            from headrace_operator import metrics
-
-            port = await stack.enter_async_context(metrics.served(at.host, at.port, scaler.stats, "--metrics"))
-            _log.info("metrics are served", url=f"{replace(at, port=port).url}/metrics")
 
     def _make_scaler(self, client: Client) -> Scaler:
         settings = environment.read(ForwardSettings, self._environment)

@@ -13,6 +13,7 @@ from typing import Any, Self
 import aiohttp
 
 from headrace.core.errors import InvalidSpec, Unavailable
+from headrace_operator.hook_calls import HookCalls
 from headrace_operator.lease_client import refusal
 
 # Many consumers are ensured one after the other, each with a few calls to NATS.
@@ -39,9 +40,14 @@ class HookAnswer:
 
 
 class HookClient:
-    """Calls the hooks; made inside the loop that uses it, closed by its owner."""
+    """Calls the hooks; made inside the loop that uses it, closed by its owner.
+
+    Attributes:
+        calls: how they went.
+    """
 
     def __init__(self, token: str) -> None:
+        self.calls = HookCalls()
         self._session = aiohttp.ClientSession(
             # A kept connection may lead to a function that is just being scaled away.
             connector=aiohttp.TCPConnector(force_close=True),
@@ -68,11 +74,13 @@ class HookClient:
             Refused: it will not answer: 400 malformed parent, 401 token.
             InvalidSpec: the parent can't be written as JSON.
         """
-        return await self._call(f"{url}/sync", parent, finalizing=False)
+        with self.calls.timed("sync"):
+            return await self._call(f"{url}/sync", parent, finalizing=False)
 
     async def finalize(self, url: str, parent: Mapping[str, Any]) -> HookAnswer:
         """Ask for the parent's end; to be repeated until `finalized`. Raises as `sync`."""
-        return await self._call(f"{url}/finalize", parent, finalizing=True)
+        with self.calls.timed("finalize"):
+            return await self._call(f"{url}/finalize", parent, finalizing=True)
 
     async def _call(self, url: str, parent: Mapping[str, Any], *, finalizing: bool) -> HookAnswer:
         body = written(parent, finalizing=finalizing)

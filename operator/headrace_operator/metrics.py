@@ -11,35 +11,34 @@ import errno
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from itertools import accumulate
 from typing import Any
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from headrace.core import metric_families as families
 from headrace.core.errors import Misconfigured
+from headrace.core.metrics import Family, Kind
+from headrace_operator.hook_calls import HookCalls
+from headrace_operator.storage import Storage
 
-LABELS = ("namespace", "channel", "subscription")
+LABELS = families.SUBSCRIPTION
 SCRAPE_SECONDS = 5.0
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
 """Gives `headrace_operator.served.Served.row` of each consumer."""
 
 GAUGES = {
-    "pending": ("headrace_consumer_pending_events", "Stored events that no lease has pulled yet"),
-    "ack_pending": ("headrace_consumer_ack_pending_events", "Events that are pulled and not settled, retries included"),
-    "max_ack_pending": ("headrace_consumer_max_ack_pending_events", "How many of those there may be; 0 or less: any"),
-    "window_full": (
-        "headrace_consumer_ack_window_full",
-        "1 while no fresh event is delivered since those are too many",
-    ),
-    "open": ("headrace_leases_open", "Leases that are open"),
+    "pending": families.PENDING,
+    "ack_pending": families.ACK_PENDING,
+    "max_ack_pending": families.MAX_ACK_PENDING,
+    "window_full": families.WINDOW_FULL,
+    "open": families.OPEN,
 }
-COUNTERS = {
-    "opened": ("headrace_leases_opened", "Leases that were opened"),
-    "failures": ("headrace_lease_failures", "Leases that broke, or could not be opened"),
-}
+COUNTERS = {"opened": families.OPENED, "failures": families.FAILURES}
 
 
 class ScalerMetrics(Collector):
@@ -51,35 +50,71 @@ class ScalerMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """All families; a consumer's counters begin anew when it, or the scaler, does."""
         rows = [(tuple(str(row[label]) for label in LABELS), row) for row in self._rows()]
-        for key, (name, words) in GAUGES.items():
-            gauge = GaugeMetricFamily(name, words, labels=LABELS)
+        for key, family in (GAUGES | COUNTERS).items():
+            metric = _empty(family)
             for labels, row in rows:
-                gauge.add_metric(labels, float(row[key]))
-            yield gauge
-        for key, (name, words) in COUNTERS.items():
-            counter = CounterMetricFamily(name, words, labels=LABELS)
-            for labels, row in rows:
-                counter.add_metric(labels, float(row[key]))
-            yield counter
-        events = CounterMetricFamily(
-            "headrace_events",
-            "Events by how they left a lease; `redelivered` beside another",
-            labels=(*LABELS, "outcome"),
-        )
+                metric.add_metric(labels, float(row[key]))
+            yield metric
+        events = _empty(families.EVENTS)
         for labels, row in rows:
             for outcome, count in row["events"].items():
                 events.add_metric((*labels, outcome), float(count))
         yield events
 
 
+class StorageMetrics(Collector):
+    """Ages, streams and aside streams, as they were read last."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: registering would count as being asked."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        for family, values in self._storage.latest().items():
+            metric = _empty(family)
+            for labels, value in values.items():
+                metric.add_metric(labels, value)
+            yield metric
+
+
+class ConnectionMetrics(Collector):
+    """The calls of `reconcile`, and whether NATS is there."""
+
+    def __init__(self, calls: HookCalls, connected: Callable[[], bool]) -> None:
+        self._calls = calls
+        self._connected = connected
+
+    def collect(self) -> Iterable[Metric]:
+        took = HistogramMetricFamily(families.HOOK_SECONDS.name, families.HOOK_SECONDS.words, labels=("verb", "result"))
+        for labels, timings in list(self._calls.timings.items()):
+            bounds = [*(str(bound) for bound in timings.bounds), "+Inf"]
+            took.add_metric(labels, list(zip(bounds, accumulate(timings.counts), strict=True)), timings.total)
+        yield took
+        connected = _empty(families.SCALER_CONNECTED)
+        connected.add_metric((), float(self._connected()))
+        yield connected
+
+
+def _empty(family: Family) -> CounterMetricFamily | GaugeMetricFamily:
+    if family.kind is Kind.COUNTER:
+        return CounterMetricFamily(family.name, family.words, labels=family.labels)
+    return GaugeMetricFamily(family.name, family.words, labels=family.labels)
+
+
 @asynccontextmanager
-async def served(host: str, port: int, stats: Callable[[], Mapping[str, Any]], option: str) -> AsyncIterator[int]:
+async def served(
+    host: str, port: int, stats: Callable[[], Mapping[str, Any]], option: str, more: Iterable[Collector] = ()
+) -> AsyncIterator[int]:
     """Serve `/metrics` for the time of the block, on a thread of its own; gives the port.
 
     Args:
         port: 0 for any free one.
         stats: the scaler's; called on the loop, where nothing changes meanwhile.
         option: that named host and port, for errors.
+        more: what else is told; collected on the thread.
 
     Raises:
         Misconfigured: nobody can listen there.
@@ -95,6 +130,8 @@ async def served(host: str, port: int, stats: Callable[[], Mapping[str, Any]], o
     registry = CollectorRegistry()
     # Described by nothing: registering would scrape it once, from the loop itself, which would wait for itself.
     registry.register(_Undescribed(read_from_thread))
+    for collector in more:
+        registry.register(collector)
     server, thread = _started(host, port, registry, option)
     try:
         yield server.server_port

@@ -152,3 +152,105 @@ FORWARD = (
 RECONCILE = (RECONCILE_SECONDS,)
 FUNCTIONS = (*EVERY, *RECEIVE, *FORWARD, *RECONCILE)
 BY_NAME: Mapping[str, Family] = {family.name: family for family in FUNCTIONS}
+
+# Of whoever opens leases: the operator, and `headrace up`. What a lease does is told to its opener, so this counts it
+# for every `forward`, also for those that are long gone.
+
+PENDING = Family(
+    "headrace_consumer_pending_events", Kind.GAUGE, "Stored events that no lease has pulled yet: the lag", SUBSCRIPTION
+)
+ACK_PENDING = Family(
+    "headrace_consumer_ack_pending_events",
+    Kind.GAUGE,
+    "Events that are pulled and not settled, retries included",
+    SUBSCRIPTION,
+)
+MAX_ACK_PENDING = Family(
+    "headrace_consumer_max_ack_pending_events",
+    Kind.GAUGE,
+    "How many of those there may be; 0 or less: any",
+    SUBSCRIPTION,
+)
+WINDOW_FULL = Family(
+    "headrace_consumer_ack_window_full",
+    Kind.GAUGE,
+    "1 while no fresh event is delivered since those are too many",
+    SUBSCRIPTION,
+)
+OPEN = Family("headrace_leases_open", Kind.GAUGE, "Leases that are open", SUBSCRIPTION)
+OPENED = Family("headrace_leases_opened_total", Kind.COUNTER, "Leases that were opened", SUBSCRIPTION)
+FAILURES = Family(
+    "headrace_lease_failures_total", Kind.COUNTER, "Leases that broke, or could not be opened", SUBSCRIPTION
+)
+EVENTS = Family(
+    "headrace_events_total",
+    Kind.COUNTER,
+    "Events by how they left a lease; redelivered and replied beside another",
+    (*SUBSCRIPTION, "outcome"),
+)
+OLDEST_SECONDS = Family(
+    "headrace_consumer_oldest_event_age_seconds",
+    Kind.GAUGE,
+    "How long ago the oldest event was stored that is not settled; 0 when all are",
+    SUBSCRIPTION,
+)
+STREAM_MESSAGES = Family("headrace_stream_messages", Kind.GAUGE, "Events that the channel's stream holds", CHANNEL)
+STREAM_BYTES = Family("headrace_stream_bytes", Kind.GAUGE, "Bytes of them", CHANNEL)
+STREAM_MAX_BYTES = Family(
+    "headrace_stream_max_bytes",
+    Kind.GAUGE,
+    "How many bytes the stream may hold; without a limit it is left out",
+    CHANNEL,
+)
+STREAM_MAX_MESSAGES = Family(
+    "headrace_stream_max_messages",
+    Kind.GAUGE,
+    "How many events the stream may hold; without a limit it is left out",
+    CHANNEL,
+)
+PARKED = Family(
+    "headrace_parked_events",
+    Kind.GAUGE,
+    "Events that could be delivered nowhere, and are kept aside; with more than 20,000 messages aside, all of those",
+    CHANNEL,
+)
+ASIDE_MESSAGES = Family(
+    "headrace_aside_messages", Kind.GAUGE, "Messages of the aside stream: stage records and parked events", CHANNEL
+)
+ASIDE_BYTES = Family("headrace_aside_bytes", Kind.GAUGE, "Bytes of them", CHANNEL)
+ASIDE_MAX_BYTES = Family(
+    "headrace_aside_max_bytes",
+    Kind.GAUGE,
+    "How many bytes the aside stream may hold; without a limit it is left out",
+    CHANNEL,
+)
+STORAGE_READ = Family(
+    "headrace_storage_read_timestamp_seconds",
+    Kind.GAUGE,
+    "When ages, streams and aside streams were last read, seconds since the epoch; every 15 s while somebody scrapes",
+)
+HOOK_SECONDS = Family(
+    "headrace_hook_duration_seconds",
+    Kind.HISTOGRAM,
+    "Calls of reconcile by verb, and by result: ok, unavailable, or refused",
+    ("verb", "result"),
+    bounds=LONG_BOUNDS,
+)
+SCALER_CONNECTED = Family(
+    "headrace_scaler_nats_connected", Kind.GAUGE, "1 while whoever opens leases is connected to NATS"
+)
+
+SCALER = (PENDING, ACK_PENDING, MAX_ACK_PENDING, WINDOW_FULL, OPEN, OPENED, FAILURES, EVENTS)
+STORAGE = (
+    OLDEST_SECONDS,
+    STREAM_MESSAGES,
+    STREAM_BYTES,
+    STREAM_MAX_BYTES,
+    STREAM_MAX_MESSAGES,
+    PARKED,
+    ASIDE_MESSAGES,
+    ASIDE_BYTES,
+    ASIDE_MAX_BYTES,
+    STORAGE_READ,
+)
+OPERATOR = (*SCALER, *STORAGE, HOOK_SECONDS, SCALER_CONNECTED)
