@@ -221,7 +221,7 @@ ASIDE_BYTES = Family("headrace_aside_bytes", Kind.GAUGE, "Bytes of them", CHANNE
 ASIDE_MAX_BYTES = Family(
     "headrace_aside_max_bytes",
     Kind.GAUGE,
-    "How many bytes the aside stream may hold; without a limit it is left out",
+    "How many bytes the aside stream may hold; left out while nobody has set a limit, as reconcile does not",
     CHANNEL,
 )
 STORAGE_READ = Family(
