@@ -11,8 +11,9 @@ import yaml
 
 from headrace.core import metric_families as families
 from headrace.core.metrics import Family, Kind
-from infra.generate import dashboards
-from infra.generate.dashboards import ALL, Dashboard
+from infra.generate import grafana
+from infra.generate.dashboards import ALL
+from infra.generate.grafana import Dashboard
 from tests.support import promql
 from tests.support.alerts import ALERTS, TESTS, rules
 
@@ -41,7 +42,7 @@ def check(expression: str) -> None:
 
 @EACH
 def test_the_committed_dashboard_is_what_is_generated(dashboard: Dashboard) -> None:
-    assert dashboards.file(dashboard).read_text() == dashboards.text(dashboard), "run `task dashboards`"
+    assert grafana.file(dashboard).read_text() == grafana.text(dashboard), "run `task dashboards`"
 
 
 @EACH
@@ -64,7 +65,7 @@ def test_every_legend_is_of_labels_that_the_query_leaves(dashboard: Dashboard) -
 
 @EACH
 def test_panels_have_names_of_their_own_and_do_not_overlap(dashboard: Dashboard) -> None:
-    panels: list[dict[str, Any]] = json.loads(dashboards.file(dashboard).read_text())["panels"]
+    panels: list[dict[str, Any]] = json.loads(grafana.file(dashboard).read_text())["panels"]
     titles = Counter(panel["title"] for panel in panels)
     assert max(titles.values()) == 1
     places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}

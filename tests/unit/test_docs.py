@@ -32,6 +32,11 @@ def test_the_settings_table_is_what_the_settings_say() -> None:
     assert done.returncode == 0, "run `task docs`"
 
 
+def test_the_tables_of_metrics_are_what_the_code_says() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "docs/metrics_tables.py"), "--check"], check=False)
+    assert done.returncode == 0, "run `task docs`"
+
+
 @pytest.mark.parametrize("document", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
 def test_links_lead_somewhere(document: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", document.read_text())

@@ -5,11 +5,13 @@ Stderr is a socket that keeps the bounds of writes, so that each comes out as it
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -91,3 +93,17 @@ def test_kinds_are_not_remembered_without_end() -> None:
     for kind in range(log.MOST_KINDS + 10):
         sparing.admit(kind)
     assert len(sparing._kinds) == log.MOST_KINDS
+
+
+def test_every_key_of_a_line_of_the_functions_is_documented() -> None:
+    levels = ("debug", "info", "warning", "error", "exception")
+    named: dict[str, str] = {}
+    for file in (Path(__file__).parents[2] / "functions/headrace").rglob("*.py"):
+        for call in (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)):
+            called = ast.unparse(call.func)
+            if called in ("write", "writers.get(outcome, _log.warning)") or called in [
+                f"_log.{each}" for each in levels
+            ]:
+                named |= {keyword.arg: file.name for keyword in call.keywords if keyword.arg is not None}
+    assert named, "nothing is logged"
+    assert named.keys() <= log.KEYS.keys()

@@ -14,6 +14,36 @@ from dataclasses import dataclass
 
 import structlog
 
+KEYS = {
+    "timestamp": "UTC, ISO 8601",
+    "level": "debug, info, warning or error",
+    "part": "who tells: host, receive, forward, web, nats, tracing; scaler, operator or up where leases are opened",
+    "event": "what happened, in words; of an event of a channel its outcome",
+    "channel": "`namespace/name`",
+    "subscription": "`namespace/name`",
+    "event_id": "the CloudEvent's id",
+    "stream_seq": "its sequence in the channel's stream",
+    "delivered": "how often the server has delivered it, this time included",
+    "why": "the reason, in words",
+    "left_out": "lines of the same kind that were left out before this one",
+    "status": "HTTP status that was answered, or exit status of a process",
+    "error": "what another part said",
+    "events": "how many events it is about",
+    "missing": "events of an earlier lease that did not come back",
+    "stream": "JetStream stream",
+    "consumer": "JetStream consumer",
+    "description": "the server's own words about a pull",
+    "server": "address of the NATS server",
+    "servers": "addresses of NATS servers, as configured",
+    "address": "an address that can't be used",
+    "field": "the setting that is wrong",
+    "target": "the function that is served",
+    "addresses": "where it listens",
+    "workers": "how many processes serve",
+    "seconds": "how long it waits, or has waited",
+}
+"""What the lines of the functions may hold. Never data of an event, never credentials."""
+
 # Enough to see what is going on, and on a day of a failing subscriber no more than 86,400 lines of it.
 BURST = 10
 PERIOD_SECONDS = 10.0
