@@ -79,10 +79,14 @@ class Collector:
             )
             self.spans += [_span(service, span) for scope in resource.scope_spans for span in scope.spans]
 
-    async def wait(self, *names: str) -> dict[str, Span]:
-        """The spans by name, once there is one of each; fails the test when there is none in time."""
-        await until(f"spans named {names} have come", lambda: set(names) <= {span.name for span in self.spans})
-        return {span.name: span for span in self.spans}
+    def of(self, trace: str) -> list[Span]:
+        """The spans of one trace that have come so far."""
+        return [span for span in self.spans if span.trace == trace]
+
+    async def wait(self, trace: str, *names: str) -> dict[str, Span]:
+        """The spans of one trace by name, once there is one of each; fails the test when there is none in time."""
+        await until(f"spans named {names} have come", lambda: set(names) <= {span.name for span in self.of(trace)})
+        return {span.name: span for span in self.of(trace)}
 
     def __enter__(self) -> Collector:
         self._thread.start()
