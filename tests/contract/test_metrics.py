@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from tests.support.channels import channel
 from tests.support.functions import TOKEN, Function
 from tests.support.nats_server import NatsServer, free_port
+from tests.support.process import DidNotStart
 from tests.support.scraping import Scrape, scrape
 from tests.support.sending import BINARY, send
 from tests.support.streams import Channel, Nats
@@ -227,3 +229,10 @@ async def test_a_lost_connection_is_told(tmp_path: Path) -> None:
             assert (await scrape(port)).value("headrace_nats_disconnects_total", function="receive") == 1
     finally:
         server.kill()
+
+
+def test_a_metrics_port_that_is_taken_is_named(shared_server: NatsServer, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with pytest.raises(DidNotStart, match=r"METRICS_PORT: can't listen on 127.0.0.1"):
+            Function("receive", shared_server.url, tmp_path, METRICS_PORT=port).start()

@@ -193,6 +193,6 @@ def _bind(host: str, port: int, *, shared: bool = False, field: str = "PORT") ->
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise Misconfigured(f"can't listen on {host}:{port}: {error}", field=field) from error
+        raise Misconfigured(f"{field}: can't listen on {host}:{port}: {error}", field=field) from error
     listener.set_inheritable(True)
     return listener
