@@ -56,15 +56,19 @@ class Receiving:
         )
 
     async def handle(self, request: Request, receive_: web.Receive, send: web.Send) -> None:
-        work = self._receive if self._tracing is None or request.method != "POST" else self._traced(self._tracing)
+        tracing = self._tracing
+        untraced = tracing is None or request.method != "POST" or tracing.leaves_out(request.headers)
+        work = self._receive if tracing is None or untraced else self._traced(tracing)
         await web.answer(work(request, receive_), send, ALLOW)
 
     def offer(
         self, url: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Callable[[Response], None]
     ) -> bool:
         """Take a whole POST the short way; see `headrace.host.direct`."""
-        # Spans take more time than the long way does.
-        message = message_at_once(url, headers, body) if self._tracing is None else None
+        if self._tracing is not None and not self._tracing.leaves_out(headers):
+            # Spans take more time than the long way does.
+            return False
+        message = message_at_once(url, headers, body)
         if message is None:
             return False
         began = monotonic()
@@ -158,7 +162,7 @@ class Receiving:
 
     async def _publish(self, message: Encoded) -> PubAck:
         began = monotonic()
-        if self._tracing is None:
+        if self._tracing is None or not self._tracing.around:
             ack = await self._jetstream.publish(message, self._publish_seconds)
         else:
             attributes = {"messaging.system": "nats", "messaging.destination.name": message.subject}

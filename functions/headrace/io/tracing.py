@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from importlib.util import find_spec
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-PARENT = b"traceparent"
-_CONTEXT = (PARENT, b"tracestate")
+PARENT, STATE = b"traceparent", b"tracestate"
+_CONTEXT = (PARENT, STATE)
+# A context of which nobody records anything.
+_UNSAMPLED = re.compile(rb"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f][02468ace]")
 # The distributed tracing extension of CloudEvents: the context in which the event came to be.
 _EXTENSION = b"ce-traceparent"
 # For what is not exported yet when the process ends; Kubernetes waits for longer, people at a terminal do not.
@@ -56,12 +59,11 @@ class OpenSpan:
 
     def context(self) -> Headers:
         """The headers that tell of this span."""
-        from opentelemetry import trace
-        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-        carrier: dict[str, str] = {}
-        TraceContextTextMapPropagator().inject(carrier, trace.set_span_in_context(self._span))
-        return tuple((name.encode(), value.encode()) for name, value in carrier.items())
+        context = self._span.get_span_context()
+        told = b"00-%032x-%016x-%02x" % (context.trace_id, context.span_id, context.trace_flags)
+        if not context.trace_state:
+            return ((PARENT, told),)
+        return ((PARENT, told), (STATE, context.trace_state.to_header().encode()))
 
     def moved(self, block: bytes) -> bytes:
         """A stored header block whose context is that of the span above, with this one's."""
@@ -105,6 +107,20 @@ class Tracing:
         self._provider: TracerProvider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("headrace")
+        # As all samplers but three do, that which counts when none is named included.
+        self._obeys = environment.variable("OTEL_TRACES_SAMPLER", "parentbased").startswith("parentbased")
+
+    @property
+    def around(self) -> bool:
+        """Is a span of ours open around this?"""
+        from opentelemetry import trace
+
+        return trace.get_current_span() is not trace.INVALID_SPAN
+
+    def leaves_out(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Has whoever began the trace decided that nobody records it, so that it goes on as it came?"""
+        parent = next((value for name, value in headers if name == PARENT), b"")
+        return self._obeys and _UNSAMPLED.fullmatch(parent) is not None
 
     @contextmanager
     def span(
