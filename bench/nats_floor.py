@@ -23,7 +23,7 @@ import nats
 import uvloop
 
 from bench import nats_bare
-from headrace.core.nats_wire import Arrival, header_block
+from headrace.core.nats_wire import Arrival, Pulled, header_block
 from headrace.core.settings import NatsSettings
 from headrace.io import log
 from headrace.io.engine import Engine
@@ -31,6 +31,8 @@ from tests.support.nats_server import NatsServer
 
 WINDOW = 512
 BATCH = 256
+TRIES = 5
+ROUND_SECONDS = 120
 SUBJECT, STREAM, CONSUMER = "bench.floor", "FLOOR", "puller"
 DATA = b"x" * 1024
 HEADERS = {
@@ -145,18 +147,27 @@ async def _engine_pull(url: str, messages: int, *, look: bool) -> float:
     acked = 0
     full = asyncio.Event()
 
-    def on_arrival(arrival: Arrival) -> None:
-        # As `forward` does it, from callbacks; the floor acks as it reads, too.
+    def count(messages: int) -> None:
         nonlocal acked
+        acked += messages
+        if acked % BATCH == 0:
+            full.set()
+
+    def on_arrival(arrival: Arrival) -> None:
+        # From callbacks, as `forward` does it; the floor acks as it reads, too.
         if look and arrival.headers["ce-id"] != HEADERS["ce-id"]:
             raise RuntimeError(f"got {arrival.headers}")
         if not engine.answer(arrival.reply, b"+ACK"):
             raise RuntimeError("the socket takes no more acks")
-        acked += 1
-        if acked % BATCH == 0:
-            full.set()
+        count(1)
 
-    await engine.subscribe("_INBOX.pull", on_arrival)
+    def on_pulled(run: Pulled) -> None:
+        for reply, _, _ in zip(run.replies, run.blocks, run.payloads, strict=True):
+            if not engine.answer(reply, b"+ACK"):
+                raise RuntimeError("the socket takes no more acks")
+        count(len(run.replies))
+
+    await engine.subscribe("_INBOX.pull", on_arrival, None if look else on_pulled)
     cpu = time.process_time()
     for _ in range(messages // BATCH):
         await engine.publish(NEXT, PULL, reply="_INBOX.pull")
@@ -231,14 +242,21 @@ def measure(url: str, messages: int, rounds: int) -> dict[str, list[dict[str, fl
     found: dict[str, list[dict[str, float]]] = {row: [] for row in ROWS}
     for number in range(rounds):
         for row in ROWS:
-            command = [sys.executable, "-m", "bench.nats_floor", "--row", row, "--url", url]
-            output = subprocess.run(
-                [*command, "--messages", str(messages)], check=True, capture_output=True, text=True
-            ).stdout
-            found[row].append(json.loads(output))
+            found[row].append(_sample(row, url, messages))
             cost = found[row][-1]["cpu_seconds"] / messages * 1e6
             print(f"round {number + 1} of {rounds}: {row} {cost:.1f} µs", file=sys.stderr, flush=True)
     return found
+
+
+def _sample(row: str, url: str, messages: int) -> dict[str, float]:
+    """One round in a process of its own, made anew where the bare protocol met with what it can't do."""
+    command = [sys.executable, "-m", "bench.nats_floor", "--row", row, "--url", url, "--messages", str(messages)]
+    for _ in range(TRIES):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ROUND_SECONDS)
+        if done.returncode == 0:
+            sample: dict[str, float] = json.loads(done.stdout)
+            return sample
+    raise RuntimeError(f"{row} failed {TRIES} times: {done.stderr}")
 
 
 def main() -> None:

@@ -14,11 +14,13 @@ from headrace.core.nats_wire import (
     MAX_INFO_BYTES,
     MAX_LINE_BYTES,
     MAX_MESSAGE_BYTES,
+    Answered,
     Arrival,
     Decoder,
     Frame,
     Info,
     ProtocolError,
+    Pulled,
     ServerError,
     Signal,
     header_block,
@@ -97,8 +99,8 @@ def test_so_does_one_byte_after_the_other(sent):
 
 pulled = st.builds(
     Arrival,
-    st.sampled_from(["shop.orders", "shop.orderz", "größe"]),
-    st.sampled_from(["$JS.ACK.S.C.1.1.1.1.0", "$JS.ACK.S.C.1.2.2.1.0", "", "antwort.ü"]),
+    st.sampled_from(["shop.orders", "shop.orders", "shop.orders", "shop.orderz", "größe"]),
+    st.sampled_from(["$JS.ACK.S.C.1.1.1.1.0", "$JS.ACK.S.C.1.2.2.1.0", "$JS.ACK.S.C.1.10.10.1.0", "", "antwort.ü"]),
     st.sampled_from([{"ce-id": "1"}, {"ce-id": "12"}, {}]),
     st.sampled_from([b"", b"data", b"HMSG shop.orders 1 r 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"\r\n"]),
     st.sampled_from(["", "", "", "408"]),
@@ -133,6 +135,45 @@ def test_what_pulls_bring_is_read_in_one_pass_as_it_is_frame_by_frame(sent, at, 
     # Behind another frame no short cut is taken.
     one_by_one = outcome(b"PING\r\n" + damaged)
     assert outcome(damaged) == (one_by_one if isinstance(one_by_one, str) else one_by_one[1:])
+
+
+answers = st.builds(
+    lambda subject, reply, data, sid: Arrival(subject, reply, data=data, sid=sid),
+    st.sampled_from(["inbox.1", "inbox.2", "inbox.10", "inbox.7", "inbox.x", "box.1", "3", "größe.4"]),
+    st.sampled_from(["", "", "", "r", "1"]),
+    st.sampled_from([b'{"stream":"S","seq":1}', b'{"stream":"S","seq":20}', b"", b"\r\nMSG inbox.1 1 0\r\n", b"\r\n"]),
+    st.sampled_from([1, 1, 1, 2]),
+)
+anything = st.lists(st.one_of(pulled, answers, answers, signals), max_size=8)
+
+
+@given(st.lists(answers, max_size=8), cuts)
+def test_answers_are_the_same_however_they_are_split(sent, cuts):
+    assert decoded(split(b"".join(map(said, sent)), cuts)) == sent
+
+
+@given(anything, st.integers(0, 300), st.sampled_from([b"", b"\r", b"\n", b"\t", b" ", b"x", b"-1", b"9", b"  "]))
+def test_answers_are_read_in_one_pass_as_they_are_frame_by_frame(sent, at, damage):
+    stream = b"".join(map(said, sent))
+    damaged = stream[:at] + damage + stream[at + len(damage) :]
+    one_by_one = outcome(b"PING\r\n" + damaged)
+    assert outcome(damaged) == (one_by_one if isinstance(one_by_one, str) else one_by_one[1:])
+
+
+def test_two_blanks_where_a_reply_could_be_are_one_run_too():
+    stream = b"".join(b"MSG inbox.%d 1  2\r\nok\r\n" % number for number in range(98, 102))
+    [run] = Decoder().feed_runs(stream)
+    assert run == Answered(b"inbox.", 1, [b"98", b"99", b"100", b"101"], [b"ok"] * 4)
+
+
+def test_what_a_pull_brings_is_one_run_whatever_its_sizes():
+    sent = [
+        Arrival("a", f"$JS.ACK.{number}", {"ce-id": str(number)}, b"x" * (number % 3), sid=7)
+        for number in range(95, 105)
+    ]
+    [run] = Decoder().feed_runs(b"".join(map(said, sent)))
+    assert isinstance(run, Pulled)
+    assert (run.subject, run.sid, run.arrivals()) == ("a", 7, sent)
 
 
 @pytest.mark.parametrize(

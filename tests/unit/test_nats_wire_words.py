@@ -19,6 +19,8 @@ from headrace.core.nats_wire import (
     connect,
     header_block,
     publish,
+    question,
+    question_head,
     read_credentials,
     subscribe,
     unsubscribe,
@@ -146,6 +148,18 @@ def test_more_than_the_server_takes_is_refused_headers_included():
     with pytest.raises(Refused, match="101 bytes exceeds the server's max_payload of 100") as refused:
         publish("a", b"x" * (101 - len(block)), "", {"a": "1"}, 100)
     assert refused.value.status == 413
+
+
+def test_a_question_whose_head_is_made_beforehand_is_the_same_publish():
+    block = header_block({"ce-id": "1"})
+    head = question_head("shop.orders", "_INBOX.x.")
+    assert question(head, b"17", block, b"data") == publish("shop.orders", b"data", "_INBOX.x.17", block, ROOM)
+
+
+@pytest.mark.parametrize("subject", ["", "two words", "a\r\nPUB b 0", "a" * 4070])
+def test_the_head_of_a_question_is_refused_as_a_publish_is(subject):
+    with pytest.raises(Refused):
+        question_head(subject, "_INBOX.x.")
 
 
 def test_a_subject_longer_than_the_servers_line_is_refused():

@@ -10,15 +10,28 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
 from headrace.core.errors import HeadraceError, Unavailable
-from headrace.core.nats_wire import Arrival
+from headrace.core.nats_wire import Arrival, Pulled
 
-__all__ = ["Arrival", "Broken", "Client", "Closed", "Headers", "OnAnswer", "OnArrival", "Subscription"]
+__all__ = [
+    "Answer",
+    "Arrival",
+    "Broken",
+    "Client",
+    "Closed",
+    "Headers",
+    "OnAnswer",
+    "OnArrival",
+    "OnPulled",
+    "Subscription",
+]
 
 # Bytes are a block that `nats_wire.header_block` made, for those who encode for themselves; `nats_wire.pairs` reads it.
 Headers: TypeAlias = Mapping[str, str] | bytes
 OnArrival: TypeAlias = Callable[[Arrival], None]
-# Gets an answer, or the error in its place.
-OnAnswer: TypeAlias = Callable[[Arrival | HeadraceError], None]
+OnPulled: TypeAlias = Callable[[Pulled], None]
+# The data of an answer that is nothing but that, as a PubAck; any other answer; or the error in its place.
+Answer: TypeAlias = bytes | Arrival | HeadraceError
+OnAnswer: TypeAlias = Callable[[Answer], None]
 
 
 class Broken(HeadraceError):
@@ -81,7 +94,7 @@ class Client(Protocol):
             Refused: 413 more than max_payload; 400 an illegal subject or header. Nothing was sent.
         """
 
-    def answer(self, reply: str, data: bytes) -> bool:
+    def answer(self, reply: str | bytes, data: bytes) -> bool:
         """Send a few bytes to the reply subject of an arrival at once; False when that takes waiting: `publish` then.
 
         Args:
@@ -114,11 +127,12 @@ class Client(Protocol):
             Whether it was sent. If not, nothing has happened, and `request` is the way.
         """
 
-    async def subscribe(self, subject: str, on_arrival: OnArrival) -> Subscription:
+    async def subscribe(self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None) -> Subscription:
         """Call `on_arrival` for everything that comes, over reconnects, also where there is no connection yet.
 
         Args:
             on_arrival: called from within the reading of the socket: quick, and without exceptions.
+            on_pulled: called in its place, likewise, for messages that come as one run, by a client that knows runs.
 
         Raises:
             Refused: 400, an illegal subject.

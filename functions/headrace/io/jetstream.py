@@ -18,7 +18,7 @@ from headrace.core.jetstream import HEADROOM_BYTES, Message, PubAck
 from headrace.core.nats_codec import MSG_ID, Encoded, NatsMessage, encoded
 from headrace.core.nats_wire import Arrival
 from headrace.io.api import PREFIX, JetStreamApi
-from headrace.io.client import Broken, Client
+from headrace.io.client import Answer, Broken, Client
 from headrace.io.pin import Pin
 from headrace.io.pub_acks import Overtaken, outcome, pub_ack
 from headrace.io.pull import OnEnd, OnMessage, PullInbox
@@ -80,8 +80,10 @@ class JetStream:
         if message.size > self.max_event_bytes or self._missing.get(message.subject, 0.0) > now:
             return False
 
-        def asked(answer: Arrival | HeadraceError) -> None:
-            if isinstance(answer, HeadraceError):
+        def asked(answer: Answer) -> None:
+            if isinstance(answer, bytes):
+                done(outcome(answer, message.subject))
+            elif isinstance(answer, HeadraceError):
                 if isinstance(answer, Refused):
                     done(answer)
                 else:
@@ -89,7 +91,7 @@ class JetStream:
             elif answer.status == "503":
                 self._go_on(message, timeout, now + timeout, "no responders", done)
             else:
-                done(outcome(answer, message.subject))
+                done(outcome(answer.data, message.subject))
 
         return self._client.ask(message.subject, message.data, message.block, min(timeout, TRY_SECONDS), asked)
 
@@ -241,7 +243,7 @@ class JetStream:
                 why = "JetStream has no leader for the stream, or is not ready"
                 await asyncio.sleep(min(PAUSE_SECONDS, max(0.0, deadline - loop.time())))
                 continue
-            return pub_ack(answer, message.subject)
+            return pub_ack(answer.data, message.subject)
         raise Unavailable(f"the event was not stored for sure within {timeout:.1f} s: {why}")
 
     def _check(self, message: Encoded, headroom: int, now: float) -> None:

@@ -22,7 +22,7 @@ from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.nats_wire import Arrival
 from headrace.core.settings import NatsSettings
 from headrace.io import log
-from headrace.io.client import Broken, Closed, Headers, OnAnswer, OnArrival
+from headrace.io.client import Broken, Closed, Headers, OnAnswer, OnArrival, OnPulled
 
 # Two missed pings at this pace are noticed in 6 s; nats-py's own 120 s would take minutes (measured).
 PING_SECONDS = 3
@@ -79,7 +79,7 @@ class NatsPy:
         except _FOREIGN as error:
             raise Unavailable(f"nothing could be sent: {error!r}") from error
 
-    def answer(self, reply: str, data: bytes) -> bool:  # noqa: ARG002  # the port's names
+    def answer(self, reply: str | bytes, data: bytes) -> bool:  # noqa: ARG002  # the port's names
         return False  # nats-py sends in coroutines only.
 
     async def request(
@@ -105,7 +105,12 @@ class NatsPy:
     def ask(self, subject: str, data: bytes, block: bytes, timeout: float, on_answer: OnAnswer) -> bool:  # noqa: ARG002  # the port's signature
         return False  # it can send from within a coroutine only
 
-    async def subscribe(self, subject: str, on_arrival: OnArrival) -> _Subscribed:
+    async def subscribe(
+        self,
+        subject: str,
+        on_arrival: OnArrival,
+        on_pulled: OnPulled | None = None,  # noqa: ARG002  # it brings them one by one
+    ) -> _Subscribed:
         subscribed = _Subscribed(self, on_arrival)
         self._subscriptions[subscribed] = subject
         if self.connected:

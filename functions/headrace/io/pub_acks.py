@@ -10,7 +10,6 @@ import re
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.jetstream import PubAck
-from headrace.core.nats_wire import Arrival
 from headrace.io.api import ApiError
 
 FULL_RETRY_AFTER = 10.0
@@ -30,27 +29,27 @@ class Overtaken(Refused):
     """What was read is not the newest any more."""
 
 
-def pub_ack(answer: Arrival, subject: str) -> PubAck:
-    """The PubAck that an answer is; raises what it is instead (see `JetStream.publish`)."""
+def pub_ack(data: bytes, subject: str) -> PubAck:
+    """The PubAck that the data of an answer is; raises what it is instead (see `JetStream.publish`)."""
     # Nearly every answer has this form, to the letter; anything else is read as the JSON that it is.
-    plain = PLAIN_ACK.fullmatch(answer.data)
+    plain = PLAIN_ACK.fullmatch(data)
     if plain is not None:
         return PubAck(plain[1].decode(), int(plain[2]))
     try:
-        body = json.loads(answer.data)
+        body = json.loads(data)
         error = body.get("error")
         if error is None:
             return PubAck(str(body["stream"]), int(body["seq"]), bool(body.get("duplicate", False)))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        words = f"something that is not JetStream answered on {subject}: {answer.data[:80]!r}"
+        words = f"something that is not JetStream answered on {subject}: {data[:80]!r}"
         raise Unavailable(words) from None
     raise _refusal(ApiError(subject, error))
 
 
-def outcome(answer: Arrival, subject: str) -> PubAck | HeadraceError:
+def outcome(data: bytes, subject: str) -> PubAck | HeadraceError:
     """The same, the error given back."""
     try:
-        return pub_ack(answer, subject)
+        return pub_ack(data, subject)
     except HeadraceError as error:
         return error
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
-from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import header_block
-from headrace.io.client import Arrival, Broken
+from headrace.io.client import Answer, Arrival, Broken
 from headrace.io.engine import Engine
 from tests.support.waiting import until
 
 BLOCK = header_block({"ce-id": "1"})
 
 
-class Told(list[Arrival | HeadraceError]):
+class Told(list[Answer]):
     """What was told, in its order."""
 
-    async def one(self) -> Arrival | HeadraceError:
+    async def one(self) -> Answer:
         await until("it is told", lambda: bool(self))
         # Nothing follows.
         await asyncio.sleep(0.05)
@@ -110,11 +111,43 @@ async def test_answers_find_their_questions_in_any_order(engine):
     await engine.ready(5)
     asked: list[Arrival] = []
     await engine.subscribe("later", asked.append)
-    told: dict[int, Arrival | HeadraceError] = {}
+    told: dict[int, Answer] = {}
     for number in range(count):
         assert engine.ask("later", b"%d" % number, b"", 20, lambda found, number=number: told.update({number: found}))
     await until("all were asked", lambda: len(asked) == count)
     for question in reversed(asked):
         await engine.publish(question.reply, question.data)
     await until("all are told", lambda: len(told) == count)
-    assert all(told[number].data == b"%d" % number for number in range(count))
+    assert all(_data(told[number]) == b"%d" % number for number in range(count))
+
+
+async def test_one_burst_of_answers_finds_all_questions_and_a_fault_of_one_costs_only_itself(engine, caplog):
+    count = 300
+    await engine.ready(5)
+    asked: list[Arrival] = []
+    await engine.subscribe("later", asked.append)
+    told: dict[int, Answer] = {}
+
+    def note(number: int, answer: Answer) -> None:
+        told[number] = answer
+        if number % 10 == 3:
+            raise RuntimeError("a fault of ours")
+
+    for number in range(count):
+        assert engine.ask("later", b"%d" % number, BLOCK, 20, partial(note, number))
+    awaited = [asyncio.ensure_future(engine.request("later", b"awaited", headers=BLOCK, timeout=20)) for _ in range(3)]
+    given_up = asyncio.ensure_future(engine.request("later", b"given up", headers=BLOCK, timeout=20))
+    await until("all were asked", lambda: len(asked) == count + 4)
+    given_up.cancel()
+    # In one write, and so in one read of theirs.
+    for question in asked:
+        assert engine.answer(question.reply, question.data)
+    assert {answer.data for answer in await asyncio.gather(*awaited)} == {b"awaited"}
+    await until("all are told", lambda: len(told) == count)
+    assert all(_data(told[number]) == b"%d" % number for number in range(count))
+    assert caplog.text.count("RuntimeError: a fault of ours") == count / 10
+
+
+def _data(answer: Answer) -> bytes:
+    assert isinstance(answer, bytes | Arrival)
+    return answer if isinstance(answer, bytes) else answer.data

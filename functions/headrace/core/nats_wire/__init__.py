@@ -1,6 +1,6 @@
 """The NATS client protocol as values and bytes, without I/O.
 
-    bytes from a server ──▶ Decoder ──▶ frames:  Arrival | Info | ServerError | Signal
+    bytes from a server ──▶ Decoder ──▶ frames:  Arrival | Info | ServerError | Signal, or runs: Answered | Pulled
     what a client says  ──▶ bytes:   connect, publish, subscribe, unsubscribe, PING, PONG
 
 Knows the wire; does not know sockets, clocks, JetStream or who reads and writes. Needs nothing but the standard
@@ -13,7 +13,17 @@ Source: NATS client protocol reference; NATS ADR 4 (headers).
 from headrace.core.nats_wire.bulk import Bulk
 from headrace.core.nats_wire.credentials import Credentials, read_credentials
 from headrace.core.nats_wire.decoder import Decoder
-from headrace.core.nats_wire.encoder import PING, PONG, answer, connect, publish, subscribe, unsubscribe
+from headrace.core.nats_wire.encoder import (
+    PING,
+    PONG,
+    answer,
+    connect,
+    publish,
+    question,
+    question_head,
+    subscribe,
+    unsubscribe,
+)
 from headrace.core.nats_wire.frames import (
     DEFAULT_MAX_PAYLOAD,
     MAX_INFO_BYTES,
@@ -29,6 +39,7 @@ from headrace.core.nats_wire.frames import (
 )
 from headrace.core.nats_wire.headers import NO_HEADERS, Headers, can_carry, header_block, pairs
 from headrace.core.nats_wire.identity import signed, user_or_token
+from headrace.core.nats_wire.runs import Answered, Pulled, Run
 from headrace.core.nats_wire.servers import Server, discovered, read_servers
 
 __all__ = [
@@ -39,6 +50,7 @@ __all__ = [
     "NO_HEADERS",
     "PING",
     "PONG",
+    "Answered",
     "Arrival",
     "Bulk",
     "Credentials",
@@ -47,6 +59,8 @@ __all__ = [
     "Headers",
     "Info",
     "ProtocolError",
+    "Pulled",
+    "Run",
     "Server",
     "ServerError",
     "Severity",
@@ -58,6 +72,8 @@ __all__ = [
     "header_block",
     "pairs",
     "publish",
+    "question",
+    "question_head",
     "read_credentials",
     "read_servers",
     "signed",

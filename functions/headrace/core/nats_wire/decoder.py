@@ -6,6 +6,8 @@ number of times, whatever the splits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from headrace.core.nats_wire.bulk import Bulk, frame_end
 from headrace.core.nats_wire.frames import (
     MAX_INFO_BYTES,
@@ -19,9 +21,9 @@ from headrace.core.nats_wire.frames import (
     read_info,
 )
 from headrace.core.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers, status_of
+from headrace.core.nats_wire.runs import Answered, Pulled, Run, answered, pulled, text
 
 _CRLF = b"\r\n"
-_LF = 0x0A
 # Of one message with its line.
 MAX_FRAME_BYTES = MAX_MESSAGE_BYTES + MAX_LINE_BYTES
 _SIGNALS = {signal.value.encode(): signal for signal in Signal}
@@ -49,8 +51,18 @@ class Decoder:
         Raises:
             ProtocolError: garbage, or something beyond our bounds.
         """
+        return _one_by_one(self.feed_runs(data))
+
+    def feed_runs(self, data: bytes) -> Iterator[Frame | Run]:
+        """As `feed`, but each thing as it is found, and messages that have nearly everything in common as one run.
+
+        To be gone through to its end.
+
+        Raises:
+            ProtocolError: as `feed`, after what came before the garbage.
+        """
         whole = self._joined(data)
-        return self._decode(whole) if whole else []
+        return self._decode(whole) if whole else iter(())
 
     def feed_bulk(self, data: bytes, bulk: Bulk) -> list[Frame]:
         """As `feed`, but the messages that `bulk` is for go there, and the other frames come back.
@@ -72,7 +84,7 @@ class Decoder:
                 if not end or end > len(whole):
                     self._hold(whole[position:], end - position if end else 0)
                     break
-                frames += self._decode(whole[position:end])
+                frames += _one_by_one(self._decode(whole[position:end]))
                 position = end
         except (ValueError, IndexError):
             raise _garbage(whole, position) from None
@@ -101,14 +113,15 @@ class Decoder:
         if not needed:
             _bound(self._held)
 
-    def _decode(self, data: bytes) -> list[Frame]:
-        frames: list[Frame] = []
+    def _decode(self, data: bytes) -> Iterator[Frame | Run]:
         position = 0
         try:
-            if data.startswith(b"MSG "):
-                position = _small_messages(data, frames)
-            elif data.startswith(b"HMSG "):
-                position = _pulled_messages(data, frames)
+            if data.startswith(b"MSG ") and (answers := answered(data)) is not None:
+                run, position = answers
+                yield run
+            while data.startswith(b"HMSG ", position) and (messages := pulled(data, position)) is not None:
+                messages_run, position = messages
+                yield messages_run
             while position < len(data):
                 line_end = data.find(_CRLF, position)
                 if line_end < 0:
@@ -122,7 +135,7 @@ class Decoder:
                 elif verb == b"MSG":
                     with_reply, header_size = len(words) - 4, 0
                 else:
-                    frames.append(_control(verb, data[position:line_end]))
+                    yield _control(verb, data[position:line_end])
                     position = line_end + 2
                     continue
                 total = int(words[-1])
@@ -136,86 +149,21 @@ class Decoder:
                 if data[stop : stop + 2] != _CRLF:
                     raise ValueError
                 middle = start + header_size
-                frames.append(_message(words, with_reply, data[start:middle], data[middle:stop]))
+                yield _message(words, with_reply, data[start:middle], data[middle:stop])
                 position = stop + 2
         # Whatever is too few, too many or no number in a line ends in one of these two.
         except (ValueError, IndexError):
             raise _garbage(data, position) from None
-        return frames
 
 
-def _small_messages(data: bytes, frames: list[Frame]) -> int:
-    """Decode what is at the start of these bytes, as long as it is MSG with data of one line and no reply: PubAcks are.
-
-    Twice as fast as going from line end to line end. Stops, without judging, at whatever is different.
-
-    Returns:
-        The position up to which frames were found.
-    """
-    lines = data.split(_CRLF)
-    sids: dict[bytes, int] = {}
-    done = 0
-    # The last piece is what follows the last line end.
-    while done < len(lines) - 2:
-        words, content = lines[done].split(), lines[done + 1]
-        if len(words) != 4 or words[0] != b"MSG" or int(words[3]) != len(content):
-            break
-        raw_sid = words[2]
-        sid = sids.get(raw_sid)
-        if sid is None:
-            sid = sids[raw_sid] = int(raw_sid)
-        try:
-            frames.append(_new(Arrival, (words[1].decode(), "", NO_HEADERS, content, "", "", sid)))
-        except UnicodeDecodeError:
-            break
-        done += 2
-    return sum(map(len, lines[:done])) + 2 * done
-
-
-def _pulled_messages(data: bytes, frames: list[Frame]) -> int:
-    """Decode what is at the start of these bytes, as long as it is HMSG of one subject, with replies, as pulls bring.
-
-    What they have in common is read once: `HMSG subject sid`, and the pairs of sizes. Stops, without judging, at
-    whatever is different.
-
-    Returns:
-        The position up to which frames were found.
-    """
-    words = data[: data.find(b"\r")].split(b" ")
-    if len(words) != 6 or not all(words):
-        return 0
-    try:
-        subject, sid = words[1].decode(), int(words[2])
-    except UnicodeDecodeError:
-        return 0
-    common = b"HMSG %b %b " % (words[1], words[2])
-    after = len(common)
-    known: dict[bytes, tuple[int, int]] = {}
-    position = 0
-    while data[position : position + after] == common:
-        line_end = data.find(b"\r", position)
-        reply, _, sizes = data[position + after : line_end].partition(b" ")
-        if sizes not in known:
-            header_size, _, total = sizes.partition(b" ")
-            if not (header_size.isdigit() and total.isdigit()):
-                break
-            known[sizes] = (int(header_size), int(total))
-        start = line_end + 2
-        middle, stop = known[sizes]
-        middle += start
-        stop += start
-        block = data[start:middle]
-        # A version line without a status, and whole; whatever else there may be is not ours to judge.
-        if block[: len(PLAIN_START)] != PLAIN_START or middle > stop or data[stop : stop + 2] != _CRLF:
-            break
-        # Other alphabets are for the general way, and so is a lone CR.
-        if data[line_end + 1] != _LF or not reply.isascii():
-            break
-        headers = _new_object(Headers)
-        headers.block = block
-        frames.append(_new(Arrival, (subject, reply.decode(), headers, data[middle:stop], "", "", sid)))
-        position = stop + 2
-    return position
+def _one_by_one(frames: Iterable[Frame | Run]) -> list[Frame]:
+    found: list[Frame] = []
+    for frame in frames:
+        if isinstance(frame, Answered | Pulled):
+            found += frame.arrivals()
+        else:
+            found.append(frame)
+    return found
 
 
 def _garbage(data: bytes, position: int) -> ProtocolError:
@@ -241,12 +189,7 @@ def _bound(line: bytes | bytearray) -> None:
 
 
 def _message(words: list[bytes], with_reply: int, block: bytes, data: bytes) -> Arrival:
-    try:
-        subject, reply = words[1].decode(), words[3].decode() if with_reply else ""
-    except UnicodeDecodeError:
-        # Subjects are UTF-8 by convention only.
-        subject = words[1].decode("utf-8", "surrogateescape")
-        reply = words[3].decode("utf-8", "surrogateescape") if with_reply else ""
+    subject, reply = text(words[1]), text(words[3]) if with_reply else ""
     if not block:
         return _new(Arrival, (subject, reply, NO_HEADERS, data, "", "", int(words[2])))
     headers = _new_object(Headers)

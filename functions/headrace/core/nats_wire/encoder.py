@@ -18,6 +18,9 @@ PONG = b"PONG\r\n"
 # The server's default; a longer line costs the connection.
 MAX_CONTROL_LINE = 4096
 
+# No connection asks that often; it keeps room for the digits, and for those of the sizes.
+LARGEST_SERIAL = 10**24 - 1
+
 _CRLF = b"\r\n"
 
 
@@ -63,12 +66,38 @@ def publish(
     return b"".join((head, _CRLF, block, data, _CRLF))
 
 
-def answer(reply: str, data: bytes) -> bytes:
+def question_head(subject: str, inbox: str) -> bytes:
+    """What all HPUBs to a subject with answers to one inbox begin with, for `question`.
+
+    Args:
+        inbox: what the reply subjects begin with, up to their last dot and with it.
+
+    Raises:
+        Refused: as for `publish`.
+    """
+    line, _, _ = publish(subject, b"", f"{inbox}{LARGEST_SERIAL}", b"", LARGEST_SERIAL).partition(b" 0\r\n")
+    return b"H" + line.removesuffix(b"%d" % LARGEST_SERIAL)
+
+
+def question(head: bytes, serial: bytes, block: bytes, data: bytes) -> bytes:
+    """HPUB, when nothing is left to check but the size.
+
+    Args:
+        head: made by `question_head`.
+        serial: digits, the rest of the reply subject.
+        block: as `header_block` makes it; not empty.
+    """
+    size = len(block)
+    return b"%b%b %d %d\r\n%b%b\r\n" % (head, serial, size, size + len(data), block, data)
+
+
+def answer(reply: str | bytes, data: bytes) -> bytes:
     """PUB to a reply subject exactly as the server has just sent it, with a few bytes of data: an ack.
 
     Nothing is left to check: a subject that came over the wire has no blank and no line end in it.
     """
-    return b"PUB %b %d\r\n%b\r\n" % (reply.encode("utf-8", "surrogateescape"), len(data), data)
+    to = reply if isinstance(reply, bytes) else reply.encode("utf-8", "surrogateescape")
+    return b"PUB %b %d\r\n%b\r\n" % (to, len(data), data)
 
 
 def subscribe(subject: str, sid: int) -> bytes:

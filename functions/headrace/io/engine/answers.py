@@ -5,101 +5,120 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TypeAlias
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.nats_wire import Arrival
-from headrace.io.client import Broken, OnAnswer
+from headrace.core.nats_wire import NO_HEADERS, Answered, Arrival, Run
+from headrace.io.client import Answer, Broken, OnAnswer
 
 _NEVER = float("inf")
+# Made for each answer that a coroutine awaits; the constructor that is written in Python takes twice as long.
+_new = tuple.__new__
 
 
 # One request: who is told, until when he waits (loop time), and what was asked.
-Awaited: TypeAlias = tuple[OnAnswer, float, str]
+Awaited: TypeAlias = "tuple[OnAnswer | asyncio.Future[Arrival], float, str]"
 
 
 class Answers:
-    """The inbox.
+    """The inbox. A reply subject is its stem and a serial number, and the digits of that are what a request goes by.
 
     Attributes:
+        stem: what all reply subjects begin with, the dot included.
         subject: to subscribe to.
     """
 
     def __init__(self) -> None:
-        self._prefix = f"_INBOX.{secrets.token_hex(11)}."
-        self.subject = f"{self._prefix}*"
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.stem = f"_INBOX.{secrets.token_hex(11)}."
+        self.subject = f"{self.stem}*"
+        self._raw_stem = self.stem.encode()
         self._serial = 0
-        self._awaited: dict[str, Awaited] = {}
+        self._awaited: dict[bytes, Awaited] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due = _NEVER
 
-    def expect(self, subject: str, timeout: float) -> tuple[str, asyncio.Future[Arrival]]:
-        """A reply subject and the future of its answer; whoever gives up must `forget` it.
+    def expect(
+        self, told: OnAnswer | asyncio.Future[Arrival], subject: str, timeout: float, loop: asyncio.AbstractEventLoop
+    ) -> bytes:
+        """A serial number; whoever gives up must `forget` it.
 
-        The future raises Unavailable after `timeout` seconds, Broken and Refused as told to this table.
+        Args:
+            told: gets the answer, or Unavailable after `timeout` seconds, or Broken or Refused as told to this table.
         """
-        future: asyncio.Future[Arrival] = asyncio.get_running_loop().create_future()
-        return self.tell(partial(_settle, future), subject, timeout), future
-
-    def tell(self, on_answer: OnAnswer, subject: str, timeout: float) -> str:
-        """A reply subject; `on_answer` gets its answer, or the error that a future of `expect` would raise."""
-        loop = self._loop or asyncio.get_running_loop()
-        self._loop = loop
         self._serial += 1
-        reply = f"{self._prefix}{self._serial}"
+        serial = b"%d" % self._serial
         deadline = loop.time() + timeout
-        self._awaited[reply] = on_answer, deadline, subject
+        self._awaited[serial] = told, deadline, subject
         if deadline < self._due:
             self._arm(loop, deadline)
-        return reply
+        return serial
 
-    def forget(self, reply: str) -> None:
-        self._awaited.pop(reply, None)
+    def forget(self, serial: bytes) -> None:
+        self._awaited.pop(serial, None)
 
     def arrived(self, answer: Arrival) -> None:
         """What the inbox brings; late answers are for nobody."""
-        awaited = self._awaited.pop(answer.subject, None)
+        serial = answer.subject.removeprefix(self.stem).encode("utf-8", "surrogateescape")
+        awaited = self._awaited.pop(serial, None)
         if awaited is not None:
-            awaited[0](answer)
+            _tell(awaited[0], answer)
 
-    def open(self) -> list[str]:
-        """The reply subjects of all that waits now."""
+    def arrived_together(self, run: Run) -> None:
+        """What it mostly brings: PubAcks of one burst."""
+        if not isinstance(run, Answered) or run.stem != self._raw_stem:
+            for arrival in run.arrivals():
+                self.arrived(arrival)
+            return
+        awaited, stem, sid = self._awaited, self.stem, run.sid
+        for serial, data in zip(run.numbers, run.answers, strict=True):
+            asked = awaited.pop(serial, None)
+            if asked is None:
+                continue
+            told = asked[0]
+            if not isinstance(told, asyncio.Future):
+                try:
+                    told(data)
+                except Exception as error:  # noqa: BLE001  # one faulty callback must not cost the others their answer
+                    _complain(error)
+            elif not told.done():
+                told.set_result(_new(Arrival, (stem + serial.decode(), "", NO_HEADERS, data, "", "", sid)))
+
+    def open(self) -> list[bytes]:
+        """The serial numbers of all that waits now."""
         return list(self._awaited)
 
-    async def linger(self, replies: list[str], timeout: float) -> None:
+    async def linger(self, serials: list[bytes], timeout: float) -> None:
         """Wait until all of these are answered; after `timeout` seconds, or when cancelled, they never will be."""
-        told = [self._also_told(reply) for reply in replies if reply in self._awaited]
+        told = [self._also_told(serial) for serial in serials if serial in self._awaited]
         try:
             if told:
                 await asyncio.wait(told, timeout=timeout)
         finally:
-            self.broke(replies)
+            self.broke(serials)
 
-    def _also_told(self, reply: str) -> asyncio.Future[None]:
-        """Done when whoever waits for this reply has been told, whatever it was."""
-        on_answer, deadline, subject = self._awaited[reply]
+    def _also_told(self, serial: bytes) -> asyncio.Future[None]:
+        """Done when whoever waits for this answer has been told, whatever it was."""
+        first, deadline, subject = self._awaited[serial]
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def tell(answer: Arrival | HeadraceError) -> None:
+        def tell(answer: Answer) -> None:
             if not told.done():
                 told.set_result(None)
-            on_answer(answer)
+            _tell(first, answer)
 
-        self._awaited[reply] = tell, deadline, subject
+        self._awaited[serial] = tell, deadline, subject
         return told
 
-    def broke(self, replies: Iterable[str] | None = None) -> None:
+    def broke(self, serials: Iterable[bytes] | None = None) -> None:
         """The connection is gone, and no answer will come to these, or to any."""
-        still = [reply for reply in replies if reply in self._awaited] if replies is not None else self.open()
+        still = [serial for serial in serials if serial in self._awaited] if serials is not None else self.open()
         self._fail(still, lambda: Broken("the connection to NATS broke before the answer"))
 
     def refused(self, subject: str) -> None:
         """The server forbids us to publish there: no answer will come."""
-        replies = [reply for reply, (_, _, asked) in self._awaited.items() if asked == subject]
+        serials = [serial for serial, (_, _, asked) in self._awaited.items() if asked == subject]
         words = f"NATS forbids us to publish to {subject}: check the permissions"
-        self._fail(replies, lambda: Refused(words, status=403))
+        self._fail(serials, lambda: Refused(words, status=403))
 
     def close(self) -> None:
         """Nothing will be asked any more."""
@@ -107,11 +126,11 @@ class Answers:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _fail(self, replies: list[str], why: Callable[[], HeadraceError]) -> None:
-        for reply in replies:
-            on_answer, _, _ = self._awaited.pop(reply)
+    def _fail(self, serials: list[bytes], why: Callable[[], HeadraceError]) -> None:
+        for serial in serials:
+            told, _, _ = self._awaited.pop(serial)
             # An exception each: it collects the traceback of every coroutine that it passes through.
-            on_answer(why())
+            _tell(told, why())
 
     def _arm(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
         if self._timer is not None:
@@ -123,16 +142,22 @@ class Answers:
         """Fail what is overdue, and set the timer for what is due next: seldom, since most answers come long before."""
         now = loop.time()
         self._timer, self._due = None, _NEVER
-        overdue = [reply for reply, (_, deadline, _) in self._awaited.items() if deadline <= now]
+        overdue = [serial for serial, (_, deadline, _) in self._awaited.items() if deadline <= now]
         self._fail(overdue, lambda: Unavailable("NATS did not answer in time"))
         if self._awaited:
             self._arm(loop, min(deadline for _, deadline, _ in self._awaited.values()))
 
 
-def _settle(future: asyncio.Future[Arrival], answer: Arrival | HeadraceError) -> None:
-    if future.done():
+def _tell(told: OnAnswer | asyncio.Future[Arrival], answer: Answer) -> None:
+    if not isinstance(told, asyncio.Future):
+        told(answer)
+    elif told.done():
         return
-    if isinstance(answer, HeadraceError):
-        future.set_exception(answer)
+    elif isinstance(answer, HeadraceError):
+        told.set_exception(answer)
     else:
-        future.set_result(answer)
+        told.set_result(Arrival("", data=answer) if isinstance(answer, bytes) else answer)
+
+
+def _complain(error: Exception) -> None:
+    asyncio.get_running_loop().call_exception_handler({"message": "a NATS answer found a fault", "exception": error})

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.nats_wire import Server
 from headrace.core.settings import NatsSettings
-from headrace.io.client import Broken, OnArrival
+from headrace.io.client import Broken
 from headrace.io.engine.identity import identity, tls_context, wants_tls
-from headrace.io.engine.link import Link, Watcher
+from headrace.io.engine.link import Link, Routes, Watcher
 
 # For all of it, name resolution included. A server that is there answers in milliseconds.
 CONNECT_SECONDS = 2.0
 VERSION = "0.1.0"
 
 
-async def dial(
-    server: Server, settings: NatsSettings, name: str, routes: Mapping[int, OnArrival], watcher: Watcher
-) -> Link:
+async def dial(server: Server, settings: NatsSettings, name: str, routes: Routes, watcher: Watcher) -> Link:
     """A link to this server, its pings running.
 
     Raises:

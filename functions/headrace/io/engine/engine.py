@@ -14,18 +14,20 @@ from typing import Any
 
 from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.nats_wire import Arrival, ServerError
+from headrace.core.nats_wire import Arrival, Pulled, Run, ServerError
 from headrace.core.settings import NatsSettings
 from headrace.io import log
-from headrace.io.client import Broken, Headers, OnAnswer, OnArrival
+from headrace.io.client import Broken, Headers, OnAnswer, OnArrival, OnPulled
 from headrace.io.engine.answers import Answers
-from headrace.io.engine.link import Link
+from headrace.io.engine.link import Link, OnRun, Routes
 from headrace.io.engine.upkeep import Owner, Upkeep
 
 # Refused operations that are logged, each once; a log is no place for every subject of a wrong configuration.
 MOST_REFUSALS_LOGGED = 100
 # How long a server that we leave may take for its last answers.
 LINGER_SECONDS = 2.0
+# A subject has at most some hundred bytes; one that is asked again after so many others is encoded again.
+MOST_HEADS = 1024
 
 _log = log.get("nats")
 
@@ -40,9 +42,11 @@ class Engine:
         self.on_disconnect: list[Callable[[], None]] = []
         self._sids = itertools.count(1)
         self._subjects: dict[int, str] = {}
-        self._routes: dict[int, OnArrival] = {}
+        self._routes = Routes()
         self._answers = Answers()
         self._inbox_open = False
+        # What questions to a subject begin with; a few subjects are asked again and again.
+        self._heads: dict[str, bytes] = {}
         self._refusals: set[str] = set()
         owner = Owner(self._on_link, self._on_lost, self._on_moved, self._on_error)
         self._upkeep = Upkeep(settings, name, self._routes, owner)
@@ -67,7 +71,7 @@ class Engine:
             await link.writable()
         link.send(frame)
 
-    def answer(self, reply: str, data: bytes) -> bool:
+    def answer(self, reply: str | bytes, data: bytes) -> bool:
         link = self._upkeep.link
         if link is None or link.paused:
             return False
@@ -82,12 +86,14 @@ class Engine:
             link, timeout = await self._writable(timeout)
         if not self._inbox_open:
             self._open_inbox()
-        reply, future = self._answers.expect(subject, timeout)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Arrival] = loop.create_future()
+        serial = self._answers.expect(future, subject, timeout, loop)
         try:
-            link.send(nats_wire.publish(subject, data, reply, headers, self._upkeep.max_payload))
+            link.send(self._question(subject, serial, headers, data))
             return await future
         except BaseException:
-            self._answers.forget(reply)
+            self._answers.forget(serial)
             raise
         finally:
             # A failed one holds its traceback, and so this frame with the data in it: a cycle, rarely collected.
@@ -99,23 +105,24 @@ class Engine:
             return False
         if not self._inbox_open:
             self._open_inbox()
-        reply = self._answers.tell(on_answer, subject, timeout)
+        serial = self._answers.expect(on_answer, subject, timeout, asyncio.get_running_loop())
         try:
-            frame = nats_wire.publish(subject, data, reply, block, self._upkeep.max_payload)
+            frame = self._question(subject, serial, block, data)
         except Refused:
-            self._answers.forget(reply)
+            self._answers.forget(serial)
             return False
         link.send(frame)
         return True
 
-    async def subscribe(self, subject: str, on_arrival: OnArrival) -> Subscribed:
+    async def subscribe(self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None) -> Subscribed:
         if self._upkeep.link is None:
             self._upkeep.open()
-        return Subscribed(self, self._subscribe(subject, on_arrival))
+        return Subscribed(self, self._subscribe(subject, on_arrival, on_pulled and _pulled_by(on_arrival, on_pulled)))
 
     def unsubscribe(self, sid: int) -> None:
         """Forget a subscription; called by `Subscribed`."""
-        if self._routes.pop(sid, None) is not None:
+        if self._routes.arrivals.pop(sid, None) is not None:
+            self._routes.runs.pop(sid, None)
             del self._subjects[sid]
             if self._upkeep.link is not None:
                 self._upkeep.link.send(nats_wire.unsubscribe(sid))
@@ -123,7 +130,7 @@ class Engine:
     async def drain(self, sid: int, timeout: float) -> None:
         """End a subscription once everything has come that was sent before; for `Subscribed` only."""
         link = self._upkeep.link
-        if link is not None and sid in self._routes:
+        if link is not None and sid in self._routes.arrivals:
             link.send(nats_wire.unsubscribe(sid))
             with contextlib.suppress(TimeoutError, HeadraceError):
                 async with asyncio.timeout(timeout):
@@ -167,15 +174,29 @@ class Engine:
             raise Unavailable(f"NATS reads too slowly: nothing could be sent within {timeout:.1f} s") from None
         return link, deadline - loop.time()
 
+    def _question(self, subject: str, serial: bytes, headers: Headers | None, data: bytes) -> bytes:
+        """The frame; Refused as `nats_wire.publish` raises it."""
+        most = self._upkeep.max_payload
+        if not isinstance(headers, bytes) or not headers or len(headers) + len(data) > most:
+            return nats_wire.publish(subject, data, self._answers.stem + serial.decode(), headers, most)
+        head = self._heads.get(subject)
+        if head is None:
+            if len(self._heads) >= MOST_HEADS:
+                self._heads.clear()
+            head = self._heads[subject] = nats_wire.question_head(subject, self._answers.stem)
+        return nats_wire.question(head, serial, headers, data)
+
     def _open_inbox(self) -> None:
         self._inbox_open = True
-        self._subscribe(self._answers.subject, self._answers.arrived)
+        self._subscribe(self._answers.subject, self._answers.arrived, self._answers.arrived_together)
 
-    def _subscribe(self, subject: str, on_arrival: OnArrival) -> int:
+    def _subscribe(self, subject: str, on_arrival: OnArrival, on_run: OnRun | None = None) -> int:
         sid = next(self._sids)
         frame = nats_wire.subscribe(subject, sid)
         self._subjects[sid] = subject
-        self._routes[sid] = on_arrival
+        self._routes.arrivals[sid] = on_arrival
+        if on_run is not None:
+            self._routes.runs[sid] = on_run
         if self._upkeep.link is not None:
             self._upkeep.link.send(frame)
         return sid
@@ -204,6 +225,17 @@ class Engine:
     def _tell_listeners(self) -> None:
         for listener in list(self.on_disconnect):
             listener()
+
+
+def _pulled_by(on_arrival: OnArrival, on_pulled: OnPulled) -> OnRun:
+    def on_run(run: Run) -> None:
+        if isinstance(run, Pulled):
+            on_pulled(run)
+        else:
+            for arrival in run.arrivals():
+                on_arrival(arrival)
+
+    return on_run
 
 
 class Subscribed:

@@ -9,22 +9,30 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.nats_wire import (
     PING,
     PONG,
+    Answered,
     Arrival,
     Decoder,
     Frame,
     Info,
     ProtocolError,
+    Pulled,
+    Run,
     ServerError,
     Severity,
     Signal,
 )
 from headrace.io.client import Broken, OnArrival
+
+_RUNS = (Answered, Pulled)
+
+OnRun: TypeAlias = Callable[[Run], None]
 
 # A dead peer is noticed within 7 s: a ping every 3 s, and two of them without a sign of life for 2 s each.
 PING_SECONDS = 3.0
@@ -57,6 +65,18 @@ class Watcher:
     on_broken: Callable[[Link, HeadraceError], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Who gets what, by the number of its subscription; shared by all links that follow one another.
+
+    Attributes:
+        runs: who wants runs as they are. Without one a run is handed on as arrivals.
+    """
+
+    arrivals: dict[int, OnArrival] = field(default_factory=dict)
+    runs: dict[int, OnRun] = field(default_factory=dict)
+
+
 class Link(asyncio.Protocol):
     """A connection to one server.
 
@@ -67,7 +87,7 @@ class Link(asyncio.Protocol):
         gone: done once the socket is closed.
     """
 
-    def __init__(self, routes: Mapping[int, OnArrival], watcher: Watcher) -> None:
+    def __init__(self, routes: Routes, watcher: Watcher) -> None:
         self.info = Info()
         self.encrypted = False
         self.paused = False
@@ -198,22 +218,31 @@ class Link(asyncio.Protocol):
         self._heard = True
         if self._broken is not None:
             return
+        routes = self._routes
         try:
-            frames = self._decoder.feed(data)
+            for frame in self._decoder.feed_runs(data):
+                if isinstance(frame, Arrival):
+                    self._hand_on(routes.arrivals, frame)
+                elif not isinstance(frame, _RUNS):
+                    self._control(frame)
+                elif frame.sid in routes.runs:
+                    self._hand_on(routes.runs, frame)
+                else:
+                    for arrival in frame.arrivals():
+                        self._hand_on(routes.arrivals, arrival)
         except ProtocolError as error:
             self.break_off(error)
-            return
-        routes = self._routes
-        for frame in frames:
-            if type(frame) is not Arrival:
-                self._control(frame)
-            elif (on_arrival := routes.get(frame.sid)) is not None:
-                try:
-                    on_arrival(frame)
-                except Exception as error:  # noqa: BLE001  # a faulty callback must cost neither the burst nor the link
-                    self._loop.call_exception_handler({"message": "NATS subscriber failed", "exception": error})
 
     # What happens inside.
+
+    def _hand_on(self, routes: Mapping[int, Callable[[Any], None]], frame: Arrival | Run) -> None:
+        """Give a frame to who has subscribed to it, if he still has."""
+        to = routes.get(frame.sid)
+        if to is not None:
+            try:
+                to(frame)
+            except Exception as error:  # noqa: BLE001  # a faulty callback must cost neither the burst nor the link
+                self._loop.call_exception_handler({"message": "NATS subscriber failed", "exception": error})
 
     def _take(self, transport: asyncio.Transport) -> None:
         self._transport = transport

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,9 @@ from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.nats_wire import Info, Server, ServerError
 from headrace.core.settings import NatsSettings
 from headrace.io import log
-from headrace.io.client import Closed, OnArrival
+from headrace.io.client import Closed
 from headrace.io.engine.dial import dial
-from headrace.io.engine.link import IdentityRefused, Link, Watcher
+from headrace.io.engine.link import IdentityRefused, Link, Routes, Watcher
 from headrace.io.engine.servers import Servers, pauses
 
 # Half for what is on its way, half for the goodbye.
@@ -55,7 +55,7 @@ class Upkeep:
         max_payload: what the last server has said.
     """
 
-    def __init__(self, settings: NatsSettings, name: str, routes: Mapping[int, OnArrival], owner: Owner) -> None:
+    def __init__(self, settings: NatsSettings, name: str, routes: Routes, owner: Owner) -> None:
         self.link: Link | None = None
         self.max_payload = nats_wire.DEFAULT_MAX_PAYLOAD
         self._settings = settings
