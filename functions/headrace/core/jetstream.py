@@ -136,6 +136,16 @@ def ack_tokens(reply: str) -> AckTokens | None:
         return None
 
 
+def shared_tokens(reply: bytes) -> tuple[bytes, str, str] | None:
+    """What all ack subjects of one consumer begin with, the last dot included, its stream, and its name; None for what
+    is no ack subject."""
+    found = ack_tokens(reply.decode("utf-8", "surrogateescape"))
+    if found is None:
+        return None
+    tokens = reply.split(b".")
+    return b".".join(tokens[: 4 if len(tokens) == 9 else 6]) + b".", found.stream, found.consumer
+
+
 def nak(delay: timedelta) -> bytes:
     """The NAK payload that asks for redelivery after `delay`; at once for zero."""
     nanoseconds = min(int(delay.total_seconds() * 1_000_000_000), _LONGEST_NAK)
