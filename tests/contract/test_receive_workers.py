@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -26,6 +27,26 @@ EVENT = "".join(f"{name}: {value}\r\n" for name, value in BINARY.items())
 def pair(shared_server: NatsServer, tmp_path: Path) -> Iterator[Function]:
     """A `receive` with two workers of its own."""
     with Function("receive", shared_server.url, tmp_path, RECEIVE_WORKERS="2") as function:
+        yield function
+
+
+class Impatient(Function):
+    """One whose parent misses a sign of life sooner."""
+
+    program = (
+        "-c",
+        """
+import sys
+from headrace.host import pulse, serving
+pulse.BEAT_SECONDS, pulse.LOOK_SECONDS, pulse.SILENT_SECONDS = 0.1, 1.0, 4.0
+sys.exit(serving.main())
+""",
+    )
+
+
+@pytest.fixture
+def impatient(shared_server: NatsServer, tmp_path: Path) -> Iterator[Function]:
+    with Impatient("receive", shared_server.url, tmp_path, RECEIVE_WORKERS="2") as function:
         yield function
 
 
@@ -119,6 +140,48 @@ async def test_workers_that_die_again_and_again_are_replaced_more_and_more_slowl
     pauses = [float(found) for found in re.findall(r'seconds"?[:=] ?([0-9.]+)', pair.log)]
     assert len(pauses) == 4
     assert max(pauses) > min(pauses) == 0.1
+
+
+async def test_a_worker_that_hangs_is_killed_and_replaced(impatient: Function, orders: Channel) -> None:
+    victim, other = workers(impatient)
+    victim.suspend()
+    try:
+        await until("it has a successor", lambda: _replaced(impatient, victim), seconds=60)
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            victim.resume()
+    assert other in workers(impatient)
+    for producer in await connected(impatient, orders, 20):
+        producer.close()
+    assert "gives no sign of life" in impatient.log
+
+
+async def test_all_that_are_frozen_together_are_left_alone(impatient: Function, orders: Channel) -> None:
+    parent, both = psutil.Process(impatient.pid), workers(impatient)
+    for process in (parent, *both):
+        process.suspend()
+    try:
+        # Longer than the silence that is allowed to one of them.
+        await asyncio.sleep(5)
+    finally:
+        for process in (parent, *both):
+            process.resume()
+    for producer in await connected(impatient, orders, 20):
+        producer.close()
+    await asyncio.sleep(2)
+    assert workers(impatient) == both
+    assert "no sign of life" not in impatient.log
+
+
+async def test_a_worker_that_hangs_at_the_end_is_killed_too(impatient: Function) -> None:
+    victim, _ = workers(impatient)
+    victim.suspend()
+    try:
+        impatient.terminate()
+        assert await asyncio.to_thread(impatient.wait, 60) == 1
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            victim.resume()
 
 
 async def _replaced(function: Function, victim: psutil.Process) -> bool:

@@ -18,7 +18,13 @@ LEFT_OUT = ("NATS_", "HEADRACE_", "PYTHONDONTWRITEBYTECODE")
 
 
 class Function:
-    """One process; use it as a context manager, or `start` and `stop` it. Blocking methods."""
+    """One process; use it as a context manager, or `start` and `stop` it. Blocking methods.
+
+    Attributes:
+        program: what Python runs.
+    """
+
+    program: tuple[str, str] = ("-m", "headrace.host")
 
     def __init__(self, target: str, nats_url: str, directory: Path, *, ready: bool = True, **settings: str) -> None:
         """Args:
@@ -47,7 +53,7 @@ class Function:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> Function:
-        command = [sys.executable, "-m", "headrace.host"]
+        command = [sys.executable, *self.program]
         self._process = Running(self.target, command, self.port, self._directory, self._environment, inherit=False)
         self._process.wait_until_ready() if self._ready else self._process.wait_until_open()
         return self

@@ -7,11 +7,12 @@ closing them; SIGTERM finishes what is in flight, however long, and Knative's ow
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NamedTuple
 
@@ -19,12 +20,12 @@ import uvicorn
 
 from headrace.core.errors import Misconfigured
 from headrace.core.settings import MetricsSettings, ReceiveSettings
-from headrace.host import scraping
+from headrace.host import pulse, scraping
 from headrace.host.app import App, application
 from headrace.host.direct import DirectProtocol
 from headrace.host.protocol import BoundedProtocol
 from headrace.host.scraping import Scraped, Slots
-from headrace.host.workers import Workers
+from headrace.host.workers import Tether, Workers
 from headrace.io import environment, log
 from headrace.io.cpu_limit import cpus
 
@@ -43,22 +44,23 @@ class _Scraping(NamedTuple):
 class _Server(uvicorn.Server):
     """Tells the application first: a lease has to stop pulling before its answer can come."""
 
-    def __init__(self, app: App, scraped: _Scraping | None, place: int = 0, lifeline: int | None = None) -> None:
+    def __init__(self, app: App, scraped: _Scraping | None, place: int = 0, tether: Tether | None = None) -> None:
         """Args:
         scraped: where the metrics are served; None: nowhere.
         place: which worker this is, from 0.
-        lifeline: a pipe; when its other end is closed, we end as on SIGTERM.
+        tether: to our parent, if we are a worker; when it is gone, we end as on SIGTERM.
         """
         super().__init__(config(app))
         self._app = app
         self._scraped = scraped
         self._place = place
-        self._lifeline = lifeline
+        self._tether = tether
         self._tasks: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        if self._lifeline is not None:
-            asyncio.get_running_loop().add_reader(self._lifeline, self._parent_gone, self._lifeline)
+        if self._tether is not None:
+            asyncio.get_running_loop().add_reader(self._tether.lifeline, self._parent_gone, self._tether.lifeline)
+            self._beat(self._tether.beats)
         await super().startup(sockets)
         self._app.counts.step("serving")
         if self._scraped is not None:
@@ -69,6 +71,12 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
         for task in self._tasks:
             task.cancel()
+
+    def _beat(self, beats: int) -> None:
+        # A parent that reads nothing for hours fills the pipe; one that is gone shows at the lifeline.
+        with suppress(BlockingIOError, BrokenPipeError):
+            os.write(beats, b".")
+        asyncio.get_running_loop().call_later(pulse.BEAT_SECONDS, self._beat, beats)
 
     def _parent_gone(self, lifeline: int) -> None:
         asyncio.get_running_loop().remove_reader(lifeline)
@@ -132,10 +140,10 @@ def serve(target: str | None = None, addresses: Sequence[Address] | None = None)
         _Server(app, scraped).run(sockets=sockets[0])
         return 0
 
-    def work(own: list[socket.socket], lifeline: int) -> None:
+    def work(own: list[socket.socket], tether: Tether) -> None:
         # By identity: elsewhere than on Linux all have the same sockets, and each a list of its own.
         place = next(place for place, theirs in enumerate(sockets) if theirs is own)
-        _Server(app, scraped, place, lifeline).run(sockets=own)
+        _Server(app, scraped, place, tether).run(sockets=own)
 
     return Workers(sockets, work).run()
 

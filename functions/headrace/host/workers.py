@@ -2,7 +2,8 @@
 
 Made by fork, after the settings are read and before there is a loop or a connection. Each has listening sockets of its
 own on the shared port, which the parent made and keeps: the kernel spreads connections over them, and what waits at
-those of a worker that died is served by its successor. A worker ends by itself when the parent is gone.
+those of a worker that died is served by its successor. A worker ends by itself when the parent is gone. One that gives
+no sign of life for long (`headrace.host.pulse`) is killed, and so replaced.
 
 Knows processes and signals; does not know what is served. Called by `headrace.host.serving`.
 """
@@ -21,6 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from headrace.host import pulse
+from headrace.host.pulse import Pulse
 from headrace.io import log
 
 # Between the end of a worker and its successor: doubled from one to the next, until one has lived for a while.
@@ -30,7 +33,21 @@ SETTLED_SECONDS = 10.0
 
 ENDING = (signal.SIGTERM, signal.SIGINT)
 
-Serve = Callable[[list[socket.socket], int], None]
+
+@dataclass(frozen=True, slots=True)
+class Tether:
+    """What ties a worker to its parent: two pipes.
+
+    Attributes:
+        lifeline: to read from; closed when the parent is gone.
+        beats: to write a byte to now and then, without waiting: `pulse.BEAT_SECONDS`.
+    """
+
+    lifeline: int
+    beats: int
+
+
+Serve = Callable[[list[socket.socket], Tether], None]
 
 _log = log.get("host")
 
@@ -41,6 +58,9 @@ class _Worker:
 
     sockets: list[socket.socket]
     pid: int = 0
+    pulse: Pulse = field(default_factory=lambda: Pulse(0.0))
+    # Where its beats come in; -1 while there is none.
+    beats: int = -1
     began: float = 0.0
     due: float = 0.0
     pause: float = field(default=FIRST_PAUSE_SECONDS)
@@ -51,8 +71,8 @@ class Workers:
 
     def __init__(self, sockets: Sequence[list[socket.socket]], serve: Serve) -> None:
         """Args:
-        serve: called in each worker with its sockets and the read end of a pipe that closes with the parent;
-            serves until SIGTERM or that, and returns.
+        serve: called in each worker with its sockets and what ties it to us; serves until SIGTERM or until the
+            lifeline is closed, and returns.
         """
         self._workers = [_Worker(own) for own in sockets]
         self._serve = serve
@@ -71,6 +91,7 @@ class Workers:
                 for number in signals(self._patience()):
                     self._heed(number)
                 self._reap()
+                self._look()
         return 1 if self._failed else 0
 
     def _start_due(self) -> None:
@@ -80,20 +101,35 @@ class Workers:
                 worker.began = now
                 self._start(worker)
 
-    def _patience(self) -> float | None:
-        """Seconds until a worker is due; None when none is awaited."""
+    def _patience(self) -> float:
+        """Seconds until a worker is due, or until it is time to look at those that live."""
         due = [worker.due for worker in self._workers if not worker.pid and not self._ending]
-        return max(0.0, min(due) - time.monotonic()) if due else None
+        return min(max(0.0, min(due) - time.monotonic()), pulse.LOOK_SECONDS) if due else pulse.LOOK_SECONDS
+
+    def _look(self) -> None:
+        """Kill what hangs: it would go on getting its share of the connections."""
+        now = time.monotonic()
+        for worker in self._workers:
+            if worker.pid and worker.pulse.stopped(now, heard=_read(worker.beats)):
+                _log.warning("a worker gives no sign of life, and is killed", pid=worker.pid)
+                os.kill(worker.pid, signal.SIGKILL)
+                # Its end is told as any other; until then it is not looked at again.
+                worker.pulse = Pulse(now)
 
     def _start(self, worker: _Worker) -> None:
+        worker.beats, theirs = os.pipe()
+        os.set_blocking(worker.beats, False)
+        os.set_blocking(theirs, False)
+        worker.pulse = Pulse(time.monotonic())
         # Until the worker has handlers of its own, a signal must neither be lost in ours nor reach the parent's pipe.
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         worker.pid = os.fork()
         if worker.pid == 0:
-            self._work(worker)
+            self._work(worker, theirs)
+        os.close(theirs)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
-    def _work(self, worker: _Worker) -> None:
+    def _work(self, worker: _Worker, beats: int) -> None:
         """The whole life of a worker; does not return."""
         status = 1
         try:
@@ -104,10 +140,12 @@ class Workers:
             os.setpgid(0, 0)
             os.close(self._held)
             for other in self._workers:
+                if other.beats >= 0:
+                    os.close(other.beats)
                 if other is not worker:
                     _close(one for one in other.sockets if one not in worker.sockets)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-            self._serve(worker.sockets, self._lifeline)
+            self._serve(worker.sockets, Tether(self._lifeline, beats))
             status = 0
         except BaseException:  # noqa: BLE001  # nothing may get out of here into the parent's code
             # In one write: others write to the same stderr.
@@ -136,6 +174,8 @@ class Workers:
             pid, ended = os.waitpid(worker.pid, os.WNOHANG)
             if pid:
                 worker.pid = 0
+                os.close(worker.beats)
+                worker.beats = -1
                 self._ended(worker, os.waitstatus_to_exitcode(ended))
 
     def _ended(self, worker: _Worker, status: int) -> None:
@@ -149,6 +189,14 @@ class Workers:
         worker.due = now + worker.pause
         _log.warning("a worker ended, another one follows", status=status, seconds=worker.pause)
         worker.pause = min(2 * worker.pause, LONGEST_PAUSE_SECONDS)
+
+
+def _read(beats: int) -> bool:
+    """Has anything come?"""
+    try:
+        return bool(os.read(beats, 65536))
+    except BlockingIOError:
+        return False
 
 
 def _close(sockets: Iterator[socket.socket] | Sequence[socket.socket]) -> None:
