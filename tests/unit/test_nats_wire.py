@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from pathlib import Path
 
@@ -14,75 +13,20 @@ from headrace.core.nats_wire import (
     MAX_INFO_BYTES,
     MAX_LINE_BYTES,
     MAX_MESSAGE_BYTES,
-    Answered,
     Arrival,
     Decoder,
-    Frame,
     Info,
     ProtocolError,
-    Pulled,
     ServerError,
     Signal,
     header_block,
     pairs,
     publish,
 )
+from tests.support.nats_frames import contents, cuts, decoded, frames, headers, said, split, subjects
 
 ROOM = 1024 * 1024
 RECORDED = sorted(Path(__file__).with_name("recorded").glob("*.bin"))
-
-# Blanks and control characters end a subject on the wire; everything else may be in one.
-subjects = st.text(st.characters(blacklist_categories=("C", "Z"), blacklist_characters=" "), min_size=1, max_size=20)
-names = st.text(st.characters(min_codepoint=33, max_codepoint=126, blacklist_characters=":"), min_size=1, max_size=12)
-values = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\r\n\0"), max_size=20).map(
-    lambda value: value.strip(" \t")
-)
-headers = st.dictionaries(names.map(str.lower), values, max_size=4)
-contents = st.one_of(
-    st.binary(max_size=40), st.sampled_from([b"", b"\r\n", b"MSG a 1 1\r\nx\r\n", b"\r", b"a\r\n\r\nb"])
-)
-statuses = st.sampled_from([("", ""), ("503", ""), ("408", "Request Timeout")])
-messages = st.builds(
-    lambda subject, reply, headers, data, status, sid: Arrival(subject, reply, headers, data, *status, sid),
-    subjects,
-    st.one_of(st.just(""), subjects),
-    headers,
-    contents,
-    statuses,
-    st.integers(0, 2**63),
-)
-signals = st.sampled_from(list(Signal))
-errors = st.sampled_from([ServerError("Stale Connection"), ServerError('Permissions Violation for Publish to "a b"')])
-frames = st.lists(st.one_of(messages, messages, signals, errors), max_size=12)
-cuts = st.lists(st.integers(0, 2000), max_size=30)
-
-
-def said(frame: Frame) -> bytes:
-    """A frame as a server sends it."""
-    match frame:
-        case Signal():
-            return frame.value.encode() + b"\r\n"
-        case ServerError(words):
-            return f"-ERR '{words}'\r\n".encode()
-        case Info():
-            raise AssertionError("written out where it is needed")
-    block = header_block(frame.headers) if frame.headers or frame.status else b""
-    if frame.status:
-        block = block.replace(b"NATS/1.0", f"NATS/1.0 {frame.status} {frame.description}".encode(), 1)
-    reply = f"{frame.reply} " if frame.reply else ""
-    sizes = f"{len(block)} {len(block) + len(frame.data)}" if block else f"{len(frame.data)}"
-    verb = "HMSG" if block else "MSG"
-    return f"{verb} {frame.subject} {frame.sid} {reply}{sizes}\r\n".encode() + block + frame.data + b"\r\n"
-
-
-def decoded(chunks: list[bytes]) -> list[Frame]:
-    decoder = Decoder()
-    return [frame for chunk in chunks for frame in decoder.feed(chunk)]
-
-
-def split(data: bytes, cuts: list[int]) -> list[bytes]:
-    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    return [data[start:stop] for start, stop in itertools.pairwise(edges)]
 
 
 @given(frames, cuts)
@@ -95,101 +39,6 @@ def test_any_split_of_any_stream_of_frames_gives_the_same_frames(sent, cuts):
 def test_so_does_one_byte_after_the_other(sent):
     stream = b"".join(map(said, sent))
     assert decoded([stream[at : at + 1] for at in range(len(stream))]) == sent
-
-
-pulled = st.builds(
-    Arrival,
-    st.sampled_from(["shop.orders", "shop.orders", "shop.orders", "shop.orderz", "größe"]),
-    st.sampled_from(["$JS.ACK.S.C.1.1.1.1.0", "$JS.ACK.S.C.1.2.2.1.0", "$JS.ACK.S.C.1.10.10.1.0", "", "antwort.ü"]),
-    st.sampled_from([{"ce-id": "1"}, {"ce-id": "12"}, {}]),
-    st.sampled_from([b"", b"data", b"HMSG shop.orders 1 r 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"\r\n"]),
-    st.sampled_from(["", "", "", "408"]),
-    description=st.just(""),
-    sid=st.sampled_from([1, 1, 1, 2]),
-)
-
-
-@given(st.lists(pulled, max_size=6), cuts)
-def test_what_pulls_bring_is_the_same_however_it_is_split(sent, cuts):
-    assert decoded(split(b"".join(map(said, sent)), cuts)) == sent
-
-
-EMPTY = b"NATS/1.0\r\n\r\n\r\n"
-
-
-def outcome(stream: bytes) -> list[Frame] | str:
-    try:
-        return decoded([stream])
-    except ProtocolError:
-        return "refused"
-
-
-@given(
-    st.lists(pulled, max_size=6),
-    st.integers(0, 600),
-    st.sampled_from([b"", b"\r", b"\n", b"\r\r", b" ", b"x", b"-1", b"9"]),
-)
-def test_what_pulls_bring_is_read_in_one_pass_as_it_is_frame_by_frame(sent, at, damage):
-    stream = b"".join(map(said, sent))
-    damaged = stream[:at] + damage + stream[at + len(damage) :]
-    # Behind another frame no short cut is taken.
-    one_by_one = outcome(b"PING\r\n" + damaged)
-    assert outcome(damaged) == (one_by_one if isinstance(one_by_one, str) else one_by_one[1:])
-
-
-answers = st.builds(
-    lambda subject, reply, data, sid: Arrival(subject, reply, data=data, sid=sid),
-    st.sampled_from(["inbox.1", "inbox.2", "inbox.10", "inbox.7", "inbox.x", "box.1", "3", "größe.4"]),
-    st.sampled_from(["", "", "", "r", "1"]),
-    st.sampled_from([b'{"stream":"S","seq":1}', b'{"stream":"S","seq":20}', b"", b"\r\nMSG inbox.1 1 0\r\n", b"\r\n"]),
-    st.sampled_from([1, 1, 1, 2]),
-)
-anything = st.lists(st.one_of(pulled, answers, answers, signals), max_size=8)
-
-
-@given(st.lists(answers, max_size=8), cuts)
-def test_answers_are_the_same_however_they_are_split(sent, cuts):
-    assert decoded(split(b"".join(map(said, sent)), cuts)) == sent
-
-
-@given(anything, st.integers(0, 300), st.sampled_from([b"", b"\r", b"\n", b"\t", b" ", b"x", b"-1", b"9", b"  "]))
-def test_answers_are_read_in_one_pass_as_they_are_frame_by_frame(sent, at, damage):
-    stream = b"".join(map(said, sent))
-    damaged = stream[:at] + damage + stream[at + len(damage) :]
-    one_by_one = outcome(b"PING\r\n" + damaged)
-    assert outcome(damaged) == (one_by_one if isinstance(one_by_one, str) else one_by_one[1:])
-
-
-def test_two_blanks_where_a_reply_could_be_are_one_run_too():
-    stream = b"".join(b"MSG inbox.%d 1  2\r\nok\r\n" % number for number in range(98, 102))
-    [run] = Decoder().feed_runs(stream)
-    assert run == Answered(b"inbox.", 1, [b"98", b"99", b"100", b"101"], [b"ok"] * 4)
-
-
-def test_what_a_pull_brings_is_one_run_whatever_its_sizes():
-    sent = [
-        Arrival("a", f"$JS.ACK.{number}", {"ce-id": str(number)}, b"x" * (number % 3), sid=7)
-        for number in range(95, 105)
-    ]
-    [run] = Decoder().feed_runs(b"".join(map(said, sent)))
-    assert isinstance(run, Pulled)
-    assert (run.subject, run.sid, run.arrivals()) == ("a", 7, sent)
-
-
-@pytest.mark.parametrize(
-    "stream",
-    [
-        pytest.param(b"HMSG a 1 r 10 8\r\nNATS/1.0\r\nPING\r\n", id="more headers than message"),
-        pytest.param(b"HMSG a 1 r 12 12\r\n%bHMSG b 1 r 12 12\r\n%b" % (EMPTY, EMPTY), id="another subject"),
-        pytest.param(b"HMSG a 1 r 12 12\r\n%bHMSG a 2 r 12 12\r\n%b" % (EMPTY, EMPTY), id="another subscription"),
-        pytest.param(b"HMSG a 1 r 12 12\rxNATS/1.0\r\n\r\n\r\n", id="half a line end"),
-        pytest.param(b"HMSG a 1 r 12 13\r\nNATS/1.0\r\n\r\n\r\n", id="longer than it is"),
-        pytest.param(b"HMSG a x r 12 12\r\nNATS/1.0\r\n\r\n\r\n", id="no subscription"),
-    ],
-)
-def test_what_is_odd_in_one_pass_is_as_odd_frame_by_frame(stream):
-    one_by_one = outcome(b"PING\r\n" + stream)
-    assert outcome(stream) == (one_by_one if isinstance(one_by_one, str) else one_by_one[1:])
 
 
 @given(subjects, st.one_of(st.just(""), subjects), headers, contents)

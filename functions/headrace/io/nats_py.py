@@ -105,12 +105,7 @@ class NatsPy:
     def ask(self, subject: str, data: bytes, block: bytes, timeout: float, on_answer: OnAnswer) -> bool:  # noqa: ARG002  # the port's signature
         return False  # it can send from within a coroutine only
 
-    async def subscribe(
-        self,
-        subject: str,
-        on_arrival: OnArrival,
-        on_pulled: OnPulled | None = None,  # noqa: ARG002  # it brings them one by one
-    ) -> _Subscribed:
+    async def subscribe(self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None) -> _Subscribed:  # noqa: ARG002  # it knows no runs
         subscribed = _Subscribed(self, on_arrival)
         self._subscriptions[subscribed] = subject
         if self.connected:

@@ -4,6 +4,7 @@
     upkeep.py    keeps one link alive for ever
     answers.py   requests that wait for their answer, on one inbox
     link.py      one connection: reads frames, writes in bursts, pings
+    routes.py    who gets what comes
     dial.py      from an address to a link that the server has accepted
     servers.py   where to dial, and how long to pause
     identity.py  who we are, and TLS; files read at each connect

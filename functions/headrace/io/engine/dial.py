@@ -10,7 +10,8 @@ from headrace.core.nats_wire import Server
 from headrace.core.settings import NatsSettings
 from headrace.io.client import Broken
 from headrace.io.engine.identity import identity, tls_context, wants_tls
-from headrace.io.engine.link import Link, Routes, Watcher
+from headrace.io.engine.link import Link, Watcher
+from headrace.io.engine.routes import Routes
 
 # For all of it, name resolution included. A server that is there answers in milliseconds.
 CONNECT_SECONDS = 2.0

@@ -19,7 +19,8 @@ from headrace.core.settings import NatsSettings
 from headrace.io import log
 from headrace.io.client import Broken, Headers, OnAnswer, OnArrival, OnPulled
 from headrace.io.engine.answers import Answers
-from headrace.io.engine.link import Link, OnRun, Routes
+from headrace.io.engine.link import Link
+from headrace.io.engine.routes import OnRun, Routes
 from headrace.io.engine.upkeep import Owner, Upkeep
 
 # Refused operations that are logged, each once; a log is no place for every subject of a wrong configuration.

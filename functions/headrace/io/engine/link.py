@@ -8,31 +8,23 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.nats_wire import (
     PING,
     PONG,
-    Answered,
-    Arrival,
     Decoder,
     Frame,
     Info,
     ProtocolError,
-    Pulled,
-    Run,
     ServerError,
     Severity,
     Signal,
 )
-from headrace.io.client import Broken, OnArrival
-
-_RUNS = (Answered, Pulled)
-
-OnRun: TypeAlias = Callable[[Run], None]
+from headrace.io.client import Broken
+from headrace.io.engine.routes import ForSubscribers, Routes
 
 # A dead peer is noticed within 7 s: a ping every 3 s, and two of them without a sign of life for 2 s each.
 PING_SECONDS = 3.0
@@ -63,18 +55,6 @@ class Watcher:
     on_info: Callable[[Link, Info], None]
     on_error: Callable[[ServerError], None]
     on_broken: Callable[[Link, HeadraceError], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Routes:
-    """Who gets what, by the number of its subscription; shared by all links that follow one another.
-
-    Attributes:
-        runs: who wants runs as they are. Without one a run is handed on as arrivals.
-    """
-
-    arrivals: dict[int, OnArrival] = field(default_factory=dict)
-    runs: dict[int, OnRun] = field(default_factory=dict)
 
 
 class Link(asyncio.Protocol):
@@ -218,31 +198,16 @@ class Link(asyncio.Protocol):
         self._heard = True
         if self._broken is not None:
             return
-        routes = self._routes
         try:
             for frame in self._decoder.feed_runs(data):
-                if isinstance(frame, Arrival):
-                    self._hand_on(routes.arrivals, frame)
-                elif not isinstance(frame, _RUNS):
-                    self._control(frame)
-                elif frame.sid in routes.runs:
-                    self._hand_on(routes.runs, frame)
+                if isinstance(frame, ForSubscribers):
+                    self._routes.hand_on(frame, self._loop)
                 else:
-                    for arrival in frame.arrivals():
-                        self._hand_on(routes.arrivals, arrival)
+                    self._control(frame)
         except ProtocolError as error:
             self.break_off(error)
 
     # What happens inside.
-
-    def _hand_on(self, routes: Mapping[int, Callable[[Any], None]], frame: Arrival | Run) -> None:
-        """Give a frame to who has subscribed to it, if he still has."""
-        to = routes.get(frame.sid)
-        if to is not None:
-            try:
-                to(frame)
-            except Exception as error:  # noqa: BLE001  # a faulty callback must cost neither the burst nor the link
-                self._loop.call_exception_handler({"message": "NATS subscriber failed", "exception": error})
 
     def _take(self, transport: asyncio.Transport) -> None:
         self._transport = transport

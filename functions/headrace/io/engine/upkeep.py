@@ -19,7 +19,8 @@ from headrace.core.settings import NatsSettings
 from headrace.io import log
 from headrace.io.client import Closed
 from headrace.io.engine.dial import dial
-from headrace.io.engine.link import IdentityRefused, Link, Routes, Watcher
+from headrace.io.engine.link import IdentityRefused, Link, Watcher
+from headrace.io.engine.routes import Routes
 from headrace.io.engine.servers import Servers, pauses
 
 # Half for what is on its way, half for the goodbye.
