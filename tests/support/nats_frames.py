@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from headrace.core.nats_wire import Arrival, Decoder, Frame, Info, ServerError, Signal, header_block
 
 # Blanks and control characters end a subject on the wire; everything else may be in one.
-subjects = st.text(st.characters(blacklist_categories=("C", "Z"), blacklist_characters=" "), min_size=1, max_size=20)
-names = st.text(st.characters(min_codepoint=33, max_codepoint=126, blacklist_characters=":"), min_size=1, max_size=12)
-values = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\r\n\0"), max_size=20).map(
+subjects = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters=" "), min_size=1, max_size=20)
+names = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=":"), min_size=1, max_size=12)
+values = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), max_size=20).map(
     lambda value: value.strip(" \t")
 )
 headers = st.dictionaries(names.map(str.lower), values, max_size=4)
@@ -20,7 +20,7 @@ contents = st.one_of(
 )
 statuses = st.sampled_from([("", ""), ("503", ""), ("408", "Request Timeout")])
 messages = st.builds(
-    lambda subject, reply, headers, data, status, sid: Arrival(subject, reply, headers, data, *status, sid),
+    lambda subject, reply, headers, data, status, sid: Arrival(subject, reply, headers, data, status[0], status[1], sid),
     subjects,
     st.one_of(st.just(""), subjects),
     headers,
