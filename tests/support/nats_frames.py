@@ -20,7 +20,9 @@ contents = st.one_of(
 )
 statuses = st.sampled_from([("", ""), ("503", ""), ("408", "Request Timeout")])
 messages = st.builds(
-    lambda subject, reply, headers, data, status, sid: Arrival(subject, reply, headers, data, status[0], status[1], sid),
+    lambda subject, reply, headers, data, status, sid: Arrival(
+        subject, reply, headers, data, status[0], status[1], sid
+    ),
     subjects,
     st.one_of(st.just(""), subjects),
     headers,

@@ -10,7 +10,6 @@ Knows processes and signals; does not know what is served. Called by `headrace.h
 
 from __future__ import annotations
 
-import gc
 import os
 import select
 import signal
@@ -82,8 +81,6 @@ class Workers:
 
     def run(self) -> int:
         """Until SIGTERM or SIGINT, and until every worker has finished what it had; the exit status."""
-        # What is there now is shared by all, and stays so as long as no collection touches it.
-        gc.freeze()
         with _signals() as signals:
             while not self._ending or any(worker.pid for worker in self._workers):
                 if not self._ending:
