@@ -13,7 +13,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from bench import chart, report, stage
+from bench import chart, nats_floor, report, stage, written
 from bench.row import Row
 from bench.rows import rows
 from bench.sample import Sample
@@ -36,8 +36,15 @@ def main() -> None:
         for result in found:
             print(json.dumps(report.as_json(result, facts)))
     else:
-        print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items()))
-        print(report.table(found), report.legend(chosen), sep="\n\n")
+        machine = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items())
+        text = f"{machine}\n{report.table(found)}\n\n{report.legend(chosen)}"
+        print(text)
+        if arguments.write:
+            written.write("bench", text)
+            clients = "\n".join(nats_floor.table(nats_floor.run()))
+            print(clients)
+            written.write("clients", f"{machine}\n{clients}")
+            arguments.chart = arguments.chart or CHART
     if arguments.chart:
         arguments.chart.parent.mkdir(parents=True, exist_ok=True)
         arguments.chart.write_text(chart.svg(found, facts), encoding="utf-8")
@@ -74,7 +81,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds; the median counts (default 3)")
     parser.add_argument("--only", action="append", choices=[row.name for row in rows()], help="this row; repeatable")
     parser.add_argument("--chart", nargs="?", type=Path, const=CHART, help=f"draw a bar chart (default {CHART})")
-    return parser.parse_args()
+    parser.add_argument(
+        "--write", action="store_true", help="into docs/bench: table, chart, and the cost of NATS clients"
+    )
+    arguments = parser.parse_args()
+    if arguments.write and (arguments.only or arguments.json):
+        parser.error("--write writes all rows as a table: leave --only and --json out")
+    return arguments
 
 
 if __name__ == "__main__":

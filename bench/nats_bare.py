@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 HELLO = b'CONNECT {"verbose":false,"headers":true,"no_responders":true,"protocol":1}\r\nSUB _INBOX.bare.* 1\r\nPING\r\n'
 
 
 class Bare(asyncio.Protocol):
-    """One connection; exactly one of its three uses at a time."""
+    """One connection; exactly one of its uses at a time."""
 
     def __init__(self) -> None:
         self.hello: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -27,6 +28,7 @@ class Bare(asyncio.Protocol):
         self._left = 0
         self._in_batch = 0
         self._awaited: dict[bytes, asyncio.Future[bytes]] = {}
+        self._told: dict[bytes, Callable[[bytes], None]] = {}
         self._burst: list[bytes] = []
         self._serial = 0
         self._before = self._after = b""
@@ -96,18 +98,38 @@ class Bare(asyncio.Protocol):
         self._burst.append(self._before + reply + self._after)
         return await future
 
+    def ask(self, on_answer: Callable[[bytes], None]) -> None:
+        """One publish; the ack's data goes to a callback."""
+        self._take = self._tell
+        self._serial += 1
+        reply = b"_INBOX.bare.%d" % self._serial
+        self._told[reply] = on_answer
+        if not self._burst:
+            self._loop.call_soon(self._flush)
+        self._burst.append(self._before + reply + self._after)
+
     def _flush(self) -> None:
         self._write(b"".join(self._burst))
         self._burst.clear()
 
     def _answer(self, data: bytes) -> None:
+        lines = self._lines(data)
+        for number in range(0, len(lines), 2):
+            future = self._awaited.pop(lines[number].split(b" ", 2)[1])
+            future.set_result(lines[number + 1])
+
+    def _tell(self, data: bytes) -> None:
+        lines = self._lines(data)
+        for number in range(0, len(lines), 2):
+            self._told.pop(lines[number].split(b" ", 2)[1])(lines[number + 1])
+
+    def _lines(self, data: bytes) -> list[bytes]:
+        """Two per ack."""
         lines = data.split(b"\r\n")
         self._rest = lines.pop()
         if len(lines) % 2:
             self._rest = lines.pop() + b"\r\n" + self._rest
-        for number in range(0, len(lines), 2):
-            future = self._awaited.pop(lines[number].split(b" ", 2)[1])
-            future.set_result(lines[number + 1])
+        return lines
 
     async def pull_all(self, subject: str, pull: bytes, batch: int, messages: int) -> float:
         """CPU seconds for pulling and acking that many."""
