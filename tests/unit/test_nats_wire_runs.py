@@ -78,6 +78,13 @@ def test_two_blanks_where_a_reply_could_be_are_one_run_too():
     assert run == Answered(b"inbox.", 1, [b"98", b"99", b"100", b"101"], [b"ok"] * 4)
 
 
+def test_a_run_may_be_of_another_inbox_or_subscription_than_the_last_one():
+    decoder = Decoder()
+    for stem, sid in ((b"inbox.", 1), (b"inbox.", 12), (b"box.", 12), (b"inbox.", 1)):
+        stream = b"".join(b"MSG %b%d %d 2\r\nok\r\n" % (stem, number, sid) for number in range(9, 11))
+        assert list(decoder.feed_runs(stream)) == [Answered(stem, sid, [b"9", b"10"], [b"ok"] * 2)]
+
+
 def test_what_a_pull_brings_is_one_run_whatever_its_sizes():
     sent = [
         Arrival("a", f"$JS.ACK.{number}", {"ce-id": str(number)}, b"x" * (number % 3), sid=7)

@@ -21,7 +21,7 @@ from headrace.core.nats_wire.frames import (
     read_info,
 )
 from headrace.core.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers, status_of
-from headrace.core.nats_wire.runs import Answered, Pulled, Run, answered, pulled, text
+from headrace.core.nats_wire.runs import Answered, AnswerReader, Pulled, Run, pulled, text
 
 _CRLF = b"\r\n"
 # Of one message with its line.
@@ -37,6 +37,7 @@ class Decoder:
 
     def __init__(self) -> None:
         self._held = bytearray()
+        self._answers = AnswerReader()
         # Bytes that the held frame has in all; 0 while the line that tells is incomplete.
         self._needed = 0
 
@@ -116,7 +117,7 @@ class Decoder:
     def _decode(self, data: bytes) -> Iterator[Frame | Run]:
         position = 0
         try:
-            if data.startswith(b"MSG ") and (answers := answered(data)) is not None:
+            if data.startswith(b"MSG ") and (answers := self._answers.read(data)) is not None:
                 run, position = answers
                 yield run
             while data.startswith(b"HMSG ", position) and (messages := pulled(data, position)) is not None:

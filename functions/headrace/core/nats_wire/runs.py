@@ -13,6 +13,8 @@ from headrace.core.nats_wire.frames import Arrival
 from headrace.core.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers
 
 _CRLF = b"\r\n"
+# Of one connection: those of PubAcks are few, those of other answers are not worth more memory.
+MOST_SIZES = 1000
 # What is taken out of the bytes is used while it is still in the processor's cache.
 MOST_PULLED = 32
 _BLOCK = _CRLF + PLAIN_START
@@ -91,38 +93,67 @@ def text(subject: bytes) -> str:
     return subject.decode("utf-8", "surrogateescape")
 
 
-def answered(data: bytes) -> tuple[Answered, int] | None:
-    """The run of answers at the start of these bytes, and where it ends; None without one."""
-    line_end = data.find(_CRLF)
-    words = data[:line_end].split()
-    if len(words) != 4:
-        return None
-    _, subject, sid, size = words
-    stem = subject[: subject.rfind(b".") + 1]
-    common = b"MSG " + stem
-    # Two blanks, where the server is old, or one.
-    between = data[4 + len(subject) : line_end - len(size)]
-    if not data.startswith(common) or between.split() != [sid] or not sid.isdigit():
-        return None
-    pieces = data[len(common) :].split(_CRLF + common)
-    # What is behind the last line end is not whole.
-    last = pieces.pop()
-    if last.endswith(_CRLF):
-        pieces.append(last[:-2])
-    sizes, numbers, answers = _Sizes(), list[bytes](), list[bytes]()
-    try:
-        for piece in pieces:
-            line, ended, content = piece.partition(_CRLF)
-            number, _, size = line.partition(between)
-            if sizes[size] != len(content) or not number.isdigit() or not ended:
-                break
-            numbers.append(number)
-            answers.append(content)
-    except ValueError:
-        pass
-    taken = len(numbers)
-    run = _new(Answered, (stem, int(sid), numbers, answers))
-    return (run, sum(map(len, pieces[:taken])) + taken * (len(common) + 2)) if taken else None
+class AnswerReader:
+    """Reads the runs of answers of one connection; knows from the last one how the next will most likely begin."""
+
+    __slots__ = ("_between", "_common", "_sid", "_sizes", "_stem")
+
+    def __init__(self) -> None:
+        # Nothing begins so.
+        self._common = b"MSG ?"
+        self._between = self._stem = b""
+        self._sid = 0
+        self._sizes = _Sizes()
+
+    def read(self, data: bytes) -> tuple[Answered, int] | None:
+        """The run at the start of these bytes, and where it ends; None without one."""
+        if len(self._sizes) > MOST_SIZES:
+            self._sizes.clear()
+        if data.startswith(self._common):
+            found = self._read(data)
+            if found is not None:
+                return found
+        return self._read(data) if self._learn(data) else None
+
+    def _learn(self, data: bytes) -> bool:
+        """Take over what the first message has in common with those that may follow."""
+        line_end = data.find(_CRLF)
+        words = data[:line_end].split()
+        if len(words) != 4:
+            return False
+        _, subject, sid, size = words
+        stem = subject[: subject.rfind(b".") + 1]
+        common = b"MSG " + stem
+        # Two blanks, where the server is old, or one.
+        between = data[4 + len(subject) : line_end - len(size)]
+        if not data.startswith(common) or between.split() != [sid] or not sid.isdigit():
+            return False
+        self._common, self._between, self._stem, self._sid = common, between, stem, int(sid)
+        return True
+
+    def _read(self, data: bytes) -> tuple[Answered, int] | None:
+        common, between, sizes = self._common, self._between, self._sizes
+        pieces = data[len(common) :].split(_CRLF + common)
+        # What is behind the last line end is not whole.
+        last = pieces.pop()
+        if last.endswith(_CRLF):
+            pieces.append(last[:-2])
+        numbers, answers = list[bytes](), list[bytes]()
+        try:
+            for piece in pieces:
+                line, ended, content = piece.partition(_CRLF)
+                number, _, size = line.partition(between)
+                if sizes[size] != len(content) or not number.isdigit() or not ended:
+                    break
+                numbers.append(number)
+                answers.append(content)
+        except ValueError:
+            pass
+        taken = len(numbers)
+        if not taken:
+            return None
+        run = _new(Answered, (self._stem, self._sid, numbers, answers))
+        return run, sum(map(len, pieces[:taken])) + taken * (len(common) + 2)
 
 
 def pulled(data: bytes, position: int) -> tuple[Pulled, int] | None:
