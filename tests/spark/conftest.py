@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +14,11 @@ from pyspark.sql import SparkSession
 from pyspark_jetstream.client import Access, Connection, JetStream
 from tests.support.nats_server import NatsServer
 from tests.support.spark_channels import Channel
+from tests.support.spark_session import local_session
 from tests.support.spark_streams import Streams
+
+# So that fixtures end what they have started, also when the tests are told to stop.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 _serial = itertools.count(1)
 
@@ -29,22 +33,11 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer
 
 @pytest.fixture(scope="session")
 def spark(nats_server: NatsServer) -> Iterator[SparkSession]:
-    """A local session with two task slots, where a task that failed is tried once more. Its workers are this Python,
-    with the servers in their environment."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    """A local session with two task slots, where a task that failed is tried once more; its workers find the server in
+    their environment."""
     os.environ["NATS_URL"] = nats_server.url
-    session = (
-        SparkSession.builder.master("local[2,2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    with local_session("2,2") as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

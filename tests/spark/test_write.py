@@ -85,13 +85,13 @@ def test_a_task_that_fails_and_is_tried_again_stores_every_row_once(spark: Spark
         context = TaskContext.get()
         assert context is not None
         for number, row in enumerate(rows):
-            if number == 25_000 and context.attemptNumber() == 0:
+            if number == 10_000 and context.attemptNumber() == 0:
                 raise RuntimeError("the first attempt breaks")
             yield row
 
-    frame = numbered(spark, 60_000).select("data").rdd.mapPartitions(failing).toDF("data string")
+    frame = numbered(spark, 25_000).select("data").rdd.mapPartitions(failing).toDF("data string")
     write(frame, subject=f"{streams.root}.a")
-    assert count(streams, stream) == 60_000
+    assert count(streams, stream) == 25_000
 
 
 def test_workers_that_are_killed_in_mid_write_are_replaced_and_every_row_is_stored_once(
@@ -104,7 +104,7 @@ def test_workers_that_are_killed_in_mid_write_are_replaced_and_every_row_is_stor
         assert context is not None
         is_first = context.attemptNumber() == 0 and context.partitionId() == 0
         for number, row in enumerate(rows):
-            if number == 60_000 and is_first:
+            if number == 30_000 and is_first:
                 kill_when_something_is_stored()
             yield row
 
@@ -117,9 +117,9 @@ def test_workers_that_are_killed_in_mid_write_are_replaced_and_every_row_is_stor
         for process in psutil.Process(os.getppid()).children():
             process.kill()
 
-    frame = numbered(spark, 200_000).select("data").rdd.mapPartitions(killing).toDF("data string")
+    frame = numbered(spark, 100_000).select("data").rdd.mapPartitions(killing).toDF("data string")
     write(frame, subject=f"{streams.root}.a")
-    assert count(streams, stream) == 200_000
+    assert count(streams, stream) == 100_000
 
 
 def test_an_epoch_that_spark_repeats_after_a_crash_is_stored_once(

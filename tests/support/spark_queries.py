@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-MOST_STARTS = 5
+START_SECONDS = 240.0
 
 
 def batch(spark: SparkSession, stream: str, schema: str | None = None, **options: object) -> DataFrame:
@@ -31,14 +32,15 @@ class Query:
 
     def run(self, **options: object) -> list[dict[str, Any]]:
         """Read all that there is, and stop; the progress of the batches."""
-        for _ in range(MOST_STARTS):
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
             try:
                 return self._run(**options)
             except StreamingQueryException as error:
                 # Spark gives a Python worker ten seconds to start, whatever else the cores have to do.
                 if "connect back" not in str(error):
                     raise
-        raise AssertionError(f"Spark could not start a Python worker in {MOST_STARTS} tries")
+        raise AssertionError(f"Spark could not start a Python worker in {START_SECONDS:.0f} s")
 
     def _run(self, **options: object) -> list[dict[str, Any]]:
         frame = self._spark.readStream.format(self._source).options(**{**self._options, **_texts(options)}).load()
