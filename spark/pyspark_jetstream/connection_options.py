@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from headrace.core.errors import Misconfigured
 from headrace.core.nats_wire import read_servers
-from pyspark_jetstream.client.access import Access, Secret
+from pyspark_jetstream.client.access import API_PREFIX, Access, Secret
+from pyspark_jetstream.client.subjects import is_filter
 from pyspark_jetstream.option_values import Values, wrong
 
 # Option: the environment variable that is asked when it is not given.
@@ -23,7 +24,17 @@ _VARIABLES = {
     "tlsKeyFile": "NATS_TLS_KEY_FILE",
 }
 _IDENTITY = ("credsFile", "nkeySeedFile", "user", "passwordFile", "passwordEnv", "tokenFile", "tokenEnv")
-CONNECTION_OPTIONS = ("servers", *_IDENTITY, "tlsCaFile", "tlsCertFile", "tlsKeyFile", "tlsFirst", "timeout")
+CONNECTION_OPTIONS = (
+    "servers",
+    *_IDENTITY,
+    "tlsCaFile",
+    "tlsCertFile",
+    "tlsKeyFile",
+    "tlsFirst",
+    "timeout",
+    "domain",
+    "apiPrefix",
+)
 # Names that people will try, and what they should write.
 _SECRETS = {"password": "passwordFile or passwordEnv", "token": "tokenFile or tokenEnv"}
 _DEFAULT_SECONDS = 30.0
@@ -72,7 +83,21 @@ def access(values: Values, environment: Mapping[str, str]) -> Access:
         tls_key_file=key,
         tls_first=values.flag("tlsFirst", environment.get("NATS_TLS_FIRST", "").lower() in ("true", "1")),
         timeout=values.seconds("timeout", _DEFAULT_SECONDS),
+        api_prefix=_api_prefix(values),
     )
+
+
+def _api_prefix(values: Values) -> str:
+    domain, prefix = values.text("domain"), values.text("apiPrefix")
+    if domain and prefix:
+        raise wrong("apiPrefix", prefix, "domain is given, too: give one of them")
+    if domain and ("." in domain or not is_filter(domain) or domain in ("*", ">")):
+        raise wrong("domain", domain, "write the name of a JetStream domain, one word, as hub")
+    if prefix and (not is_filter(prefix) or set(prefix.split(".")) & {"*", ">"}):
+        raise wrong(
+            "apiPrefix", prefix, "write what the subjects of the API begin with, as $JS.hub.API or JS.other.API"
+        )
+    return f"$JS.{domain}.API" if domain else prefix or API_PREFIX
 
 
 def _servers(values: Values, environment: Mapping[str, str]) -> str | Secret:

@@ -26,16 +26,18 @@ class NatsServer:
         port: of the clients, kept over restarts.
     """
 
-    def __init__(self, directory: Path, *, config: str = "", port: int | None = None) -> None:
+    def __init__(self, directory: Path, *, config: str = "", port: int | None = None, domain: str = "") -> None:
         """Args:
         directory: for configuration, log and data; made when it does not exist.
         config: further lines of nats-server's own configuration, as `max_payload: 64KB`.
+        domain: JetStream's; none, if not given.
         """
         self.data = directory / "jetstream"
         self.port = port or free_port()
         self._log = directory / "nats-server.log"
         self._config = directory / "nats-server.conf"
         self._extra = config
+        self._domain = f", domain: {domain}" if domain else ""
         self._process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -58,7 +60,7 @@ class NatsServer:
         assert self._process is None, "the server runs already"
         self._extra = self._extra if config is None else config
         self._config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.data}" }}\n{self._extra}\n'
+            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.data}"{self._domain} }}\n{self._extra}\n'
         )
         with self._log.open("ab") as log:
             self._process = subprocess.Popen([binary(), "-c", str(self._config)], stdout=log, stderr=log)

@@ -42,6 +42,18 @@ def test_names_are_taken_in_any_case() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "prefix"),
+    [
+        ({}, "$JS.API"),
+        ({"domain": "hub"}, "$JS.hub.API"),
+        ({"apiPrefix": "JS.other.API"}, "JS.other.API"),
+    ],
+)
+def test_jetstream_is_asked_in_its_domain(given: dict[str, str], prefix: str) -> None:
+    assert options(**given).access.api_prefix == prefix
+
+
+@pytest.mark.parametrize(
     ("given", "expected"),
     [
         pytest.param({"startingOffsets": "earliest"}, Position("earliest"), id="a word"),
@@ -106,6 +118,9 @@ def test_several_streams_channels_and_subjects_come_with_commas_or_as_json() -> 
         ({"parseMode": "STRICT"}, "parseMode", "PERMISSIVE"),
         ({"onStreamRecreated": "ignore"}, "onStreamRecreated", "fail, startOver"),
         ({"timeout": "-1"}, "timeout", "'-1'"),
+        ({"domain": "a.b"}, "domain", "one word"),
+        ({"domain": "hub", "apiPrefix": "JS.API"}, "apiPrefix", "domain is given"),
+        ({"apiPrefix": "JS.*.API"}, "apiPrefix", "begin with"),
         ({"servers": "http://a"}, "servers", "nats://host:port"),
         ({"maxMessagesPerTrigger": "5"}, "maxMessagesPerTrigger", "no trigger"),
     ],

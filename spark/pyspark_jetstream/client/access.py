@@ -15,6 +15,8 @@ from pathlib import Path
 from headrace.core.errors import Misconfigured
 from headrace.core.nats_wire import Credentials, Server, read_credentials, read_servers, signed, user_or_token
 
+API_PREFIX = "$JS.API"
+
 
 @dataclass(frozen=True, slots=True)
 class Secret:
@@ -54,6 +56,7 @@ class Access:
         user: with `password`; empty for none.
         tls_first: TLS before INFO.
         timeout: seconds without any progress, reconnects included, after which an operation is given up.
+        api_prefix: what the subjects of JetStream's API begin with; another one for another domain or account.
     """
 
     servers: str | Secret
@@ -67,6 +70,7 @@ class Access:
     tls_key_file: str = ""
     tls_first: bool = False
     timeout: float = 30.0
+    api_prefix: str = API_PREFIX
 
     def addresses(self) -> list[Server]:
         """Raises:

@@ -74,8 +74,12 @@ class JetStream:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
+    def subject(self, what: str) -> str:
+        """The subject to ask for something, as `STREAM.INFO.ORDERS`."""
+        return f"{self.connection.access.api_prefix}.{what}"
+
     def call(self, subject: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Ask `$JS.API.<subject>`, for as long as the access's timeout.
+        """Ask the API's subject of this name, for as long as the access's timeout.
 
         Raises:
             ApiError: the server said no.
@@ -95,7 +99,7 @@ class JetStream:
 
     def _once(self, subject: str, body: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
         payload = json.dumps(body).encode() if body is not None else b""
-        answer = self.connection.request(f"$JS.API.{subject}", payload, timeout=seconds)
+        answer = self.connection.request(self.subject(subject), payload, timeout=seconds)
         if answer.status == "503":
             raise Unavailable(f"JetStream does not answer {subject}: is it enabled, and may this user ask?")
         parsed: dict[str, Any] = json.loads(answer.data)
@@ -174,7 +178,7 @@ class JetStream:
         """
         if not self.connection.is_open:
             return
-        subject = f"$JS.API.CONSUMER.DELETE.{stream}.{name}"
+        subject = self.subject(f"CONSUMER.DELETE.{stream}.{name}")
         with suppress(Unavailable, Refused):
             if wait:
                 self.connection.request(subject, timeout=1.0)

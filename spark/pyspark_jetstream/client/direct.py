@@ -76,7 +76,8 @@ class _Read:
         """Have one batch come; whether the replica has more behind it."""
         generation = self._connection.generation
         body = json.dumps(self._wanted()).encode()
-        self._connection.send(nats_wire.publish(f"$JS.API.DIRECT.GET.{self.stream}", body, inbox, None, 1024 * 1024))
+        subject = self._jetstream.subject(f"DIRECT.GET.{self.stream}")
+        self._connection.send(nats_wire.publish(subject, body, inbox, None, 1024 * 1024))
         while True:
             came = len(bulk)
             arrivals = self._connection.receive(SILENCE_SECONDS)

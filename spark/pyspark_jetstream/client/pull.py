@@ -126,7 +126,7 @@ class _Flow:
         self._read = read
         self._connection = read.jetstream.connection
         self._generation = self._connection.generation
-        self._target = f"$JS.API.CONSUMER.MSG.NEXT.{read.stream}.{name}"
+        self._target = read.jetstream.subject(f"CONSUMER.MSG.NEXT.{read.stream}.{name}")
         self._inbox = f"_INBOX.{secrets.token_hex(11)}"
         sid = self._connection.new_sid()
         self._bulk = Bulk(sid)
