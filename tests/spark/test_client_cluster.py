@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from headrace.core.errors import Unavailable
 from pyspark_jetstream.client import Access, Connection, JetStream, read_direct, read_pulled
+from pyspark_jetstream.writing.columns import parts
+from pyspark_jetstream.writing.options import write_options
+from pyspark_jetstream.writing.task import Place, write
 from tests.support.nats_cluster import NatsCluster
 from tests.support.spark_streams import Streams
 
@@ -16,6 +22,8 @@ MESSAGES = 60_000
 # One in three consumers falls to the dead server, as long as the cluster does not know of it: some seconds.
 READS_AFTER_A_DEATH = 20
 TRIES = 10
+# Less than the silence after which a reader leaves a server.
+STOPPED_SECONDS = 1.0
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +138,83 @@ def test_a_request_to_a_server_that_has_stopped_goes_to_another_one(cluster: Nat
         assert cluster.server(ours(cluster, jetstream)) is not stopped
     finally:
         stopped.thaw()
+
+
+@pytest.mark.parametrize("mode", ["pull", "direct"])
+def test_a_follower_that_lags_is_not_believed(
+    cluster: NatsCluster, jetstream: JetStream, streams: Streams, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """It was stopped while the others stored more, and answers with what it has."""
+    fell_short: list[int] = []
+    really = JetStream.message_after
+
+    def message_after(
+        self: JetStream, stream: str, sequence: int, filters: Sequence[str] = ()
+    ) -> dict[str, Any] | None:
+        found = really(self, stream, sequence, filters)
+        if found is not None:
+            fell_short.append(sequence)
+        return found
+
+    monkeypatch.setattr(JetStream, "message_after", message_after)
+    stream = streams.make(num_replicas=3, storage="file")
+    stored = 0
+    for _ in range(TRIES):
+        streams.fill(10_000, start=stored)
+        follower = cluster.other_than(cluster.wait_for_leader(jetstream, stream), cluster.meta_leader())
+        # What stores the rest talks to another server; Direct Get is answered by the server that we talk to.
+        apart = Access(cluster.server(cluster.wait_for_leader(jetstream, stream)).url)
+        with Connection(apart) as writer, Connection(Access(cluster.server(follower).url)) as reader:
+            reading = _reading_from(follower, JetStream(reader), stream, stored, stored + 20_000, mode)
+            found = list(next(reading).sequences)
+            cluster.server(follower).freeze()
+            wake = threading.Timer(STOPPED_SECONDS, cluster.server(follower).thaw)
+            try:
+                Streams(JetStream(writer), streams.name).fill(10_000, start=stored, data=b"x" * 1000)
+            finally:
+                wake.start()
+            found += all_of(reading)
+            wake.join()
+        assert found == list(range(stored + 1, stored + 20_001))
+        stored += 20_000
+        if fell_short:
+            return
+    raise AssertionError(f"the follower never lagged in {TRIES} tries")
+
+
+def _reading_from(server: str, jetstream: JetStream, stream: str, start: int, end: int, mode: str) -> Iterator[Any]:
+    """A read that has begun, with its consumer on this server if it has one."""
+    if mode == "direct":
+        return read_direct(jetstream, stream, start + 1, end + 1)
+    for _ in range(5 * TRIES):
+        reading = read_pulled(jetstream, stream, start + 1, end + 1)
+        first = next(reading)
+        [name] = jetstream.call(f"CONSUMER.NAMES.{stream}")["consumers"]
+        if jetstream.call(f"CONSUMER.INFO.{stream}.{name}")["cluster"]["leader"] == server:
+            return chain((first,), reading)
+        reading.close()
+    raise AssertionError(f"no consumer fell to {server}")
+
+
+@pytest.mark.parametrize("fast", [pytest.param(False, id="window"), pytest.param(True, id="fast ingest")])
+def test_a_write_goes_on_when_the_leader_changes_and_when_it_dies(
+    cluster: NatsCluster, jetstream: JetStream, streams: Streams, fast: bool
+) -> None:
+    """None lost, and none twice."""
+    stream = streams.make(num_replicas=3, storage="file", allow_batched=fast)
+    given = {"servers": cluster.url, "subject": f"{streams.root}.a", "timeout": "60", "ackwindow": "300"}
+    options = write_options(given, {}, streaming=False)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(12):
+            rows = [b"%d" % row for row in range(number * 500, (number + 1) * 500)]
+            yield pa.RecordBatch.from_arrays([pa.array(rows)], ["data"])
+            if number == 3:
+                jetstream.call(f"STREAM.LEADER.STEPDOWN.{stream}")
+            if number == 7:
+                cluster.server(cluster.wait_for_leader(jetstream, stream)).kill()
+
+    written = write(batches(), parts([("data", "binary")], options), options, Place("run", 0, 0))
+    assert (written.rows, written.is_fast) == (6000, fast)
+    found = [payload for chunk in read_pulled(jetstream, stream, 1, 10_000) for payload in chunk.payloads]
+    assert sorted(found, key=int) == [b"%d" % row for row in range(6000)]
