@@ -1,7 +1,8 @@
 """CloudEvents in binary mode as columns: many messages at a time, as long as they are plain.
 
-Plain is: the header names of all are the same, every value is printable ASCII without quotes and percent signs, and
-nothing breaks a rule of CloudEvents. What is not plain is left to the codec, one by one. Called by `event_rows`.
+Plain is: the header names of all are the same, every value is printable ASCII without quotes, and nothing breaks a rule
+of CloudEvents. Of plain events only the percent-encoded values are looked at one by one; what is not plain is left to
+the codec. Called by `event_rows`.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.core.event import MOST_ATTRIBUTES, is_media_type, is_name
+from headrace.core.event import MOST_ATTRIBUTES, is_media_type, is_name, is_value
+from headrace.core.http_codec import decode_value
 from pyspark_jetstream.client.messages import Messages
 from pyspark_jetstream.header_maps import Uniform, uniform
 
 # Columns that are attributes by their own name; `time` and `datacontenttype` have rules of their own.
 TEXTS = ("id", "source", "type", "subject", "dataschema", "specversion")
 _CORE = frozenset((*TEXTS, "time"))
-_PLAIN = bytes(set(range(0x20, 0x7F)) - set(b'"%')) + b"\r\n"
+_PLAIN = bytes(set(range(0x20, 0x7F)) - set(b'"')) + b"\r\n"
 # What Arrow reads as RFC 3339 does; years that fit 64 bits of nanoseconds. Others are the codec's.
 _TIME = (
     r"^(19[7-9]|20\d|21\d)\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?"
@@ -38,17 +40,31 @@ class Plain:
         positions: where they are among the messages.
     """
 
-    def __init__(self, positions: Sequence[int], payloads: Sequence[bytes], found: Uniform, at: _Attributes) -> None:
+    def __init__(
+        self,
+        positions: Sequence[int],
+        payloads: Sequence[bytes],
+        found: Uniform,
+        at: _Attributes,
+        undecoded: frozenset[int] = frozenset(),
+    ) -> None:
+        """Args:
+        undecoded: lines whose values can't be decoded, or not to the text of an attribute.
+        """
         self.positions = positions
         self._payloads = payloads
         self._found = found
         self._at = at
+        self._undecoded = undecoded
 
     @classmethod
     def of(cls, positions: Sequence[int], payloads: Sequence[bytes], found: Uniform) -> Plain | None:
         """None when only the codec can judge this shape."""
         attributes = _attributes(found.names)
-        return None if attributes is None else cls(positions, payloads, found, attributes)
+        if attributes is None:
+            return None
+        decoded, undecoded = _decoded(found, attributes)
+        return cls(positions, payloads, decoded, attributes, undecoded)
 
     def column(self, name: str) -> pa.Array:
         """One of the columns of events, in the order of the positions."""
@@ -73,7 +89,7 @@ class Plain:
     def faulty(self) -> set[int]:
         """The rows that break a rule, or that Arrow reads in another way than the codec."""
         values = self._found.values
-        bad = {line // len(self._found.names) for line in _where(pc.equal(values, ""))}
+        bad = {line // len(self._found.names) for line in (*self._undecoded, *_where(pc.equal(values, "")))}
         bad.update(_where(pc.not_equal(self._values(self._at.names["specversion"]), "1.0")))
         if "time" in self._at.names:
             bad.update(_where(pc.invert(pc.match_substring_regex(self._values(self._at.names["time"]), _TIME))))
@@ -179,6 +195,34 @@ def _attributes(names: tuple[str, ...]) -> _Attributes | None:
     )
     content_type = lower.index("content-type") if "content-type" in lower else None
     return _Attributes(attributes, content_type) if is_plain else None
+
+
+def _decoded(found: Uniform, at: _Attributes) -> tuple[Uniform, frozenset[int]]:
+    """The attributes' values without percent-encoding, and the lines where that can't be had."""
+    is_encoded = pc.match_substring(found.values, "%")
+    lines = _where(is_encoded)
+    if not lines:
+        return found, frozenset()
+    width, attributes = len(found.names), frozenset(at.names.values())
+    texts: list[str] = []
+    undecoded: set[int] = set()
+    # Many share a source.
+    decode = lru_cache(1024)(_decoded_value)
+    for line, text in zip(lines, found.values.filter(is_encoded).to_pylist(), strict=True):
+        value = decode(text) if line % width in attributes else text
+        if value is None:
+            undecoded.add(line)
+        texts.append(text if value is None else value)
+    values = pc.replace_with_mask(found.values, is_encoded, pa.array(texts, pa.string()))
+    return Uniform(found.names, values), frozenset(undecoded)
+
+
+def _decoded_value(text: str) -> str | None:
+    try:
+        value = decode_value(text)
+    except UnicodeDecodeError:
+        return None
+    return value if is_value(value) else None
 
 
 def _times(texts: pa.Array) -> pa.Array:

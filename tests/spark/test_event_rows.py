@@ -104,6 +104,7 @@ def test_what_is_no_event_gets_a_row_with_an_error_none_or_fails_the_read() -> N
         pytest.param({}, id="a plain event"),
         pytest.param({"ce-time": "2026-02-28T09:30:00.123456789Z", "content-type": "a/b; c=d"}, id="all attributes"),
         pytest.param({"traceparent": "00-ab-cd-01", "Nats-Msg-Id": "x"}, id="other headers"),
+        pytest.param({"ce-subject": "gr%C3%B6%C3%9Fe%201", "x": "100%"}, id="percent-encoded"),
     ],
 )
 def test_plain_events_are_read_as_columns(change: dict[str, str]) -> None:
@@ -117,7 +118,8 @@ names = st.sampled_from(
      "ce-b d", "content-type", "Content-Type", "ce-schemaurl", "ce-dataschema", "ce-datacontentencoding", "x-other"]
 )  # fmt: skip
 values = st.sampled_from(
-    ["1.0", "0.3", "", "a", "a%20b", '"a"', "ä", "a b", "text/plain", "application/cloudevents+json", "no type", "%",
+    ["1.0", "0.3", "", "a", "a%20b", "%C3%A4", "%FF", "%00", "1%2E0", "%22a%22", "2026-01-31T09%3A30:00Z",
+     '"a"', "ä", "a b", "text/plain", "application/cloudevents+json", "no type", "%",
      "2026-01-31T09:30:00Z", "2026-02-30T09:30:00Z", "2026-01-31t09:30:60.5z", "0000-01-01T00:00:00Z",
      "9999-12-31T23:59:59.999999999-23:59", "1969-12-31T23:59:59.9999999Z", "2026-01-31T09:30:00.123456789+05:30"]
 )  # fmt: skip
