@@ -10,7 +10,8 @@ from headrace.core.errors import Misconfigured
 
 # A class of each format that is there when its package is.
 _CLASSES = {"delta": "io.delta.tables.DeltaTable", "iceberg": "org.apache.iceberg.spark.SparkCatalog"}
-_PACKAGES = {"delta": "io.delta:delta-spark", "iceberg": "org.apache.iceberg:iceberg-spark-runtime"}
+# Their names hold the Spark version that they are made for.
+_PACKAGES = {"delta": "io.delta:delta-spark_{}_2.13", "iceberg": "org.apache.iceberg:iceberg-spark-runtime-{}_2.13"}
 
 
 class TableArchive:
@@ -52,8 +53,9 @@ def _check_installed(spark: SparkSession, kind: str) -> None:
         jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_CLASSES[kind])
     # py4j has one class for every error of the JVM, and no import of it is worth a dependency here.
     except Exception as error:
+        package = _PACKAGES[kind].format(".".join(spark.version.split(".")[:2]))
         raise Misconfigured(
             f"--format is {kind!r}, and its package is not in this session: add it with "
-            f"spark-submit --packages {_PACKAGES[kind]}_2.13:VERSION, or use parquet",
+            f"spark-submit --packages {package}:VERSION, or use parquet",
             field="--format",
         ) from error
