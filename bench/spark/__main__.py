@@ -22,7 +22,6 @@ from bench.spark import chart, report, stage
 from bench.spark.rows import Row, Sample, rows
 
 CHART = Path("docs/bench/spark.svg")
-MIB = 1024 * 1024
 
 
 def main() -> None:
@@ -36,7 +35,7 @@ def main() -> None:
     ):
         samples = _measured(running, chosen, given.rounds)
         worker, jvm = running.peaks()
-    facts |= {"python_worker_peak_mib": round(worker / MIB), "jvm_peak_mib": round(jvm / MIB)}
+    facts |= {"python_worker_peak_mib": round(worker / report.MIB), "jvm_peak_mib": round(jvm / report.MIB)}
     found = report.results(chosen, samples)
     if given.json:
         for result in found:

@@ -14,14 +14,23 @@ WITHOUT_SPARK, OURS = "#b8c2cc", "#2f6f9f"
 def svg(found: Sequence[Result], facts: Mapping[str, str | int]) -> str:
     scale = (WIDTH - LEFT - RIGHT) / max(one.rows_per_second for one in found)
     title = "Rows per second with Spark (longer is better)"
-    parts = [_text(16, 24, title, 16), _text(16, 42, "grey: without Spark, on as many processes", 12, "#555")]
+    parts = [
+        _text(16, 24, title, 16),
+        _text(
+            16,
+            42,
+            "grey: without Spark, on as many processes; MiB: the most that one Python process has held so far",
+            12,
+            "#555",
+        ),
+    ]
     for at, one in enumerate(found):
         y = TOP + at * STEP
         length = max(one.rows_per_second * scale, 1)
         colour = OURS if one.jvm_us else WITHOUT_SPARK
         parts.append(_text(LEFT - 10, y + 16, one.bench, 13, anchor="end"))
         parts.append(f'<rect x="{LEFT}" y="{y}" width="{length:.1f}" height="{BAR}" rx="2" fill="{colour}"/>')
-        words = f"{one.rows_per_second:,.0f} ({one.python_us:.1f} µs of Python CPU per row)"
+        words = f"{one.rows_per_second:,.0f} ({one.python_us:.1f} µs of Python CPU per row, {one.peak_mib} MiB)"
         parts.append(_text(LEFT + length + 6, y + 16, words, 12))
     height = TOP + len(found) * STEP + 28
     about = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import time
 from collections.abc import Iterator
 
@@ -16,6 +17,7 @@ import nats
 import pyarrow as pa
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
+from bench.processes import peak_rss
 from pyspark_jetstream.client import Access, Connection, JetStream, read_pulled
 from pyspark_jetstream.rows import record_batch
 
@@ -82,6 +84,7 @@ def main() -> None:
     cpu, began = time.process_time(), time.monotonic()
     rows = sum(batch.num_rows for batch in raw(*words)) if given.kind == "raw" else asyncio.run(by_nats_py(*words))
     cost = {"rows": rows, "seconds": time.monotonic() - began, "cpu_seconds": time.process_time() - cpu}
+    cost["peak_bytes"] = peak_rss(os.getpid())
     print(json.dumps(cost))
 
 

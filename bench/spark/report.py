@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 from bench.spark.rows import Row, Sample, Target
 
+MIB = 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """Medians over the rounds; CPU in µs per row. `ratios` are rows per second over another row's, in the same round.
 
     Attributes:
+        peak_mib: the most memory that one Python process has held by the end of this row; 0 for not known.
         missed: targets that are not held, in words.
     """
 
@@ -24,6 +27,7 @@ class Result:
     python_us: float
     jvm_us: float
     nats_us: float
+    peak_mib: int
     ratios: Mapping[str, float]
     missed: tuple[str, ...]
 
@@ -43,6 +47,7 @@ def _result(row: Row, samples: Mapping[str, Sequence[Sample]]) -> Result:
         python_us=_us(own, [one.python_seconds for one in own]),
         jvm_us=_us(own, [one.jvm_seconds for one in own]),
         nats_us=_us(own, [one.nats_seconds for one in own]),
+        peak_mib=round(max(one.peak_bytes for one in own) / MIB),
         # Of the same round, since the machine has neighbours that come and go.
         ratios={
             other: round(statistics.median(_rate(a) / _rate(b) for a, b in zip(own, samples[other], strict=True)), 2)
@@ -65,7 +70,17 @@ def _missed(target: Target, found: Result) -> str:
     return ""
 
 
-HEADINGS = ["bench", "rows/s", "x raw", "x nats-py", "Python µs/row", "JVM µs/row", "NATS µs/row", "target missed"]
+HEADINGS = [
+    "bench",
+    "rows/s",
+    "x raw",
+    "x nats-py",
+    "Python µs/row",
+    "JVM µs/row",
+    "NATS µs/row",
+    "peak MiB",
+    "target missed",
+]
 
 
 def table(found: Sequence[Result]) -> str:
@@ -78,6 +93,7 @@ def table(found: Sequence[Result]) -> str:
             f"{one.python_us:.1f}",
             f"{one.jvm_us:.1f}" if one.jvm_us else "",
             f"{one.nats_us:.1f}",
+            f"{one.peak_mib}" if one.peak_mib else "",
             "; ".join(one.missed),
         ]
         for one in found

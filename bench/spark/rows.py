@@ -16,13 +16,19 @@ WRITTEN = "BENCH_WRITTEN"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One round of one row; CPU of Python (Spark's workers, or the reader itself), the JVM and nats-server."""
+    """One round of one row; CPU of Python (Spark's workers, or the reader itself), the JVM and nats-server.
+
+    Attributes:
+        peak_bytes: the most memory that one Python process has held so far, which is more than this row's own; 0 for
+            not known.
+    """
 
     rows: int
     seconds: float
     python_seconds: float
     jvm_seconds: float = 0.0
     nats_seconds: float = 0.0
+    peak_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ def rows() -> list[Row]:
     against = (Target(least_ratio=0.6, to="raw"), Target(least_ratio=5.0, to="nats-py"))
     return [
         Row("raw", "our client to Arrow, without Spark, as many processes", _raw),
-        Row("nats-py", "a reader on nats-py to Arrow, one process, a tenth of the messages", _nats_py),
+        Row("nats-py", "a reader on nats-py to Arrow, as many processes, a tenth of the messages", _nats_py),
         Row("count", "count, headers read", _read(lambda frame: frame.count()), (Target(7.0), *against)),
         Row("groupBy", "groupBy a header", _read(_by_header), against),
         Row(
@@ -62,6 +68,7 @@ def rows() -> list[Row]:
             _read(lambda frame: frame.count(), includeHeaders="false"),
             (Target(4.0),),
         ),
+        Row("direct", "count, headers read, mode direct", _read(lambda frame: frame.count(), mode="direct")),
         Row("cloudevents", "groupBy type of CloudEvents columns", _read(_by_type, cloudevents="true"), (Target(12.0),)),
         Row("write", "messages with headers, acked one by one", _write(fast=False), (Target(least_per_second=40_000),)),
         Row("write-fast", "the same by fast ingest", _write(fast=True)),
@@ -74,13 +81,14 @@ def _raw(stage: Stage) -> Sample:
 
 
 def _nats_py(stage: Stage) -> Sample:
-    return _without_spark(stage, "nats-py", stage.messages // 10, 1)
+    return _without_spark(stage, "nats-py", stage.messages // 10, stage.tasks)
 
 
 def _without_spark(stage: Stage, kind: str, messages: int, processes: int) -> Sample:
     before = stage.costs()
     found = stage.read_without_spark(kind, messages, processes)
-    return Sample(found["rows"], found["seconds"], found["cpu_seconds"], 0.0, stage.costs().since(before).nats)
+    nats = stage.costs().since(before).nats
+    return Sample(found["rows"], found["seconds"], found["cpu_seconds"], 0.0, nats, found["peak_bytes"])
 
 
 def _read(action: Callable[[DataFrame], object], **options: str) -> Callable[[Stage], Sample]:
@@ -129,4 +137,4 @@ def _timed(stage: Stage, action: Callable[[], object], rows: int) -> Sample:
     before, began = stage.costs(), time.monotonic()
     action()
     seconds, cost = time.monotonic() - began, stage.costs().since(before)
-    return Sample(rows, seconds, cost.python, cost.jvm, cost.nats)
+    return Sample(rows, seconds, cost.python, cost.jvm, cost.nats, stage.peaks()[0])

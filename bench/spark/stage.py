@@ -22,6 +22,7 @@ from headrace.core.event import make_event
 from headrace.core.nats_wire import header_block
 from pyspark_jetstream.client import Access, Connection, JetStream, Publisher
 from tests.support.nats_server import NatsServer
+from tests.support.spark_session import local_session
 
 STREAM = "BENCH"
 SUBJECT = "bench.orders"
@@ -93,6 +94,7 @@ class Stage:
             # They begin within milliseconds of each other; starting Python is not counted.
             "seconds": max(one["seconds"] for one in found),
             "cpu_seconds": sum(one["cpu_seconds"] for one in found),
+            "peak_bytes": max(one["peak_bytes"] for one in found),
         }
 
     def make_empty(self, name: str, **config: Any) -> str:
@@ -114,22 +116,11 @@ class Stage:
 def opened(directory: Path, messages: int, tasks: int) -> Iterator[Stage]:
     """Start, fill, and stop everything at the end, whatever happened."""
     nats = NatsServer(directory / "nats").start()
-    os.environ.update(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable, NATS_URL=nats.url)
+    os.environ["NATS_URL"] = nats.url
     try:
         _fill(nats.url, messages)
-        spark = (
-            SparkSession.builder.master(f"local[{tasks}]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.sql.shuffle.partitions", str(tasks))
-            .getOrCreate()
-        )
-        spark.sparkContext.setLogLevel("ERROR")
-        try:
+        with local_session(str(tasks), shuffles=tasks) as spark:
             yield Stage(nats, spark, messages, tasks)
-        finally:
-            spark.stop()
     finally:
         nats.stop()
 
@@ -138,7 +129,7 @@ def _fill(servers: str, messages: int) -> None:
     """Events as `receive` stores them: 6 headers, 300 B of data."""
     with Connection(Access(servers)) as connection:
         jetstream = JetStream(connection)
-        jetstream.call(f"STREAM.CREATE.{STREAM}", {"name": STREAM, "subjects": ["bench.>"]})
+        jetstream.call(f"STREAM.CREATE.{STREAM}", {"name": STREAM, "subjects": ["bench.>"], "allow_direct": True})
         publisher = Publisher(connection)
         for number in range(messages):
             attributes = {

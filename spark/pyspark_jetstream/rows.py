@@ -5,6 +5,7 @@ The heart of the reader's speed: work is done per chunk where it can be, and per
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -15,17 +16,19 @@ from pyspark_jetstream.client.messages import Messages
 from pyspark_jetstream.header_maps import header_maps
 
 _ONLY_LINE = f"\r\n{ONLY.lower()}:".encode()
+# Its end, in any case: no copy in lower case is made to find that it is not there.
+_MAY_BE_ONLY = re.compile(re.escape(f"-{ONLY.rpartition('-')[2]}:".encode()), re.IGNORECASE)
 
 Column = Callable[[Messages, str], "pa.Array"]
 
 
 def without_replays(messages: Messages) -> Messages:
     """Without the copies that are for one subscriber of a channel: an event that is read twice was sent once."""
-    if _ONLY_LINE not in b"".join(messages.blocks).lower():
+    if _MAY_BE_ONLY.search(b"".join(messages.blocks)) is None:
         # The usual case, and cheap: one look at all of them.
         return messages
     kept = [at for at, block in enumerate(messages.blocks) if _ONLY_LINE not in block.lower()]
-    return messages.chosen(kept)
+    return messages if len(kept) == len(messages) else messages.chosen(kept)
 
 
 def record_batch(messages: Messages, stream: str, schema: pa.Schema) -> pa.RecordBatch:

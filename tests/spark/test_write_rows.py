@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core import nats_codec
+from headrace.core.errors import Refused
 from headrace.core.nats_codec import NatsMessage
-from headrace.core.nats_wire import Headers
+from headrace.core.nats_wire import Headers, header_block
 from pyspark_jetstream.client import Outgoing
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.ids import ContentIds
@@ -99,6 +100,27 @@ def test_maps_of_a_slice_are_its_own_and_gaps_are_left_out():
     found = made(batch.slice(1, 4), ["map<string,string>", "binary"])
     own = [{name: value for name, value in headers_of(one).items() if name != "nats-msg-id"} for one in found]
     assert own == [{"a": "1"}, {}, {"c": "3"}, {}]
+
+
+header_maps = st.dictionaries(names, st.text(max_size=8), max_size=3)
+
+
+@given(st.lists(st.one_of(st.none(), header_maps), min_size=1, max_size=5))
+def test_headers_of_a_column_are_those_of_the_encoder_and_what_it_refuses_is_a_fault(
+    given: list[dict[str, str] | None],
+):
+    maps = [None if one is None else list(one.items()) for one in given]
+    batch = pa.RecordBatch.from_arrays([pa.array(maps, MAP), pa.array([b"x"] * len(maps))], ["headers", "data"])
+    for message, headers in zip(made(batch, ["map<string,string>", "binary"]), given, strict=True):
+        try:
+            block = header_block(headers) if headers else b""
+        except Refused:
+            assert isinstance(message, Fault)
+        else:
+            assert isinstance(message, Outgoing)
+            [own] = [line for line in message.block.split(b"\r\n") if line.startswith(b"Nats-Msg-Id")]
+            bare = message.block.replace(own + b"\r\n", b"")
+            assert bare == (block or b"NATS/1.0\r\n\r\n")
 
 
 def test_a_message_has_the_id_that_was_made_for_it_and_no_other():

@@ -6,18 +6,28 @@ The ack subject of a consumer's message ends in
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from calendar import timegm
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from headrace.core.nats_wire import Bulk
 
 # From `$JS.ACK.<stream>.<consumer>.…`, and from `$JS.ACK.<domain>.<account>.<stream>.<consumer>.….<random>`.
 _SEQUENCE_AT = {9: 5, 12: 7}
+# From the end: how many tokens there are behind what is before the time.
+_BEHIND_TIME = {9: 2, 12: 3}
 _NANOSECONDS = 1_000_000_000
 _OWN_HEADERS = b"\r\nNats-Stream: "
+_OWN_NAMES = (b"Nats-Subject", b"Nats-Sequence", b"Nats-Time-Stamp", b"Nats-Last-Sequence")
+# As servers write them, today.
+_OWN_IN_ORDER = re.compile(
+    rb"\r\nNats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d+)\r\nNats-Time-Stamp: ([^\r]*)"
+    rb"(?:\r\nNats-Num-Pending: \d+)?(?:\r\nNats-Last-Sequence: (\d+))?\r\n\r\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +58,11 @@ class Messages:
         """When the server stored each, nanoseconds since the epoch; read from the ack subjects when asked for."""
         if not self.replies:
             return self.times
-        tokens, width, at = _tokens(self.replies)
-        return list(map(int, tokens[at + 2 :: width]))
+        # From the end on, where only a token or two are in the way.
+        behind = _BEHIND_TIME.get(self.replies[0].count(b".") + 1)
+        if behind is None:
+            raise _no_ack_subject(self.replies[0])
+        return [int(reply.rsplit(b".", behind)[1]) for reply in self.replies]
 
     def before(self, end: int) -> Messages:
         """Those with a lower sequence."""
@@ -106,7 +119,7 @@ def _tokens(replies: Sequence[bytes]) -> tuple[list[str], int, int]:
     width, odd = divmod(len(tokens), len(replies))
     at = _SEQUENCE_AT.get(width)
     if odd or at is None:
-        raise ValueError(f"{replies[0][:80]!r} is no ack subject of JetStream")
+        raise _no_ack_subject(replies[0])
     return tokens, width, at
 
 
@@ -115,9 +128,13 @@ def ack_numbers(reply: bytes) -> tuple[int, int, int, int]:
     tokens = reply.split(b".")
     at = _SEQUENCE_AT.get(len(tokens))
     if at is None:
-        raise ValueError(f"{reply[:80]!r} is no ack subject of JetStream")
+        raise _no_ack_subject(reply)
     sequence, number, time, pending = map(int, tokens[at : at + 4])
     return sequence, number, time, pending
+
+
+def _no_ack_subject(reply: bytes) -> ValueError:
+    return ValueError(f"{reply[:80]!r} is no ack subject of JetStream")
 
 
 class Gotten(NamedTuple):
@@ -138,11 +155,18 @@ def gotten(bulk: Bulk) -> Gotten:
         start = block.rfind(_OWN_HEADERS)
         if start < 0:
             raise ValueError(f"{block[-80:]!r} has no headers of Direct Get")
-        own = dict(line.split(b": ", 1) for line in block[start + 2 : -4].split(b"\r\n"))
-        subjects.append(own[b"Nats-Subject"])
-        sequences.append(int(own[b"Nats-Sequence"]))
-        times.append(nanoseconds(own[b"Nats-Time-Stamp"].decode()))
-        before.append(int(own.get(b"Nats-Last-Sequence", 0)))
+        own = _OWN_IN_ORDER.fullmatch(block, start)
+        if own is None:
+            lines = dict(line.split(b": ", 1) for line in block[start + 2 : -4].split(b"\r\n"))
+            subject, sequence, time, last = map(lines.get, _OWN_NAMES)
+            if subject is None or sequence is None or time is None:
+                raise ValueError(f"{block[start:]!r} are not the headers of Direct Get")
+        else:
+            subject, sequence, time, last = own.groups()
+        subjects.append(subject)
+        sequences.append(int(sequence))
+        times.append(nanoseconds(time.decode()))
+        before.append(int(last or 0))
         # Without headers of its own, the version line is all that is in front.
         blocks.append(block[:start] + b"\r\n\r\n" if start > len(b"NATS/1.0") else b"")
     return Gotten(Messages(subjects, sequences, blocks, bulk.payloads, times=times), before)
@@ -151,8 +175,13 @@ def gotten(bulk: Bulk) -> Gotten:
 def nanoseconds(time: str) -> int:
     """RFC 3339 in UTC as the server writes it, up to nine decimals, to nanoseconds since the epoch."""
     seconds, _, fraction = time.removesuffix("Z").partition(".")
-    date, _, clock = seconds.partition("T")
+    return _seconds(seconds) * _NANOSECONDS + int(fraction.ljust(9, "0") or 0)
+
+
+@lru_cache(1024)
+def _seconds(text: str) -> int:
+    """Many messages are of the same second."""
+    date, _, clock = text.partition("T")
     year, month, day = map(int, date.split("-"))
     hour, minute, second = map(int, clock.split(":"))
-    whole = timegm((year, month, day, hour, minute, second, 0, 0, 0))
-    return whole * _NANOSECONDS + int(fraction.ljust(9, "0") or 0)
+    return timegm((year, month, day, hour, minute, second, 0, 0, 0))

@@ -19,7 +19,7 @@ from headrace.core import http_codec, nats_codec
 from headrace.core.errors import InvalidEvent, Refused
 from headrace.core.event import make_event
 from headrace.core.nats_codec import MSG_ID
-from headrace.core.nats_wire import header_block
+from headrace.core.nats_wire import can_carry, header_block
 from pyspark_jetstream.client.publish import Outgoing
 from pyspark_jetstream.writing import columns
 from pyspark_jetstream.writing.columns import Parts
@@ -84,11 +84,14 @@ class _Frame:
         found = [texts(batch.column(at)) for at in parts.attributes.values()]
         self.attributes: list[tuple[str | None, ...]] = list(zip(*found, strict=True)) if found else []
         self.extensions = other("extensions", _maps)
-        self.headers = other("headers", _maps)
         place = parts.others.get("headers")
         # Asked once per batch, of the names that there are: few batches have one.
         names = [] if place is None else pc.unique(batch.column(place).keys).to_pylist()
         self.has_control_headers = any(map(_is_control, names))
+        # Of messages only: an event has headers of its own.
+        is_plain = place is not None and not parts.attributes and all(can_carry(name, "") for name in names)
+        self.blocks = _blocks(batch.column(place)) if is_plain and not self.has_control_headers else None
+        self.headers: Sequence[Any] = nothing if self.blocks is not None else other("headers", _maps)
         self.data = other("data", _payloads)
         self.msg_ids = other(columns.MSG_ID, texts)
         self.errors = other(columns.ERROR, texts)
@@ -127,6 +130,8 @@ def _message(frame: _Frame, at: int, subject: str) -> tuple[str, bytes, bytes]:
     target = subject or frame.subjects[at]
     if not target:
         raise Refused("subject is missing: give one, or option subject", status=400)
+    if frame.blocks is not None:
+        return target, frame.blocks[at], frame.data[at] or b""
     pairs = frame.headers[at]
     headers = dict(pairs) if pairs else {}
     if frame.has_control_headers:
@@ -184,6 +189,16 @@ def _payloads(values: pa.Array) -> list[bytes | None]:
         values = values.cast(pa.binary())
     found: list[bytes | None] = values.to_pylist()
     return found
+
+
+def _blocks(values: pa.Array) -> list[bytes] | None:
+    """The header blocks of maps with legal names, as `header_block` makes them; None when a value may not be legal."""
+    items = values.items
+    if items.null_count or pc.any(pc.match_substring_regex(items, r"[\r\n\x00]")).as_py():
+        return None
+    lines = pc.binary_join_element_wise(values.keys, items, ": ")
+    joined = pc.binary_join(pa.ListArray.from_arrays(values.offsets, lines), "\r\n")
+    return [b"NATS/1.0\r\n%b\r\n\r\n" % text if text else b"" for text in joined.cast(pa.binary()).to_pylist()]
 
 
 def _maps(values: pa.Array) -> Sequence[list[tuple[str, str]] | None]:
