@@ -40,6 +40,7 @@ KEYS = {
     "target": "the function that is served",
     "addresses": "where it listens",
     "workers": "how many processes serve",
+    "pid": "a process of ours",
     "seconds": "how long it waits, or has waited",
 }
 """What the lines of the functions may hold. Never data of an event, never credentials."""
