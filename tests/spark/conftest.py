@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -20,7 +21,18 @@ from tests.support.spark_streams import Streams
 # So that fixtures end what they have started, also when the tests are told to stop.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
+# A test that is cut off leaves the talk with the JVM in its middle, and all that follow fail: this is for what hangs.
+MOST_SECONDS = 900
+
 _serial = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """More time than the other suites have: the first test of a session waits for Spark itself."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.timeout(MOST_SECONDS))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from tests.support import spark_driver
@@ -18,8 +17,6 @@ MESSAGES = 300_000
 LIMIT = 50_000
 
 
-# Two Sparks, one after the other.
-@pytest.mark.timeout(600)
 def test_a_killed_query_reads_every_sequence_once(
     spark: SparkSession, nats_server: NatsServer, streams: Streams, tmp_path: Path
 ) -> None:
