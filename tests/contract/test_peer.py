@@ -79,8 +79,9 @@ class Peer:
         async def deliver(message: Msg) -> None:
             number = json.loads(message.data)["data"]
             if number % every == 0:
-                await message.ack_sync()
+                # Noted first: the dispatcher may be stopped while it waits for the server's word.
                 self.acked.add(number)
+                await message.ack_sync()
 
         subscription = await self._connection.subscribe(DELIVER, queue=THEIRS, cb=deliver)
         try:
