@@ -49,6 +49,13 @@ class Api:
     async def get(self, path: str, *, accept: str = "application/json") -> Answer:
         return await self._call("GET", path, headers={"Accept": accept})
 
+    async def watch(self, path: str, **selection: str) -> Answer:
+        """Whether it may be watched; what comes is not read."""
+        parameters = {"watch": "true", "timeoutSeconds": "1", **selection}
+        async with self._session.get(self._url + path, params=parameters) as response:
+            text = "" if response.status < 300 else await response.text()
+            return Answer(response.status, json.loads(text) if text.startswith("{") else {"message": text})
+
     async def create(self, path: str, body: Mapping[str, Any], *, strict: bool = False, dry: bool = False) -> Answer:
         """POST; `strict` refuses unknown fields, as `kubectl apply` does, and `dry` stores nothing."""
         parameters = {"fieldValidation": "Strict"} if strict else {"fieldValidation": "Warn"}
@@ -71,6 +78,9 @@ class Api:
         parameters |= {"fieldValidation": "Strict"} if strict else {}
         parameters |= {"dryRun": "All"} if dry else {}
         return await self._call("PATCH", path, body, {"Content-Type": _APPLY}, parameters)
+
+    async def replace(self, path: str, body: Mapping[str, Any]) -> Answer:
+        return await self._call("PUT", path, body)
 
     async def merge(self, path: str, body: Mapping[str, Any]) -> Answer:
         return await self._call("PATCH", path, body, {"Content-Type": _MERGE})
@@ -107,10 +117,17 @@ class Api:
             return Answer(response.status, answer, tuple(response.headers.getall("Warning", ())))
 
 
-def connect(control_plane: ControlPlane) -> tuple[aiohttp.ClientSession, Api]:
-    """A session, to be closed by the caller, and the client on it."""
+def connect(control_plane: ControlPlane, *, user: str = "") -> tuple[aiohttp.ClientSession, Api]:
+    """A session, to be closed by the caller, and the client on it.
+
+    Args:
+        user: as whom, in place of the admin; a service account is in its usual groups, too.
+    """
+    headers = {"Authorization": f"Bearer {control_plane.token}"}
+    if user:
+        headers["Impersonate-User"] = user
     session = aiohttp.ClientSession(
-        headers={"Authorization": f"Bearer {control_plane.token}"},
+        headers=headers,
         # Thousands of requests may stand in line for the few connections.
         timeout=aiohttp.ClientTimeout(total=None, sock_read=120),
         connector=aiohttp.TCPConnector(ssl=control_plane.context(), limit=16),

@@ -1,0 +1,290 @@
+"""The roles of the operator, of the functions and of Knative's controllers: each rule is needed, and none is more."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.control_plane.channel_manifests import channel
+from tests.support.control_plane import ControlPlane
+from tests.support.kube_api import CHANNELS, Answer, Api, connect
+from tests.support.waiting import until
+
+RBAC = Path(__file__).parents[2] / "infra" / "base" / "rbac"
+SYSTEM = "knative-eventing"
+OPERATOR = f"system:serviceaccount:{SYSTEM}:headrace-operator"
+FUNCTIONS = f"system:serviceaccount:{SYSTEM}:headrace-functions"
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+# What the operator has to do with, and what nobody should give it by mistake.
+RESOURCES = (
+    "messaging.knative.dev/natsjetstreamchannels",
+    "messaging.knative.dev/natsjetstreamchannels/status",
+    "messaging.knative.dev/natsjetstreamchannels/finalizers",
+    "messaging.knative.dev/subscriptions",
+    "messaging.knative.dev/channels",
+    "/services",
+    "/serviceaccounts",
+    "/serviceaccounts/token",
+    "/secrets",
+    "/configmaps",
+    "/pods",
+    "/pods/exec",
+    "/namespaces",
+    "/nodes",
+    "/events",
+    "apps/deployments",
+    "apps/deployments/scale",
+    "serving.knative.dev/services",
+    "keda.sh/scaledobjects",
+    "events.k8s.io/events",
+    "coordination.k8s.io/leases",
+    "rbac.authorization.k8s.io/roles",
+    "rbac.authorization.k8s.io/clusterroles",
+    "rbac.authorization.k8s.io/rolebindings",
+    "apiextensions.k8s.io/customresourcedefinitions",
+)
+Permission = tuple[str, str]
+_FORBIDDEN = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
+
+
+def documents() -> Iterator[dict[str, Any]]:
+    for file in sorted(RBAC.glob("*.yaml")):
+        yield from yaml.safe_load_all(file.read_text(encoding="utf-8"))
+
+
+def permissions(role: dict[str, Any]) -> set[Permission]:
+    """Verb and resource, `group/resource`, of every rule."""
+    return {
+        (verb, f"{group}/{resource}")
+        for rule in role["rules"]
+        for group, resource, verb in itertools.product(rule["apiGroups"], rule["resources"], rule["verbs"])
+    }
+
+
+def role(name: str, kind: str = "ClusterRole") -> dict[str, Any]:
+    return next(one for one in documents() if (one["kind"], one["metadata"]["name"]) == (kind, name))
+
+
+def path_of(body: dict[str, Any]) -> str:
+    root = "/api/v1" if body["apiVersion"] == "v1" else f"/apis/{body['apiVersion']}"
+    namespace = body["metadata"].get("namespace")
+    return f"{root}/{f'namespaces/{namespace}/' if namespace else ''}{body['kind'].lower()}s"
+
+
+@pytest.fixture
+async def installed(api: Api) -> None:
+    """Our roles, accounts and bindings."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}
+    (await api.apply(f"/api/v1/namespaces/{SYSTEM}", namespace, manager="test")).unwrapped()
+    for body in documents():
+        (await api.apply(f"{path_of(body)}/{body['metadata']['name']}", body, manager="test")).unwrapped()
+
+    async def heard() -> bool:
+        return await allowed(api, OPERATOR, "list", "messaging.knative.dev/natsjetstreamchannels", "any")
+
+    await until("the API server has taken the bindings in", heard, 30.0)
+
+
+async def allowed(api: Api, user: str, verb: str, resource: str, namespace: str, name: str = "") -> bool:
+    group, plural = resource.split("/", 1)
+    plural, _, subresource = plural.partition("/")
+    asked = {"namespace": namespace, "verb": verb, "group": group, "resource": plural, "subresource": subresource}
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}", "system:authenticated"]
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "groups": groups, "resourceAttributes": {**asked, "name": name}},
+    }
+    answer = await api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+    return bool(answer.unwrapped()["status"]["allowed"])
+
+
+async def all_allowed(api: Api, user: str, namespace: str, name: str = "") -> set[Permission]:
+    return {
+        (verb, resource)
+        for verb, resource in itertools.product(VERBS, RESOURCES)
+        if await allowed(api, user, verb, resource, namespace, name)
+    }
+
+
+@pytest.mark.usefixtures("installed")
+async def test_the_operator_may_do_what_its_role_says_and_no_more(api: Api) -> None:
+    leases = {("create", "coordination.k8s.io/leases")}
+    own = {(verb, "coordination.k8s.io/leases") for verb in ("get", "list", "watch", "update")}
+    everywhere = permissions(role("headrace-operator"))
+
+    assert await all_allowed(api, OPERATOR, "shop") == everywhere
+    assert await all_allowed(api, OPERATOR, SYSTEM) == everywhere | leases
+    assert await all_allowed(api, OPERATOR, SYSTEM, "headrace-operator") == everywhere | leases | own
+
+
+@pytest.mark.usefixtures("installed")
+async def test_the_functions_may_do_nothing_and_hold_no_token(api: Api) -> None:
+    assert await all_allowed(api, FUNCTIONS, SYSTEM) == set()
+    assert await all_allowed(api, FUNCTIONS, "shop") == set()
+    found = (await api.get(f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/headrace-functions")).unwrapped()
+    assert found["automountServiceAccountToken"] is False
+
+
+def test_knatives_roles_take_in_what_its_controllers_need() -> None:
+    channels, status = RESOURCES[:2]
+    manipulator = role("headrace-channelable-manipulator")
+    resolver = role("headrace-addressable-resolver")
+    subscriber = role("headrace-crossnamespace-subscriber")
+
+    assert manipulator["metadata"]["labels"]["duck.knative.dev/channelable"] == "true"
+    wanted = ("create", "get", "list", "watch", "update", "patch", "delete")
+    assert permissions(manipulator) == set(itertools.product(wanted, (channels, status)))
+    assert resolver["metadata"]["labels"]["duck.knative.dev/addressable"] == "true"
+    assert permissions(resolver) == set(itertools.product(("get", "list", "watch"), (channels, status)))
+    assert subscriber["metadata"]["labels"]["duck.knative.dev/crossnamespace-subscribable"] == "true"
+    assert permissions(subscriber) == {("knsubscribe", channels)}
+
+
+@pytest.mark.usefixtures("installed")
+async def test_each_rule_of_the_operator_is_what_some_deed_of_its_needs(
+    api: Api, control_plane: ControlPlane, namespace: str
+) -> None:
+    """Every deed is done as nobody first: the API server itself says which permission it takes."""
+    (await api.create(CHANNELS.format(namespace=namespace), channel())).unwrapped()
+    async with as_user(control_plane, OPERATOR) as operator, as_user(control_plane, "nobody") as nobody:
+        needed = set()
+        for name, deed in deeds(namespace):
+            refused = await deed(nobody)
+            assert refused.status == 403, (name, refused.status, refused.message)
+            missing = _FORBIDDEN.search(refused.message)
+            assert missing, refused.message
+            needed.add((missing[1], f"{missing[3]}/{missing[2]}"))
+            done = await deed(operator)
+            assert done.accepted, (name, done.message)
+
+    roles = permissions(role("headrace-operator")) | permissions(role("headrace-operator", "Role"))
+    assert needed == roles
+
+
+@asynccontextmanager
+async def as_user(control_plane: ControlPlane, user: str) -> AsyncIterator[Api]:
+    session, api = connect(control_plane, user=user)
+    async with session:
+        yield api
+
+
+Deed = Callable[[Api], Awaitable[Answer]]
+CHILDREN: dict[str, dict[str, Any]] = {
+    "/api/v1/namespaces/{}/services": {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "spec": {"type": "ExternalName", "externalName": "receive.knative-eventing.svc.cluster.local"},
+    },
+    "/api/v1/namespaces/{}/serviceaccounts": {"apiVersion": "v1", "kind": "ServiceAccount"},
+    "/apis/apps/v1/namespaces/{}/deployments": {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "forward", "image": "headrace"}]},
+            },
+        },
+    },
+    "/apis/serving.knative.dev/v1/namespaces/{}/services": {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "spec": {},
+    },
+    "/apis/keda.sh/v1alpha1/namespaces/{}/scaledobjects": {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "spec": {},
+    },
+}
+
+
+def deeds(namespace: str) -> Iterator[tuple[str, Deed]]:
+    """Everything that the operator does to the API server, in an order in which it can be done."""
+    channels = CHANNELS.format(namespace=namespace)
+    one = f"{channels}/orders"
+    yield "look at a channel", lambda api: api.get(one)
+    yield from _watched(CHANNELS.replace("/namespaces/{namespace}", ""))
+    yield "hold a channel", lambda api: api.merge(one, {"metadata": {"finalizers": ["headrace.dev/nats"]}})
+    yield "write its status", lambda api: api.merge(f"{one}/status", {"status": {"stream": "S"}})
+    yield from _watched("/apis/messaging.knative.dev/v1/subscriptions")
+    yield (
+        "ask whether a Subscription is still there",
+        lambda api: _or_404(api.get(f"/apis/messaging.knative.dev/v1/namespaces/{namespace}/subscriptions/gone")),
+    )
+    for path, body in CHILDREN.items():
+        yield from _child(path.format(namespace), {**body, "metadata": {"name": "child", "namespace": namespace}})
+        yield from _watched(path.replace("/namespaces/{}", ""))
+    yield from _event(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", namespace)
+    yield from _lease(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases")
+    yield "let a channel go", lambda api: api.merge(one, {"metadata": {"finalizers": None}})
+
+
+def _watched(path: str, **selection: str) -> Iterator[tuple[str, Deed]]:
+    query = "".join(f"&{name}={value}" for name, value in selection.items())
+    yield f"list {path}", lambda api: api.get(f"{path}?limit=1{query}")
+    yield f"watch {path}", lambda api: api.watch(path, **selection)
+
+
+def _child(path: str, body: dict[str, Any]) -> Iterator[tuple[str, Deed]]:
+    # Applying what is not there yet takes the right to create it beside that to patch it.
+    yield f"create {path}", lambda api: api.create(path, body)
+    yield f"apply {path}", lambda api: api.apply(f"{path}/child", body, manager="headrace")
+    yield f"look at {path}", lambda api: api.get(f"{path}/child")
+    yield f"delete {path}", lambda api: api.delete(f"{path}/child")
+
+
+def _event(path: str, namespace: str) -> Iterator[tuple[str, Deed]]:
+    body = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "orders.1", "namespace": namespace},
+        "eventTime": "2026-01-31T12:00:00.000000Z",
+        "reportingController": "headrace.dev/operator",
+        "reportingInstance": "operator-0",
+        "action": "Reconcile",
+        "reason": "StreamOrphaned",
+        "type": "Warning",
+        "regarding": {
+            "apiVersion": "messaging.knative.dev/v1alpha1",
+            "kind": "NatsJetStreamChannel",
+            "name": "orders",
+            "namespace": namespace,
+        },
+    }
+    series = {"series": {"count": 2, "lastObservedTime": "2026-01-31T12:01:00.000000Z"}}
+    yield "tell of something", lambda api: api.create(path, body)
+    yield "look whether it was told already", lambda api: api.get(f"{path}/orders.1")
+    yield "tell of it again", lambda api: api.merge(f"{path}/orders.1", series)
+
+
+def _lease(path: str) -> Iterator[tuple[str, Deed]]:
+    body = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "headrace-operator", "namespace": SYSTEM},
+        "spec": {"holderIdentity": "operator-0", "leaseDurationSeconds": 15},
+    }
+    yield "take the Lease", lambda api: api.create(path, body)
+    yield "look at it", lambda api: api.get(f"{path}/headrace-operator")
+    yield from _watched(path, fieldSelector="metadata.name=headrace-operator")
+
+    async def renew(api: Api) -> Answer:
+        found = await api.get(f"{path}/headrace-operator")
+        return await api.replace(f"{path}/headrace-operator", found.body if found.accepted else body)
+
+    yield "renew it", renew
+
+
+async def _or_404(asking: Awaitable[Answer]) -> Answer:
+    answer = await asking
+    return Answer(200) if answer.status == 404 else answer
