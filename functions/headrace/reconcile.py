@@ -2,11 +2,12 @@
 
 Decisions are `headrace.core`'s; this module knows their order only: the streams before the consumers, and every
 subscriber for itself. Idempotent: a second run with the same request changes nothing. Effects arrive as an argument.
+Over 300 lines because it has the port to NATS and all three verbs of the hook, whose order is read together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -14,8 +15,11 @@ from typing import Any, Protocol
 
 from headrace.core import (
     binding,
+    channel_defaults,
     children,
+    connection_spec,
     counts,
+    credentials_gone,
     health,
     hook,
     manifest,
@@ -26,9 +30,11 @@ from headrace.core import (
     truth,
 )
 from headrace.core.action import Action, Outcome, PurgeSubjects, Rejected
-from headrace.core.children import Cluster, Functions
+from headrace.core.channel_defaults import Defaults
+from headrace.core.children import Access, Cluster, Functions
+from headrace.core.conditions import Condition, added
 from headrace.core.desired import Desired, desired
-from headrace.core.errors import InvalidSpec, Refused
+from headrace.core.errors import InvalidSpec, NotLetIn, Refused
 from headrace.core.health import Health
 from headrace.core.hook import HookRequest, HookResponse
 from headrace.core.leaving import Terms
@@ -48,6 +54,8 @@ from headrace.core.stream_config import Wanted
 
 # Forgetting takes a request each; the rest follows with the next call.
 MOST_LOST = 200
+SETTINGS = "NatsSettingsRead"
+"""The condition that tells of a broken edit, while the last good one counts."""
 VERBS = ("sync", "finalize", "customize")
 
 
@@ -80,7 +88,14 @@ class Administration(Protocol):
 
 
 async def reconcile(
-    verb: str, body: bytes, *, api: Administration, settings: ReconcileSettings, now: datetime
+    verb: str,
+    body: bytes,
+    *,
+    api: Administration,
+    settings: ReconcileSettings,
+    now: datetime,
+    defaults: Defaults | None = None,
+    settings_problem: str = "",
 ) -> dict[str, Any]:
     """Serve one call of the hook.
 
@@ -88,6 +103,8 @@ async def reconcile(
         verb: one of VERBS; the last part of the path.
         api: what NATS has and does; `headrace.io.admin.Admin`.
         now: with its timezone; the clock of graces and of conditions.
+        defaults: of channels whose authors say nothing; None where nobody keeps any.
+        settings_problem: why what is mounted of NATS' address and credentials is not what counts; empty when it is.
 
     Raises:
         InvalidSpec: with the field `body` or `verb`; what came is not a call of the hook. What is wrong in the channel
@@ -97,7 +114,7 @@ async def reconcile(
     request = hook.parse(body)
     match verb:
         case "sync" if not request.finalizing:
-            response = await sync(request, api=api, settings=settings, now=now)
+            response = await sync(request, api, settings, now, defaults, settings_problem)
         case "sync" | "finalize":
             response = await finalize(request, api=api, settings=settings, now=now)
         case "customize":
@@ -108,12 +125,46 @@ async def reconcile(
 
 
 async def sync(
-    request: HookRequest, *, api: Administration, settings: ReconcileSettings, now: datetime
+    request: HookRequest,
+    api: Administration,
+    settings: ReconcileSettings,
+    now: datetime,
+    defaults: Defaults | None,
+    settings_problem: str,
 ) -> HookResponse:
-    """Make streams and consumers as the channel asks for."""
+    """Make streams and consumers as the channel asks for, or as the defaults of its namespace do for it."""
+    merged = channel_defaults.merged(request.parent, defaults or Defaults())
+    request = replace(request, parent=merged.parent)
+
+    def told(body: dict[str, Any]) -> dict[str, Any]:
+        body = merged.told(body, now)
+        if not settings_problem:
+            return body
+        broken = Condition(SETTINGS, False, "SettingsBroken", settings_problem, informative=True)
+        return added(body, broken, request.parent, now)
+
     wish = desired(request.parent, settings, request.related, truth.read(request))
     if isinstance(wish, InvalidSpec):
-        return HookResponse(invalid_status(request.parent, wish, now), _remaining(request, settings))
+        body = told(invalid_status(request.parent, merged.blamed(wish), now))
+        return HookResponse(body, _remaining(request, settings))
+    if defaults is not None:
+        wish = replace(wish, wanted=replace(wish.wanted, unsaid=merged.unsaid))
+    try:
+        return await _make_so(request, wish, api, settings, now, told)
+    except NotLetIn as error:
+        body = told(credentials_gone.status(request.parent, str(error), now))
+        wait = credentials_gone.LOOK_AGAIN.total_seconds()
+        return HookResponse(body, _remaining(request, settings), resync_after_seconds=wait)
+
+
+async def _make_so(
+    request: HookRequest,
+    wish: Desired,
+    api: Administration,
+    settings: ReconcileSettings,
+    now: datetime,
+    told: Callable[[dict[str, Any]], dict[str, Any]],
+) -> HookResponse:
     progress = await _streams(wish.wanted, api)
     if progress.stopped:
         result = Result(progress.observed, progress.problems)
@@ -121,7 +172,7 @@ async def sync(
         result = await _consumers(wish, progress, api, settings, now)
         result = replace(result, health=await _health(wish.wanted.place, api))
     result = replace(result, functions=_functions(wish, result, request, settings))
-    fresh = status(request.parent, wish, result, now)
+    fresh = told(status(request.parent, wish, result, now))
     written = counts.calm(request.parent.get("status"), fresh, now)
     return HookResponse(
         written,
@@ -143,13 +194,25 @@ async def finalize(
     except InvalidSpec:
         # A channel whose very name is wrong never had anything.
         return HookResponse(before, finalized=True)
+    retain = stream_config.retained(identity.metadata)
+    try:
+        return await _take_away(request, place, api, now, retain=retain)
+    except NotLetIn as error:
+        return credentials_gone.leaving(
+            request.parent, place, str(error), now=now, patience=settings.orphan_grace, retained=retain
+        )
+
+
+async def _take_away(
+    request: HookRequest, place: Place, api: Administration, now: datetime, *, retain: bool
+) -> HookResponse:
+    before = request.parent.get("status") or None
     observed = await _observe(place, api)
     if not plan.may_remove(place, observed):
         return HookResponse(before, finalized=True)
     refusal = await _all(binding.removal(await api.consumers(place.stream), place), api)
     if refusal is None:
         parked = await api.count(place.aside, place.parked)
-        retain = stream_config.retained(identity.metadata)
         actions = plan.removal(place, observed, retain=retain, parked=parked)
         refusal = await _all(actions, api)
     if refusal is not None:
@@ -167,14 +230,18 @@ def _functions(wish: Desired, result: Result, request: HookRequest, settings: Re
         wish.wanted.place.stream,
         result.served,
         settings,
-        children.by_settings(settings),
+        _access(request, settings),
         Cluster(request.apis, request.children),
     )
 
 
+def _access(request: HookRequest, settings: ReconcileSettings) -> Access:
+    return children.with_own(children.by_settings(settings), connection_spec.own_secret(request.parent))
+
+
 def _remaining(request: HookRequest, settings: ReconcileSettings) -> tuple[dict[str, Any], ...]:
     """The functions of a channel that makes no sense: they deliver what it has."""
-    cluster, access = Cluster(request.apis, request.children), children.by_settings(settings)
+    cluster, access = Cluster(request.apis, request.children), _access(request, settings)
     try:
         identity = manifest.parse_identity(request.parent)
     except InvalidSpec:

@@ -5,6 +5,7 @@ Read off the CRD, so that the table can't say anything else. `task crd` runs it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,8 @@ overlap) is in the condition StreamReady, in its own words.
 """
 # Kubernetes' own, which its own documents explain.
 _OF_ENTRIES = ("subscribers", "delivery.deadLetterSink")
+# Told in the description, since the default of the CRD itself is the empty word.
+_BUILT_IN = re.compile(r" (\w+) when it is not given, here or in the defaults of the namespace\.$")
 _FOLDED = ("affinity", "tolerations", "resources", "imagePullSecrets")
 
 
@@ -49,8 +52,11 @@ def _rows(schema: Schema, path: str) -> Iterator[str]:
             continue
         held = [*(["API"] if _bounded(field) or name in rules else []), *(["change"] if name in changes else [])]
         holder = "entry" if path.startswith(_OF_ENTRIES) else ", ".join(held) or "nobody"
-        default = f"`{field['default']}`" if isinstance(field.get("default"), str) else ""
-        yield f"| `{here}` | {_takes(field)} | {default} | {holder} | {_cell(field.get('description', ''))} |\n"
+        words = field.get("description", "")
+        found = _BUILT_IN.search(words)
+        built_in = found[1] if found else field.get("default")
+        default = f"`{built_in}`" if isinstance(built_in, str) and built_in else ""
+        yield f"| `{here}` | {_takes(field)} | {default} | {holder} | {_cell(_BUILT_IN.sub('', words))} |\n"
 
 
 def _ruled(schema: Schema) -> tuple[set[str], set[str]]:

@@ -11,9 +11,10 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from headrace.core.part import Fixed, Part, Rule
 
@@ -34,6 +35,7 @@ _KEPT = (
 )
 _BOUNDS = ("minimum", "maximum")
 _INT32_MAX = 2**31 - 1
+_UNLESS_GIVEN = "when it is not given, here or in the defaults of the namespace."
 
 Schema = dict[str, Any]
 
@@ -64,11 +66,12 @@ class _Reader:
             alias = str(field.alias)
             found = self._value(pydantic["properties"][alias], optional=not field.is_required())
             if name in described:
-                found = {"description": described[name]} | {
-                    key: one for key, one in found.items() if key != "description"
-                }
+                about = described[name]
+                if _is_enum(field) and field.default and not self._lax:
+                    about = f"{about.rstrip('.')}. {field.default} {_UNLESS_GIVEN}"
+                found = {"description": about} | {key: one for key, one in found.items() if key != "description"}
             if not self._lax:
-                found |= _default(field.default)
+                found |= _default(field)
             properties[alias] = found
         # What comes after the first paragraph is for programmers.
         about = _flowing((inspect.getdoc(model) or "").split("\n\n")[0])
@@ -146,15 +149,25 @@ def default_of(model: type[Part]) -> Schema:
     """What an object is when nothing of it is said; whole, since the rules judge defaults before they are filled in."""
     found: Schema = {}
     for field in model.model_fields.values():
-        found |= {str(field.alias): default for default in _default(field.default).values()}
+        found |= {str(field.alias): default for default in _default(field).values()}
     return found
 
 
-def _default(value: object) -> Schema:
-    """Only what says something: the word of an enum, and objects whose members have such defaults."""
+def _default(field: FieldInfo) -> Schema:
+    """Only what rules look at: the words of enums, and objects whose members have such defaults.
+
+    Of an enum the empty word, which says nothing: what its author has not said a namespace's defaults may say.
+    """
+    value = field.default
+    if _is_enum(field) and value:
+        return {"default": ""}
     if isinstance(value, str) and value:
         return {"default": value}
     return {"default": default_of(type(value))} if isinstance(value, Part) else {}
+
+
+def _is_enum(field: FieldInfo) -> bool:
+    return get_origin(field.annotation) is Literal
 
 
 def _validation(rule: Rule | Fixed) -> Schema:

@@ -183,6 +183,18 @@ POD: dict[str, list[Any]] = {
     "priorityClassName": ["", "high", 5],
     "imagePullSecrets": [[{"name": "a"}], [{}]],
 }
+CONNECTION: dict[str, list[Any]] = {
+    "secretRef": [
+        {"name": "orders-nats"},
+        {"name": "a.b-c"},
+        {"name": "A"},
+        {"name": "-a"},
+        {"name": "x" * 254},
+        {},
+        "x",
+        5,
+    ]
+}
 OVERRIDE: list[Any] = ["", "ORDERS", "a-b_c", "a.b", "a b", "x" * 200, "x" * 201, 5]
 
 
@@ -196,6 +208,8 @@ def spec(random: Random) -> dict[str, Any]:
         drawn["stream"] = {"config": _fields(random, STREAM)}
         if random.random() < 0.3:
             drawn["stream"]["overrideName"] = random.choice(OVERRIDE)
+    if random.random() < 0.1:
+        drawn["connection"] = {"secretRef": random.choice(CONNECTION["secretRef"])}
     if random.random() < 0.05:
         drawn[random.choice(["stream", "delivery", "consumerConfigTemplate"])] = random.choice([None, {}, "x", 5])
     return drawn
@@ -209,6 +223,7 @@ def single_values() -> list[dict[str, Any]]:
         ("consumerConfigTemplate", TEMPLATE),
         ("delivery", DELIVERY),
         ("deploymentSpecTemplate", POD),
+        ("connection", CONNECTION),
     ):
         found += [{part: {name: value}} for name, pool in fields.items() for value in pool]
     starts = {"optStartTime": "ByStartTime", "optStartSeq": "ByStartSequence"}

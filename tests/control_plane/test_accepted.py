@@ -75,20 +75,14 @@ async def test_a_subscriber_is_stored_with_every_field(api: Api, namespace: str)
     assert answer.unwrapped()["spec"]["subscribers"] == [ENTRY]
 
 
-async def test_what_holds_when_nothing_is_said_can_be_read_off_the_channel(api: Api, namespace: str) -> None:
+async def test_what_is_not_said_stays_unsaid_so_that_the_defaults_of_a_namespace_can_say_it(
+    api: Api, namespace: str
+) -> None:
     stored = (await api.create(CHANNELS.format(namespace=namespace), channel())).unwrapped()
 
     assert stored["spec"] == {
-        "stream": {
-            "config": {
-                "retention": "Limits",
-                "discard": "Old",
-                "storage": "File",
-                "compression": "None",
-                "persistMode": "Default",
-            }
-        },
-        "consumerConfigTemplate": {"deliverPolicy": "All", "replayPolicy": "Instant"},
+        "stream": {"config": {"retention": "", "discard": "", "storage": "", "compression": "", "persistMode": ""}},
+        "consumerConfigTemplate": {"deliverPolicy": "", "replayPolicy": ""},
     }
 
 

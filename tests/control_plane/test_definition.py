@@ -77,8 +77,8 @@ async def test_the_columns_tell_how_a_channel_is(api: Api, namespace: str) -> No
         "URL": "http://orders/",
         "Subscribers": "1/1",
         "Stream": "KN_SHOP__ORDERS",
-        "Retention": "Limits",
-        "Storage": "File",
+        "Retention": "",
+        "Storage": "",
     }
     wide = [one["name"] for one in table["columnDefinitions"] if one["priority"]]
     assert wide == ["Stream", "Retention", "Storage"]
@@ -106,7 +106,9 @@ async def test_every_field_is_explained(api: Api) -> None:
     schema = document["components"]["schemas"]["dev.knative.messaging.v1alpha1.NatsJetStreamChannel"]
     stream = schema["properties"]["spec"]["properties"]["stream"]["properties"]["config"]["properties"]
     template = schema["properties"]["spec"]["properties"]["consumerConfigTemplate"]["properties"]
-    assert stream["storage"]["description"].endswith("Can't be changed.")
+    assert stream["storage"]["description"].endswith(
+        "Can't be changed. File when it is not given, here or in the defaults of the namespace."
+    )
     assert stream["storage"]["enum"] == ["File", "Memory", ""]
     assert template["ackWait"]["description"].startswith("Accepted and not obeyed: ")
 

@@ -105,6 +105,8 @@ MISTAKES = [
     (template(optStartSeq=5), "only deliverPolicy ByStartSequence has a use for it: take it out"),
     (template(filterSubject="a", filterSubjects=["b"]), "it excludes filterSubject"),
     (template(rateLimitBPS=1, rateLimitBps=1), "it is rateLimitBPS in another spelling: keep one of the two"),
+    ({"connection": {"secretRef": {"name": "Not A Name"}}}, "it should be the name of an object"),
+    ({"connection": {"secretRef": {}}}, "spec.connection.secretRef.name: Required value"),
     ({"deploymentSpecTemplate": {"resources": {"limits": {"cpu": "lots"}}}}, "deploymentSpecTemplate.resources.limits"),
     # What not even the list of subscribers may have.
     ({"subscribers": [{"subscriberUri": "http://a"}]}, "spec.subscribers[0].uid: Required value"),

@@ -1,6 +1,7 @@
 """Fixtures of the tests of `receive` and `forward`: one nats-server and one process of each function for all of them.
 
-A plugin: a test module takes it in with `pytest_plugins`. Each test makes channels of its own.
+A plugin: a test module takes it in with `pytest_plugins`. Each test makes channels of its own. Each function has a user
+of its own in the account template of `infra/nats`, and may do no more than that allows; the tests may do everything.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from headrace.core.settings import NatsSettings
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from tests.support.functions import Function
+from tests.support.nats_permissions import PermittedServer, inbox_of
 from tests.support.nats_server import NatsServer
 from tests.support.sending import BINARY, Ask, Reply, send
 from tests.support.streams import Channel, Nats
@@ -27,22 +29,25 @@ def served_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared_server(served_directory: Path) -> Iterator[NatsServer]:
+def shared_server(served_directory: Path) -> Iterator[PermittedServer]:
     """A nats-server for all tests; none of them may stop it."""
-    server = NatsServer(served_directory / "nats").start()
+    server = PermittedServer(served_directory / "nats")
+    server.start()
     yield server
     server.kill()
 
 
 @pytest.fixture(scope="session")
-def receive(shared_server: NatsServer, served_directory: Path) -> Iterator[Function]:
-    with Function("receive", shared_server.url, served_directory) as function:
+def receive(shared_server: PermittedServer, served_directory: Path) -> Iterator[Function]:
+    url, inbox = shared_server.url_of("receive"), inbox_of("receive")
+    with Function("receive", url, served_directory, NATS_INBOX_PREFIX=inbox) as function:
         yield function
 
 
 @pytest.fixture(scope="session")
-def forward(shared_server: NatsServer, served_directory: Path) -> Iterator[Function]:
-    with Function("forward", shared_server.url, served_directory) as function:
+def forward(shared_server: PermittedServer, served_directory: Path) -> Iterator[Function]:
+    url, inbox = shared_server.url_of("forward"), inbox_of("forward")
+    with Function("forward", url, served_directory, NATS_INBOX_PREFIX=inbox) as function:
         yield function
 
 

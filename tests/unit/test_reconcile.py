@@ -19,7 +19,7 @@ from headrace.core.action import (
     Outcome,
     Rejected,
 )
-from headrace.core.errors import InvalidSpec, Unavailable
+from headrace.core.errors import InvalidSpec, NotLetIn, Unavailable
 from headrace.core.raw_config import Config
 from headrace.core.settings import ReconcileSettings
 from headrace.reconcile import VERBS, reconcile
@@ -239,3 +239,28 @@ async def test_a_channel_that_never_had_anything_may_go(parent: Mapping[str, Any
 
     assert answer["finalized"] is True
     assert not nats.actions
+
+
+class LockedOut(FakeNats):
+    """A server that does not let us in."""
+
+    async def stream(self, _name: str) -> Config | None:
+        raise NotLetIn("NATS does not let us in: Authorization Violation")
+
+
+async def test_refused_credentials_are_a_condition_while_the_channel_is_wanted() -> None:
+    answer = await call("sync", channel(entry()), LockedOut())
+
+    assert reasons(answer)["Ready"] == "CredentialsRefused"
+    assert answer["resyncAfterSeconds"] > 0
+
+
+async def test_a_channel_that_is_deleted_waits_for_credentials_and_goes_without_them_in_the_end() -> None:
+    waiting = await call("finalize", channel(), LockedOut())
+    for condition in waiting["status"]["conditions"]:
+        condition["lastTransitionTime"] = "2026-01-31T11:50:00Z"
+    gone = await call("finalize", channel(status=waiting["status"]), LockedOut())
+
+    assert (waiting["finalized"], gone["finalized"]) == (False, True)
+    assert "headrace" not in waiting
+    assert [event["reason"] for event in gone["headrace"]["events"]] == ["StreamOrphaned"]

@@ -54,6 +54,13 @@ def written(conditions: Iterable[Condition], parent: Mapping[str, Any], now: dat
     return found
 
 
+def added(status: Mapping[str, Any], condition: Condition, parent: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """A status with one more condition, in the place of another one of its type."""
+    others = [one for one in status.get("conditions") or () if one["type"] != condition.type]
+    conditions = [*others, *written((condition,), parent, now)]
+    return {**status, "conditions": sorted(conditions, key=lambda one: str(one["type"]))}
+
+
 def _before(parent: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     status = parent.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None

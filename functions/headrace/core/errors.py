@@ -5,6 +5,7 @@
     ├── InvalidSpec     the author of the manifest   a False condition, no requeue
     ├── Refused         the administrator (rights, size, full or missing stream)
     ├── Unavailable     nobody: wait        HTTP 503 and Retry-After
+    │   └── NotLetIn    the administrator, or time: NATS does not take our credentials
     └── Misconfigured   the deployer        exit status 2
 
 Raised by core and io, mapped once per surface (HTTP: `headrace.io.web`; conditions: `headrace.core.desired`).
@@ -67,6 +68,10 @@ class Unavailable(HeadraceError):
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class NotLetIn(Unavailable):
+    """NATS refuses our credentials, or there are none to show; tried on all the same, since they may come."""
 
 
 class Misconfigured(HeadraceError):

@@ -188,6 +188,20 @@ Subject = Annotated[
 _STREAM_SAYS = "a stream's name has at most 200 characters, no blanks and none of . * > / \\"
 StreamName = Annotated[str, _text(200, _matches(_STREAM), _STREAM_SAYS)]
 """Checked where all names of streams are, those of the grammar included: `headrace.core.stream_config`."""
+_OBJECT = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
+_OBJECT_SAYS = "it should be the name of an object: a-z, 0-9, - and ., at most 253 characters"
+ObjectName = Annotated[
+    str,
+    Field(max_length=253),
+    _matching(_OBJECT, _OBJECT_SAYS),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "maxLength": 253,
+            "x-kubernetes-validations": [{"rule": _matches(_OBJECT), "message": _OBJECT_SAYS}],
+        }
+    ),
+]
 # Lax as to the container only: JSON knows lists, values are tuples.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 _Subject = Annotated[

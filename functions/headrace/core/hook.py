@@ -40,6 +40,19 @@ class HookRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """A Kubernetes Event on the channel, which our operator is asked to create; `type` is Normal or Warning."""
+
+    type: str
+    reason: str
+    message: str
+
+    def to_json(self) -> dict[str, str]:
+        """As the answer writes it."""
+        return {"type": self.type, "reason": self.reason, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """One object of the cluster, of which it is to be asked whether it still exists with this uid."""
 
@@ -70,6 +83,7 @@ class HookResponse:
         finalized: the channel may go; only an answer to finalize has it.
         verify: to be looked up at the API server itself, without a cache. Those that are not there belong into
             `absent` of a call that follows at once; when all are there, the next call is the one of the resync.
+        events: told with this answer, and not again.
         prune: uids of `spec.subscribers` to take out, if that list has not changed since.
     """
 
@@ -79,6 +93,7 @@ class HookResponse:
     finalized: bool | None = None
     verify: tuple[Reference, ...] = ()
     prune: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The body of the answer."""
@@ -94,6 +109,8 @@ class HookResponse:
             extension["verify"] = [each.to_json() for each in self.verify]
         if self.prune:
             extension["prune"] = list(self.prune)
+        if self.events:
+            extension["events"] = [each.to_json() for each in self.events]
         if extension:
             body["headrace"] = extension
         return body

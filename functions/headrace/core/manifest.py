@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from headrace.core.connection_spec import Connection
 from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.delivery_spec import Delivery, Entry
 from headrace.core.errors import InvalidSpec
@@ -44,6 +45,7 @@ class Spec(Part):
     stream: Stream = Stream()
     consumer_config_template: ConsumerTemplate = ConsumerTemplate()
     deployment_spec_template: PodTemplate | None = None
+    connection: Connection | None = None
 
     rules: ClassVar = (
         Rule(

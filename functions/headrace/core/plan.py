@@ -38,6 +38,10 @@ from headrace.core.stream import (
 )
 from headrace.core.stream_config import Wanted
 
+# What NATS can't change on a stream that exists, by the manifest's name and its own.
+_FIXED = {"storage": "storage", "persistMode": "persist_mode", "firstSeq": "first_seq", "mirror": "mirror"}
+_WORK = "workqueue"
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -170,8 +174,18 @@ def _own(wanted: Wanted, observed: Config | None, stands: Standing) -> Iterator[
     marked = merged(observed, {"metadata": mark})
     if differs(observed, {"metadata": mark}):
         yield UpdateStream(marked)
-    if differs(marked, wanted.config):
-        yield UpdateStream(merged(marked, wanted.config))
+    config = _possible(wanted, observed)
+    if differs(marked, config):
+        yield UpdateStream(merged(marked, config))
+
+
+def _possible(wanted: Wanted, observed: Config) -> Config:
+    """What is wanted, but for defaults that came too late: those hold for new streams, and break no old one."""
+    fixed = dict(_FIXED)
+    if _WORK in (observed.get("retention"), wanted.config["retention"]):
+        fixed["retention"] = "retention"
+    late = {key for member, key in fixed.items() if member in wanted.unsaid}
+    return {key: value for key, value in wanted.config.items() if key not in late}
 
 
 def _aside(observed: Config | None, wanted: Config) -> Iterator[Action]:

@@ -2,20 +2,27 @@
 
 `headrace.io.environment` fills these from environment variables, named in each field's `alias`. The README's table is
 generated from this module.
+Over 300 lines because every setting is here, and the tables of them are read off this one module.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from headrace.core import duration
 from headrace.core.errors import InvalidSpec
 
+if TYPE_CHECKING:
+    # It brings YAML, which most processes have no need of.
+    from headrace.core.config_maps import NatsConfig
+
 MIB = 1024 * 1024
+_IDENTITY = ("creds_file", "nkey_seed_file", "user", "password", "token")
 
 
 def _span(value: object) -> object:
@@ -54,7 +61,8 @@ class _Settings(BaseModel):
 
 
 class NatsSettings(_Settings):
-    """How to reach NATS. Files are read again at each connect, so rotated secrets take effect by themselves."""
+    """How to reach NATS. Files are read again at each connect, so rotated secrets take effect by themselves; what is in
+    the mounted directories is looked at between connects, too."""
 
     url: str = Field("nats://127.0.0.1:4222", alias="NATS_URL", description="servers, comma separated")
     client: Literal["engine", "nats-py"] = Field(
@@ -68,7 +76,24 @@ class NatsSettings(_Settings):
     tls_ca_file: str | None = Field(None, alias="NATS_TLS_CA_FILE", description="PEM file of the CA to trust")
     tls_cert_file: str | None = Field(None, alias="NATS_TLS_CERT_FILE", description="client certificate, PEM")
     tls_key_file: str | None = Field(None, alias="NATS_TLS_KEY_FILE", description="its key, PEM")
+    tls_ca: str | None = Field(None, alias="NATS_TLS_CA", description="PEM of a CA to trust, in place of a file")
     tls_first: bool = Field(False, alias="NATS_TLS_FIRST", description="TLS before INFO (handshake_first)")
+    inbox_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = Field(
+        "_INBOX", alias="NATS_INBOX_PREFIX", description="where answers come, so that permissions can keep users apart"
+    )
+    config_dir: str | None = Field(
+        None,
+        alias="NATS_CONFIG_DIR",
+        description="ConfigMap `config-jetstream` or `config-nats`, mounted; what it says wins over the variables, and "
+        "an edit takes effect within seconds",
+    )
+    config_name: str | None = Field(None, alias="NATS_CONFIG_NAME", description="its name, for messages")
+    credentials_dir: str | None = Field(
+        None,
+        alias="NATS_CREDENTIALS_DIR",
+        description="Secrets, mounted, in folders `channel`, `namespace`, `cluster`; they win over the variables, and "
+        "a rotation takes effect within seconds",
+    )
 
     @model_validator(mode="after")
     def _one_identity(self) -> NatsSettings:
@@ -89,6 +114,22 @@ class NatsSettings(_Settings):
         if self.user and self.password is None:
             raise ValueError("NATS_USER is set without NATS_PASSWORD: set both")
         return self
+
+    def overridden(self, config: NatsConfig | None, secrets: Mapping[str, Any]) -> NatsSettings:
+        """With what is mounted.
+
+        Args:
+            config: of the ConfigMap, if there is one.
+            secrets: as `headrace.core.secret_files.settings` gives them; an identity among them replaces ours whole.
+        """
+        update: dict[str, Any] = {}
+        if config is not None:
+            update = {"url": config.url or self.url, "tls_first": config.tls_first or self.tls_first}
+            if config.ca_bundle:
+                update |= {"tls_ca": config.ca_bundle, "tls_ca_file": None}
+        if secrets.keys() & set(_IDENTITY):
+            update |= dict.fromkeys(_IDENTITY)
+        return self.model_copy(update=update | dict(secrets))
 
 
 class MetricsSettings(_Settings):
@@ -271,6 +312,18 @@ class ReconcileSettings(FunctionsSettings):
         alias="RECONCILE_GONE_GRACE",
         description="how long a consumer outlives its Subscription entry",
         ge=timedelta(),
+    )
+    orphan_grace: Span = Field(
+        timedelta(minutes=10),
+        alias="RECONCILE_ORPHAN_GRACE",
+        description="how long a channel that is deleted waits for credentials that NATS takes, before it leaves its "
+        "stream behind",
+        ge=timedelta(),
+    )
+    defaults_dir: str | None = Field(
+        None,
+        alias="HEADRACE_DEFAULTS_DIR",
+        description="ConfigMap `config-ch-jetstream-defaults`, mounted; read at each call",
     )
     address: str | None = Field(
         None,

@@ -33,12 +33,14 @@ class Wanted:
         config: of the stream.
         aside: of the aside stream; its replicas are the channel's.
         replicas: as the author set them; 0 when he did not.
+        unsaid: members of `spec.stream.config` that he has not set himself, whatever a namespace's defaults say.
     """
 
     place: Place
     config: Config
     aside: Config
     replicas: int = 0
+    unsaid: frozenset[str] = frozenset()
 
 
 def wanted(manifest: Manifest, cluster: str) -> Wanted:

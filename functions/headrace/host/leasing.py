@@ -262,7 +262,8 @@ class Leasing:
             return int(info["num_ack_pending"])
 
         async def records() -> list[tuple[int, StageRecord]]:
-            async with aclosing(scan(self._client, self._api, aside, names.stage_subjects(asked.consumer))) as found:
+            subjects = names.stage_subjects(asked.consumer)
+            async with aclosing(scan(self._client, self._api, aside, subjects, leave=True)) as found:
                 read = [(message.subject, stage_record.from_json(message.data)) async for message in found]
             placed = [(subject.rpartition(".")[2], record) for subject, record in read if record is not None]
             return [(int(last), record) for last, record in placed if last.isascii() and last.isdigit()]

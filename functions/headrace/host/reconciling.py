@@ -7,20 +7,28 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
+from headrace.core import channel_defaults
 from headrace.core import metric_families as families
+from headrace.core.channel_defaults import Defaults
+from headrace.core.errors import Misconfigured
 from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.metrics import LONG_BOUNDS, Distribution, Labels, Snapshot, Timings
 from headrace.core.settings import NatsSettings, ReconcileSettings
 from headrace.host.counts import Watched
-from headrace.io import environment, web
+from headrace.io import environment, log, web
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
+from headrace.io.mounted import LastGood, texts
 from headrace.reconcile import VERBS, reconcile
 
 # A channel with thousands of subscribers and their CA certificates still fits.
 LONGEST_BODY = 32 * 1024 * 1024
+# A ConfigMap has a megabyte at most.
+LONGEST_DEFAULTS = 1024 * 1024
+
+_log = log.get("reconcile")
 
 
 class Reconciling:
@@ -37,8 +45,12 @@ class Reconciling:
     def __init__(self, settings: ReconcileSettings, token: web.Token, client: Client, api: JetStreamApi) -> None:
         self._settings = settings
         self._token = token
+        self._client = client
         self._admin = Admin(api, JetStream(client, api))
         self._timings: dict[Labels, Timings] = {}
+        self._defaults = LastGood(self._read_defaults)
+        # What was read from which text: most calls find the same.
+        self._known: tuple[str, Defaults] = ("", Defaults())
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
         watched, began = Watched(send), time.monotonic()
@@ -68,5 +80,30 @@ class Reconciling:
         if refusal is not None:
             return refusal
         body = await web.read_body(receive, request, LONGEST_BODY)
-        answer = await reconcile(verb, body, api=self._admin, settings=self._settings, now=datetime.now(UTC))
+        answer = await reconcile(
+            verb,
+            body,
+            api=self._admin,
+            settings=self._settings,
+            now=datetime.now(UTC),
+            defaults=self._defaults_now() if self._settings.defaults_dir else None,
+            settings_problem=self._client.settings_problem,
+        )
         return json_response(200, answer)
+
+    def _defaults_now(self) -> Defaults:
+        """What is mounted; while it is broken the last good one, or none at all, and the channels' status says so."""
+        try:
+            reading = self._defaults.now()
+        except Misconfigured as error:
+            return channel_defaults.kept(Defaults(), str(error))
+        return channel_defaults.kept(reading.value, reading.problem) if reading.problem else reading.value
+
+    def _read_defaults(self) -> Defaults:
+        files = texts(self._settings.defaults_dir or "", (channel_defaults.KEY,), longest=LONGEST_DEFAULTS)
+        text = files.get(channel_defaults.KEY, "")
+        if text != self._known[0]:
+            self._known = text, channel_defaults.read(files)
+            for remark in self._known[1].remarks:
+                _log.warning("not all of the ConfigMap is obeyed", remark=remark)
+        return self._known[1]

@@ -76,10 +76,18 @@ class Client(Protocol):
     def max_payload(self) -> int:
         """Bytes of headers and data that the server takes in one message; 1 MiB before it has said so."""
 
+    @property
+    def settings_problem(self) -> str:
+        """Why what is mounted is not what counts, as of the last look; empty when it is."""
+
+    def new_inbox(self) -> str:
+        """A subject of our own to be answered on, or below which to be."""
+
     async def ready(self, timeout: float) -> None:
         """Wait for a connection, for `timeout` seconds at most.
 
         Raises:
+            NotLetIn: there is none, since we have no credentials that a server takes.
             Unavailable: there is none yet; the attempts go on behind the scenes.
             Closed: there will be none: the client was closed.
         """

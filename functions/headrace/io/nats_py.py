@@ -1,50 +1,63 @@
 """The fallback client: nats-py behind our port, for whoever sets `NATS_CLIENT=nats-py`.
 
 Never gives up: a server that is away is retried for ever, and a client that nats-py closed for good (any -ERR but a
-few does that) is replaced. Credentials are files, read again at each connect. Several times the CPU of the engine.
+few does that) is replaced; so is one whose credentials are not those any more that count (`headrace.io.access`).
+Several times the CPU of the engine.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import ssl
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import nats.aio.client
 import nats.errors
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription as PySubscription
 
 from headrace.core import nats_wire
-from headrace.core.errors import Misconfigured, Refused, Unavailable
+from headrace.core.errors import Misconfigured, NotLetIn, Unavailable
 from headrace.core.nats_wire import Arrival
 from headrace.core.settings import NatsSettings
 from headrace.io import log
+from headrace.io.access import Access, Entry
 from headrace.io.client import Broken, Closed, Headers, OnAnswer, OnArrival, OnPulled
+from headrace.io.nats_py_values import PySubscribed, arrival, checked, signing
 
 # Two missed pings at this pace are noticed in 6 s; nats-py's own 120 s would take minutes (measured).
 PING_SECONDS = 3
 CONNECT_SECONDS = 2
 # Short, since a NATS restart is usually over within the publish deadline of `receive`; jitter parts the herd.
 RECONNECT_SECONDS = 0.25
+LOOK_SECONDS = 2.0  # at what is mounted
+_NOT_LET_IN = ("authorization", "authentication", "user ")
 
 _FOREIGN = (nats.errors.Error, OSError)
 _log = log.get("nats")
+
+
+class _Outdated(nats.errors.Error):
+    """What is dialled with is not what counts any more."""
 
 
 class NatsPy:
     """A `headrace.io.client.Client` on nats-py."""
 
     def __init__(self, settings: NatsSettings, *, name: str = "headrace") -> None:
-        self._settings = settings
+        self._access = Access(settings)
+        self._inbox_prefix = settings.inbox_prefix
+        self._entry: Entry | None = None
+        self._not_let_in = ""
+        self._looking: asyncio.Task[None] | None = None
         self._name = name
         self._client: nats.aio.client.Client | None = None
         self._opening: asyncio.Task[None] | None = None
         self._closed = False
         self._up = asyncio.Event()
-        self._subscriptions: dict[_Subscribed, str] = {}
+        self._subscriptions: dict[PySubscribed, str] = {}
         self._answers: dict[str, asyncio.Future[Arrival]] = {}
         self._prefix = ""
         self._serial = 0
@@ -58,6 +71,16 @@ class NatsPy:
     def max_payload(self) -> int:
         return self._client.max_payload if self._client is not None else nats_wire.DEFAULT_MAX_PAYLOAD
 
+    @property
+    def settings_problem(self) -> str:
+        try:
+            return self._access.now().problem
+        except Misconfigured as error:
+            return str(error)
+
+    def new_inbox(self) -> str:
+        return f"{self._inbox_prefix}.{secrets.token_hex(11)}"
+
     async def ready(self, timeout: float) -> None:
         if self.connected:
             return
@@ -68,6 +91,8 @@ class NatsPy:
                     self._up.clear()
                     await self._up.wait()
         except TimeoutError:
+            if self._not_let_in:
+                raise NotLetIn(f"NATS does not let us in: {self._not_let_in}") from None
             raise Unavailable(f"NATS is not reachable within {timeout:.1f} s") from None
 
     async def publish(
@@ -75,7 +100,7 @@ class NatsPy:
     ) -> None:
         client = self._connected()
         try:
-            await client.publish(subject, data, reply=reply, headers=_checked(headers, data, self.max_payload))
+            await client.publish(subject, data, reply=reply, headers=checked(headers, data, self.max_payload))
         except _FOREIGN as error:
             raise Unavailable(f"nothing could be sent: {error!r}") from error
 
@@ -105,8 +130,8 @@ class NatsPy:
     def ask(self, subject: str, data: bytes, block: bytes, timeout: float, on_answer: OnAnswer) -> bool:  # noqa: ARG002  # the port's signature
         return False  # it can send from within a coroutine only
 
-    async def subscribe(self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None) -> _Subscribed:  # noqa: ARG002  # it knows no runs
-        subscribed = _Subscribed(self, on_arrival)
+    async def subscribe(self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None) -> PySubscribed:  # noqa: ARG002  # it knows no runs
+        subscribed = PySubscribed(self._forget, on_arrival)
         self._subscriptions[subscribed] = subject
         if self.connected:
             await subscribed.on(self._connected(), subject)
@@ -114,8 +139,7 @@ class NatsPy:
             self._open()
         return subscribed
 
-    def forget(self, subscribed: _Subscribed) -> None:
-        """For `_Subscribed` only."""
+    def _forget(self, subscribed: PySubscribed) -> None:
         self._subscriptions.pop(subscribed, None)
 
     async def flush(self, timeout: float) -> None:
@@ -126,8 +150,9 @@ class NatsPy:
 
     async def close(self) -> None:
         self._closed = True
-        if self._opening is not None and not self._opening.done():
-            self._opening.cancel()
+        for task in (self._opening, self._looking):
+            if task is not None and not task.done():
+                task.cancel()
         client = self._client
         if client is not None and not client.is_closed:
             try:
@@ -137,17 +162,19 @@ class NatsPy:
             await client.close()
 
     def _connected(self) -> nats.aio.client.Client:
-        client = self._client
-        if client is None or not client.is_connected:
+        if self._client is None or not self._client.is_connected:
             self._open()
             raise Unavailable("not connected to NATS")
-        return client
+        return self._client
 
     def _open(self) -> None:
         if self._closed:
             raise Closed
-        alive = self._client is not None and not self._client.is_closed
-        if not alive and (self._opening is None or self._opening.done()):
+        if self._client is None or self._client.is_closed:
+            self._dial_again()
+
+    def _dial_again(self) -> None:
+        if self._opening is None or self._opening.done():
             self._opening = asyncio.create_task(self._dial(), name="nats-connect")
 
     async def _dial(self) -> None:
@@ -156,33 +183,54 @@ class NatsPy:
         while True:
             client = nats.aio.client.Client()
             try:
-                await client.connect(**self._options())
-            except (*_FOREIGN, TimeoutError, EOFError, asyncio.InvalidStateError) as error:
-                if not warned:
-                    _log.warning("cannot connect to NATS, still trying", servers=self._settings.url, error=repr(error))
+                entry = self._access.now().value
+                if self.connected and not self._outdated():
+                    # What was edited has been put back.
+                    return
+                await client.connect(**self._options(client, entry))
+            except (*_FOREIGN, Misconfigured, TimeoutError, EOFError, asyncio.InvalidStateError) as error:
+                self._note(error)
+                if not warned and not isinstance(error, _Outdated):
+                    _log.warning("cannot connect to NATS, still trying", error=str(error) or repr(error))
                     warned = True
                 await client.close()
                 await asyncio.sleep(RECONNECT_SECONDS * (1 + random.random()))
             else:
-                await self._adopt(client)
+                await self._adopt(client, entry)
                 return
 
-    async def _adopt(self, client: nats.aio.client.Client) -> None:
-        self._prefix = client.new_inbox()
+    async def _adopt(self, client: nats.aio.client.Client, entry: Entry) -> None:
+        old, self._client, self._entry, self._not_let_in = self._client, client, entry, ""
+        self._prefix = self.new_inbox()
         # Without limits: an answer that nats-py drops as "slow consumer" would cost a whole time-out.
         await client.subscribe(f"{self._prefix}.*", cb=self._on_answer, pending_msgs_limit=0, pending_bytes_limit=0)
-        self._client = client
         for subscribed, subject in list(self._subscriptions.items()):
             await subscribed.on(client, subject)
         self._up.set()
+        if self._access.mounted and self._looking is None:
+            self._looking = asyncio.create_task(self._look(), name="nats-settings")
+        if old is not None and not old.is_closed:
+            _log.info("moved to another NATS connection, as what is mounted has changed")
+            self._tell_broken()
+            await old.close()
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._client is not None and self._outdated():
+                self._dial_again()
+
+    def _outdated(self) -> bool:
+        """Do other settings or credentials count now than those of our connection?"""
+        return self._entry is not None and self._access.now().value.print != self._entry.print
 
     async def _on_answer(self, message: Msg) -> None:
         future = self._answers.get(message.subject)
         if future is not None and not future.done():
-            future.set_result(_arrival(message))
+            future.set_result(arrival(message))
 
-    def _options(self) -> dict[str, Any]:
-        settings = self._settings
+    def _options(self, client: nats.aio.client.Client, entry: Entry) -> dict[str, Any]:
+        settings = entry.settings
         options: dict[str, Any] = {
             "servers": [server.strip() for server in settings.url.split(",")],
             "name": self._name,
@@ -191,109 +239,62 @@ class NatsPy:
             "reconnect_time_wait": RECONNECT_SECONDS,
             "ping_interval": PING_SECONDS,
             "max_outstanding_pings": 2,
-            "disconnected_cb": self._on_disconnected,
+            "disconnected_cb": partial(self._on_disconnected, client),
             "reconnected_cb": self._on_reconnected,
-            "closed_cb": self._on_closed,
-            "error_cb": self._on_error,
+            "closed_cb": partial(self._on_closed, client),
+            "error_cb": partial(self._on_error, client, entry),
         }
-        files = {"user_credentials": settings.creds_file, "nkeys_seed": settings.nkey_seed_file}
-        options |= {name: file for name, file in files.items() if file}
+        options |= signing(entry.credentials)
         if settings.user and settings.password is not None:
             options |= {"user": settings.user, "password": settings.password.get_secret_value()}
         if settings.token is not None:
             options["token"] = settings.token.get_secret_value()
-        if settings.tls_ca_file or settings.tls_cert_file or settings.tls_first:
-            options |= {"tls": _tls(settings), "tls_handshake_first": settings.tls_first}
+        if entry.asks_for_tls:
+            options |= {"tls": entry.context(), "tls_handshake_first": settings.tls_first}
         return options
 
-    async def _on_disconnected(self) -> None:
+    async def _on_disconnected(self, client: nats.aio.client.Client) -> None:
+        if client is not self._client:
+            return  # It is dialling, or another has followed it.
         if not self._closed:
             _log.warning("connection to NATS lost")
+        self._tell_broken()
+        if not self._closed and self._outdated():
+            self._dial_again()
+
+    def _tell_broken(self) -> None:
         for future in self._answers.values():
             if not future.done():
                 future.set_exception(Broken("the connection broke"))
         for listener in list(self.on_disconnect):
             listener()
 
-    async def _on_closed(self) -> None:
-        await self._on_disconnected()
-        if not self._closed and self._subscriptions:
+    async def _on_closed(self, client: nats.aio.client.Client) -> None:
+        await self._on_disconnected(client)
+        if client is self._client and not self._closed and self._subscriptions:
             self._open()
 
     async def _on_reconnected(self) -> None:
+        self._not_let_in = ""
         _log.info("connection to NATS restored")
         self._up.set()
 
-    async def _on_error(self, error: Exception) -> None:
+    async def _on_error(self, client: nats.aio.client.Client, entry: Entry, error: Exception) -> None:
         # One line per attempt would be a storm while NATS is away.
         _log.debug("nats client", error=repr(error))
+        if not self.connected:
+            self._note(error)
+        if self._closed or self._access.now().value.print == entry.print:
+            return
+        if client is self._client:
+            self._dial_again()
+        elif not client.is_connected:
+            # It would go on for ever with what does not count any more.
+            raise _Outdated("other credentials are there by now")
 
-
-class _Subscribed:
-    """One subscription, over all clients that follow one another."""
-
-    def __init__(self, owner: NatsPy, on_arrival: OnArrival) -> None:
-        self._owner = owner
-        self._on_arrival = on_arrival
-        self._subscription: PySubscription | None = None
-
-    async def on(self, client: nats.aio.client.Client, subject: str) -> None:
-        self._subscription = await client.subscribe(
-            subject, cb=self._arrived, pending_msgs_limit=0, pending_bytes_limit=0
-        )
-
-    async def drain(self, timeout: float) -> None:
-        self._owner.forget(self)
-        if self._subscription is not None:
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._subscription.drain()  # type: ignore[no-untyped-call]  # nats-py is half typed
-            except (*_FOREIGN, TimeoutError):
-                _log.debug("drain failed")
-
-    async def close(self) -> None:
-        self._owner.forget(self)
-        if self._subscription is not None:
-            try:
-                await self._subscription.unsubscribe()
-            except _FOREIGN:
-                _log.debug("unsubscribe failed")
-
-    async def _arrived(self, message: Msg) -> None:
-        self._on_arrival(_arrival(message))
-
-
-def _arrival(message: Msg) -> Arrival:
-    given = message.headers or {}
-    headers = {name.lower(): value for name, value in given.items()}
-    # nats-py files the status line under these two names.
-    status, description = headers.pop("status", ""), headers.pop("description", "")
-    return Arrival(message.subject, message.reply, headers, message.data, status, description)
-
-
-def _checked(headers: Headers | None, data: bytes, max_payload: int) -> dict[str, str] | None:
-    """The headers as nats-py takes them, once the whole message is known to fit: too large costs the connection."""
-    block = b""
-    if headers:
-        block = headers if isinstance(headers, bytes) else nats_wire.header_block(headers)
-    size = len(block) + len(data)
-    if size > max_payload:
-        raise Refused(f"{size} bytes exceed the server's max_payload of {max_payload}", status=413)
-    if not headers:
-        return None
-    given: Mapping[str, str] = dict(nats_wire.pairs(headers)) if isinstance(headers, bytes) else headers
-    return {name: value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for name, value in given.items()}
-
-
-def _tls(settings: NatsSettings) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=settings.tls_ca_file)
-        if settings.tls_cert_file and settings.tls_key_file:
-            context.load_cert_chain(settings.tls_cert_file, settings.tls_key_file)
-    except (OSError, ssl.SSLError) as error:
-        raise Misconfigured(
-            f"the TLS files for NATS can't be read ({error}): check NATS_TLS_CA_FILE, NATS_TLS_CERT_FILE and "
-            "NATS_TLS_KEY_FILE",
-            field="NATS_TLS_CA_FILE",
-        ) from error
-    return context
+    def _note(self, error: Exception) -> None:
+        words = str(error).removeprefix("nats: ").strip("'")
+        if isinstance(error, Misconfigured) or any(word in words.lower() for word in _NOT_LET_IN):
+            self._not_let_in = words
+        elif not isinstance(error, _Outdated):
+            self._not_let_in = ""

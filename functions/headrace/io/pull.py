@@ -8,7 +8,6 @@ the open pull here and the lease asks again.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -58,7 +57,7 @@ class PullInbox:
         self._consumer = consumer
         self._on_message = on_message
         self._on_end = on_end
-        self._prefix = f"_INBOX.{secrets.token_hex(11)}"
+        self._prefix = client.new_inbox()
         self._subscription: Subscription | None = None
         self._serial = 0
         self._remaining = 0

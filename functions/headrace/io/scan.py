@@ -20,8 +20,9 @@ from headrace.io.pull import PullInbox
 BATCH = 500
 BATCH_BYTES = 16 * 1024 * 1024
 PATIENCE = timedelta(seconds=2)
-# A reader that died has left its consumer behind for so long.
-FORGOTTEN_NANOSECONDS = 60_000_000_000
+# A reader that died has left its consumer behind for so long; one that may not delete it, too.
+FORGOTTEN = timedelta(seconds=60)
+LEFT = timedelta(seconds=10)
 
 
 async def scan(
@@ -32,6 +33,7 @@ async def scan(
     *,
     start: dict[str, Any] | None = None,
     headers_only: bool = False,
+    leave: bool = False,
 ) -> AsyncGenerator[Message]:
     """Every message that matches `subjects`, in the order of the stream; what is stored meanwhile is left out.
 
@@ -40,6 +42,7 @@ async def scan(
     Args:
         start: where to begin, as a consumer's configuration says it; at the beginning without.
         headers_only: bring no data, which a header tells the size of.
+        leave: the consumer goes by itself, after `LEFT`: whoever may delete one may delete any.
 
     Raises:
         Unavailable: NATS went away before the end.
@@ -51,7 +54,7 @@ async def scan(
         "deliver_policy": "all",
         "mem_storage": True,
         "num_replicas": 1,
-        "inactive_threshold": FORGOTTEN_NANOSECONDS,
+        "inactive_threshold": (LEFT if leave else FORGOTTEN) // timedelta(microseconds=1) * 1000,
         "headers_only": headers_only,
         **(start or {}),
     }
@@ -73,5 +76,6 @@ async def scan(
                 raise Unavailable(f"stream {stream} could not be read to its end")
     finally:
         await inbox.close()
-        with suppress(HeadraceError):
-            await api.call(f"CONSUMER.DELETE.{stream}.{made['name']}", timeout=1.0)
+        if not leave:
+            with suppress(HeadraceError):
+                await api.call(f"CONSUMER.DELETE.{stream}.{made['name']}", timeout=1.0)

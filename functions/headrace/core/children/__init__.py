@@ -4,7 +4,7 @@ Pure: a channel, its consumers and what is known of the cluster go in, whole obj
 Knative Services, Deployments, Services and ScaledObjects; does not apply anything. Called by `headrace.reconcile`.
 """
 
-from headrace.core.children.access import Access, File, Mount, by_settings
+from headrace.core.children.access import Access, File, Mount, by_settings, with_own
 from headrace.core.children.decision import Cluster, Forward, Functions, Served
 from headrace.core.children.functions import functions, remaining
 
@@ -19,4 +19,5 @@ __all__ = [
     "by_settings",
     "functions",
     "remaining",
+    "with_own",
 ]

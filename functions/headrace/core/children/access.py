@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from headrace.core import secret_files
 from headrace.core.settings import FunctionsSettings
 
 CREDS_KEY = "nats.creds"
@@ -78,3 +79,9 @@ def by_settings(settings: FunctionsSettings) -> Access:
     if settings.creds_secret:
         access = access.with_credentials("cluster", [File(CREDS_KEY, CREDS_KEY, secret=settings.creds_secret)])
     return access
+
+
+def with_own(access: Access, secret: str) -> Access:
+    """What a channel brings of its own, if anything: the keys that its Secret has."""
+    given = [File(one.key, one.file, one.secret, optional=True) for one in secret_files.of_secret(secret)]
+    return access.with_credentials("channel", given) if secret else access

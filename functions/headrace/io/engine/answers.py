@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
@@ -28,8 +27,11 @@ class Answers:
         subject: to subscribe to.
     """
 
-    def __init__(self) -> None:
-        self.stem = f"_INBOX.{secrets.token_hex(11)}."
+    def __init__(self, inbox: str) -> None:
+        """Args:
+        inbox: a subject of our own.
+        """
+        self.stem = f"{inbox}."
         self.subject = f"{self.stem}*"
         self._raw_stem = self.stem.encode()
         self._serial = 0

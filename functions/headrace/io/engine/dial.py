@@ -7,9 +7,8 @@ import asyncio
 from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.nats_wire import Server
-from headrace.core.settings import NatsSettings
+from headrace.io.access import Entry
 from headrace.io.client import Broken
-from headrace.io.engine.identity import identity, tls_context, wants_tls
 from headrace.io.engine.link import Link, Watcher
 from headrace.io.engine.routes import Routes
 
@@ -18,7 +17,7 @@ CONNECT_SECONDS = 2.0
 VERSION = "0.1.0"
 
 
-async def dial(server: Server, settings: NatsSettings, name: str, routes: Routes, watcher: Watcher) -> Link:
+async def dial(server: Server, entry: Entry, name: str, routes: Routes, watcher: Watcher) -> Link:
     """A link to this server, its pings running.
 
     Raises:
@@ -29,8 +28,8 @@ async def dial(server: Server, settings: NatsSettings, name: str, routes: Routes
     link = Link(routes, watcher)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            await _connect(link, server, settings)
-            await _introduce(link, server, settings, name)
+            await _connect(link, server, entry)
+            await _introduce(link, server, entry, name)
     except TimeoutError:
         link.break_off(Broken("dialling took too long"))
         raise Unavailable(f"{server.address} does not answer within {CONNECT_SECONDS:.0f} s") from None
@@ -45,21 +44,21 @@ async def dial(server: Server, settings: NatsSettings, name: str, routes: Routes
     return link
 
 
-async def _connect(link: Link, server: Server, settings: NatsSettings) -> None:
+async def _connect(link: Link, server: Server, entry: Entry) -> None:
     loop = asyncio.get_running_loop()
-    first = tls_context(settings) if settings.tls_first else None
+    first = entry.context() if entry.settings.tls_first else None
     name = server.tls_name or server.host
     hostname = name if first else None
     await loop.create_connection(lambda: link, server.host, server.port, ssl=first, server_hostname=hostname)
     info = await link.greeting()
-    if first is None and (info.tls_required or wants_tls(settings, server)):
+    if first is None and (info.tls_required or entry.wants_tls(server)):
         # The handshake would fail anyway, without saying why.
         if not (info.tls_required or info.tls_available):
             raise Misconfigured("TLS is asked for, but the server offers none", field="NATS_URL")
-        await link.secure(tls_context(settings), name)
+        await link.secure(entry.context(), name)
 
 
-async def _introduce(link: Link, server: Server, settings: NatsSettings, name: str) -> None:
+async def _introduce(link: Link, server: Server, entry: Entry, name: str) -> None:
     fields = {"name": name, "version": VERSION, "tls_required": link.encrypted}
-    link.send(nats_wire.connect({**fields, **identity(settings, server, link.info.nonce)}))
+    link.send(nats_wire.connect({**fields, **entry.identity(server, link.info.nonce)}))
     await link.round_trip()

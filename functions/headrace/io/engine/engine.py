@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import secrets
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -44,7 +45,8 @@ class Engine:
         self._sids = itertools.count(1)
         self._subjects: dict[int, str] = {}
         self._routes = Routes()
-        self._answers = Answers()
+        self._inbox_prefix = settings.inbox_prefix
+        self._answers = Answers(self.new_inbox())
         self._inbox_open = False
         # What questions to a subject begin with; a few subjects are asked again and again.
         self._heads: dict[str, bytes] = {}
@@ -59,6 +61,13 @@ class Engine:
     @property
     def max_payload(self) -> int:
         return self._upkeep.max_payload
+
+    @property
+    def settings_problem(self) -> str:
+        return self._upkeep.settings_problem
+
+    def new_inbox(self) -> str:
+        return f"{self._inbox_prefix}.{secrets.token_hex(11)}"
 
     async def ready(self, timeout: float) -> None:
         await self._upkeep.ready(timeout)
@@ -172,6 +181,8 @@ class Engine:
                     with contextlib.suppress(Unavailable):
                         await link.writable()
         except TimeoutError:
+            if self._upkeep.link is None:
+                raise self._upkeep.absence(timeout) from None
             raise Unavailable(f"NATS reads too slowly: nothing could be sent within {timeout:.1f} s") from None
         return link, deadline - loop.time()
 

@@ -1,4 +1,4 @@
-"""Keeps one link alive for ever: dials, dials again, leaves a server that is about to shut down.
+"""Keeps one link alive for ever: dials, dials again, leaves a server that is about to shut down, follows the settings.
 
 Says in the log when the connection is lost and when it is restored, and nothing per attempt. Does not know what is
 sent; tells its owner, the engine, when links come and go.
@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core import nats_wire
-from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
+from headrace.core.errors import HeadraceError, Misconfigured, NotLetIn, Unavailable
 from headrace.core.nats_wire import Info, Server, ServerError
 from headrace.core.settings import NatsSettings
 from headrace.io import log
+from headrace.io.access import Access, Entry
 from headrace.io.client import Closed
 from headrace.io.engine.dial import dial
 from headrace.io.engine.link import IdentityRefused, Link, Watcher
@@ -27,6 +28,8 @@ from headrace.io.engine.servers import Servers, pauses
 RETIRE_SECONDS = 1.0
 # A connection that lived shorter counts as one more failed attempt: the pauses go on growing.
 SHORT_LIFE_SECONDS = 1.0
+# How often what is mounted is looked at while a connection lives; Kubernetes itself takes a minute to mount an edit.
+LOOK_SECONDS = 2.0
 
 _log = log.get("nats")
 
@@ -54,16 +57,20 @@ class Upkeep:
     Attributes:
         link: the one to use now; None while there is none.
         max_payload: what the last server has said.
+        settings_problem: why what is mounted is not what counts; empty when it is.
     """
 
     def __init__(self, settings: NatsSettings, name: str, routes: Routes, owner: Owner) -> None:
         self.link: Link | None = None
         self.max_payload = nats_wire.DEFAULT_MAX_PAYLOAD
-        self._settings = settings
+        self.settings_problem = ""
+        self._access = Access(settings)
+        self._entry: Entry | None = None
         self._name = name
         self._routes = routes
         self._owner = owner
         self._watcher = Watcher(self._on_info, owner.on_error, self._on_broken)
+        self._url = settings.url
         self._servers = Servers(settings.url)
         self._server: Server | None = None
         self._running: asyncio.Task[None] | None = None
@@ -74,6 +81,8 @@ class Upkeep:
         self._closed = False
         # What was logged since the last connection: each thing once.
         self._told: set[str] = set()
+        # Why the last server that answered did not let us in; empty when that is not the trouble.
+        self._not_let_in = ""
 
     def open(self) -> None:
         """Begin, if that has not happened yet.
@@ -90,6 +99,7 @@ class Upkeep:
         """The link, waiting for one for `timeout` seconds at most.
 
         Raises:
+            NotLetIn: there is none, since we have no credentials that a server takes.
             Unavailable: there is none yet.
             Closed: there will be none.
         """
@@ -100,7 +110,13 @@ class Upkeep:
                     await self._up.wait()
                 return self.link
         except TimeoutError:
-            raise Unavailable(f"NATS is not reachable within {timeout:.1f} s") from None
+            raise self.absence(timeout) from None
+
+    def absence(self, timeout: float) -> Unavailable:
+        """Why there was no link for so many seconds."""
+        if self._not_let_in:
+            return NotLetIn(f"NATS does not let us in: {self._not_let_in}")
+        return Unavailable(f"NATS is not reachable within {timeout:.1f} s")
 
     async def close(self) -> None:
         """Send what waits to be sent and hang up, for good."""
@@ -122,9 +138,10 @@ class Upkeep:
             await self._connect(waits)
             began = loop.time()
             while self.link is not None:
-                await self._changed.wait()
+                await self._wait_for_change()
                 self._changed.clear()
                 await self._leave_lame_duck()
+                await self._follow_settings()
             if loop.time() - began > SHORT_LIFE_SECONDS:
                 waits = pauses()
             await asyncio.sleep(next(waits))
@@ -132,37 +149,69 @@ class Upkeep:
     async def _connect(self, waits: Iterator[float]) -> None:
         """Try the servers, round after round, until one takes us."""
         for pause in waits:
-            if await self._try(self._servers.round(self._server)):
+            entry = self._look()
+            if entry is not None and await self._try(self._servers.round(self._server), entry):
                 return
             await asyncio.sleep(pause)
+
+    async def _wait_for_change(self) -> None:
+        """Of the link; or of what is mounted, for which there is no other sign than looking."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS if self._access.mounted else None):
+                await self._changed.wait()
+
+    def _look(self) -> Entry | None:
+        """What counts now, and the servers that it names; None when nothing was ever good."""
+        try:
+            reading = self._access.now()
+        except Misconfigured as error:
+            self._not_let_in = self.settings_problem = str(error)
+            self._log_failure(None, error)
+            return None
+        entry, self.settings_problem = reading.value, reading.problem
+        if entry.settings.url != self._url:
+            self._servers, self._url = Servers(entry.settings.url), entry.settings.url
+        return entry
+
+    async def _follow_settings(self) -> None:
+        """Move to a link with what is mounted now; while nobody takes us so, the old one is as good as ever."""
+        if self.link is None or not self._access.mounted:
+            return
+        entry = self._look()
+        if entry is not None and self._entry is not None and entry.print != self._entry.print:
+            await self._try(self._servers.round(self._server), entry)
 
     async def _leave_lame_duck(self) -> None:
         """Move to another server, if this one asks for it; while there is none, stay until it hangs up."""
         lame, waits = self.link, pauses()
         while lame is not None and self.link is lame and lame.info.lame_duck and self._server is not None:
-            if not await self._try(self._servers.others(self._server)):
+            entry = self._look()
+            if entry is None or not await self._try(self._servers.others(self._server), entry):
                 await asyncio.sleep(next(waits))
 
-    async def _try(self, servers: list[Server]) -> bool:
+    async def _try(self, servers: list[Server], entry: Entry) -> bool:
         for server in servers:
             try:
-                link = await dial(server, self._settings, self._name, self._routes, self._watcher)
+                link = await dial(server, entry, self._name, self._routes, self._watcher)
             except HeadraceError as error:
                 self._log_failure(server, error)
             else:
                 # It may have gone in the moment between the last PONG and now.
                 if not link.broken:
-                    self._adopt(link, server)
+                    self._adopt(link, server, entry)
                     return True
         return False
 
-    def _adopt(self, link: Link, server: Server) -> None:
+    def _adopt(self, link: Link, server: Server, entry: Entry) -> None:
         old, self.link, self._server = self.link, link, server
+        edited = self._entry is not None and self._entry.print != entry.print
+        self._entry, self._not_let_in = entry, ""
         self._owner.on_link(link)
         self._on_info(link, link.info)
         self._up.set()
         if old is not None:
-            _log.info("moved to another NATS server, as the former asked for", server=server.address)
+            why = "as what is mounted has changed" if edited else "as the former asked for"
+            _log.info(f"moved to another NATS connection, {why}", server=server.address)
             self._retire(old, self._owner.on_moved())
         elif self._told:
             _log.info("connection to NATS restored", server=server.address)
@@ -193,17 +242,20 @@ class Upkeep:
         _log.warning("connection to NATS lost", server=self._server and self._server.address, error=str(why))
         self._owner.on_lost()
 
-    def _log_failure(self, server: Server, error: HeadraceError) -> None:
+    def _log_failure(self, server: Server | None, error: HeadraceError) -> None:
+        address = server and server.address
         ours = isinstance(error, IdentityRefused | Misconfigured)
+        if self.link is None:
+            self._not_let_in = str(error) if ours else ""
         if ours and "refused" not in self._told:
             # Also after "lost": waiting alone will not cure it.
             self._told |= {"refused", "lost"}
-            _log.warning("cannot log in to NATS, still trying", server=server.address, error=str(error))
+            _log.warning("cannot log in to NATS, still trying", server=address, error=str(error))
         elif "lost" not in self._told:
             self._told.add("lost")
-            _log.warning("cannot connect to NATS, still trying", server=server.address, error=str(error))
+            _log.warning("cannot connect to NATS, still trying", server=address, error=str(error))
         else:
-            _log.debug("cannot connect to NATS", server=server.address, error=str(error))
+            _log.debug("cannot connect to NATS", server=address, error=str(error))
 
 
 async def _hang_up(link: Link, needed: Coroutine[Any, Any, None] | None) -> None:

@@ -1,0 +1,72 @@
+"""What becomes of a channel whose credentials NATS does not take, or which are gone with their Secret.
+
+While the channel is wanted, its status says so. While it is being deleted, it waits a while for them to come back, and
+then goes without: its stream stays behind in NATS, and an Event names it. Since when is kept in a status condition.
+Pure: the time is an argument. Called by `headrace.reconcile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from headrace.core.conditions import Condition, written
+from headrace.core.hook import Event, HookResponse
+from headrace.core.stream import Place
+
+CONDITION = "CredentialsAccepted"
+REASON = "CredentialsRefused"
+# A rotation mends it, and nothing tells us of one.
+LOOK_AGAIN = timedelta(seconds=15)
+
+
+def status(parent: Mapping[str, Any], words: str, now: datetime) -> dict[str, Any]:
+    """Of a channel that NATS does not let in: what was reported of it before still holds."""
+    before = parent.get("status")
+    conditions = (Condition(CONDITION, False, REASON, words), Condition("Ready", False, REASON, words))
+    return {
+        **(before if isinstance(before, dict) else {}),
+        "conditions": written(conditions, parent, now),
+    }
+
+
+def leaving(
+    parent: Mapping[str, Any], place: Place, words: str, *, now: datetime, patience: timedelta, retained: bool
+) -> HookResponse:
+    """The answer of finalize.
+
+    Args:
+        patience: how long to wait for the credentials, from the first answer that missed them.
+        retained: the author wants to keep the streams: nothing is left behind against his will.
+    """
+    body = status(parent, words, now)
+    left = patience - (now - (_since(parent) or now))
+    if left > timedelta():
+        # Not at the very moment, or the clock's grain would cost one more round.
+        wait = min(left, LOOK_AGAIN).total_seconds() + 0.1
+        return HookResponse(body, resync_after_seconds=round(wait, 1), finalized=False)
+    message = (
+        f"the streams {place.stream} and {place.aside}, if they exist, stay behind in NATS with their consumers and "
+        f"events: NATS has not let us in for {_minutes(patience)} ({words}). Delete them there when nobody needs them"
+    )
+    event = Event("Warning", "StreamOrphaned", message)
+    return HookResponse(body, finalized=True, events=() if retained else (event,))
+
+
+def _since(parent: Mapping[str, Any]) -> datetime | None:
+    status = parent.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    for one in conditions if isinstance(conditions, list) else ():
+        if isinstance(one, dict) and (one.get("type"), one.get("status")) == (CONDITION, "False"):
+            try:
+                moment = datetime.fromisoformat(str(one.get("lastTransitionTime")))
+            except ValueError:
+                return None
+            return moment if moment.tzinfo else None
+    return None
+
+
+def _minutes(span: timedelta) -> str:
+    minutes = round(span.total_seconds() / 60)
+    return f"{minutes} minutes" if minutes != 1 else "a minute"

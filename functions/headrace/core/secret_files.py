@@ -1,0 +1,123 @@
+"""Which file of a mounted Secret is which setting of NATS, and what becomes of several Secrets at several levels.
+
+Knows names of files and the fields of `NatsSettings`. Reads nothing: `headrace.io.mounted` does, and whoever makes pods
+mounts them so (`SecretFile`). A body of a Secret travels on no other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import SecretStr
+
+from headrace.core.errors import Misconfigured
+
+# The Go channel's name for a credentials file, Kubernetes' own for kubernetes.io/tls and basic-auth.
+CREDENTIALS = "nats.creds"
+SEED = "nkey.seed"
+TOKEN = "token"
+USER, PASSWORD = "username", "password"
+CERTIFICATE, KEY, CA = "tls.crt", "tls.key", "ca.crt"
+FILES = (CREDENTIALS, SEED, TOKEN, USER, PASSWORD, CERTIFICATE, KEY, CA)
+
+LEVELS = ("channel", "namespace", "cluster")
+"""The directories of credentials, from the most special to the most general."""
+
+# One more than any of them needs: a credentials file has 2 KiB, a bundle of CAs some hundred.
+LONGEST_FILE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFile:
+    """One key of a Secret that has to be mounted.
+
+    Attributes:
+        secret: its name; in the namespace of the ConfigMap, or channel, that names it.
+        key: in the Secret.
+        file: what it is mounted as, one of FILES.
+        optional: the pods may start without it.
+    """
+
+    secret: str
+    key: str
+    file: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One directory of credentials as it was read.
+
+    Attributes:
+        directory: where it is.
+        texts: what is in the files that are there, without white space around; never shown.
+    """
+
+    directory: str
+    texts: Mapping[str, str] = field(repr=False)
+
+    def path(self, file: str) -> str:
+        return f"{self.directory}/{file}"
+
+
+def of_secret(name: str) -> tuple[SecretFile, ...]:
+    """All files of a Secret that is referenced whole, as by `spec.connection.secretRef`; none must be there."""
+    return tuple(SecretFile(name, file, file, optional=True) for file in FILES)
+
+
+def settings(levels: Sequence[Level]) -> dict[str, Any]:
+    """The fields of `NatsSettings` that mounted Secrets fill.
+
+    Identity, client certificate and CA are each taken from the first level that has it, whole: a channel's own
+    credentials go along with the cluster's CA.
+
+    Args:
+        levels: from the most special to the most general.
+
+    Raises:
+        Misconfigured: a level has two ways to authenticate, or half of one.
+    """
+    found: dict[str, Any] = {}
+    for level in reversed(levels):
+        own = _identity(level)
+        if own:
+            found = {name: value for name, value in found.items() if name.startswith("tls_")} | own
+        certificate = _together(level, CERTIFICATE, KEY)
+        if certificate:
+            found |= {"tls_cert_file": level.path(CERTIFICATE), "tls_key_file": level.path(KEY)}
+        if CA in level.texts:
+            found["tls_ca_file"] = level.path(CA)
+    return found
+
+
+def _identity(level: Level) -> dict[str, Any]:
+    texts = level.texts
+    with_password = _together(level, USER, PASSWORD)
+    ways = [file for file in (CREDENTIALS, SEED, TOKEN) if file in texts] + ([USER] if with_password else [])
+    if len(ways) > 1:
+        problem = f"{level.directory} holds {' and '.join(ways)}: keep one way to authenticate in a Secret"
+        raise Misconfigured(problem, field=level.path(ways[1]))
+    empty = next((file for file in FILES if file in texts and not texts[file]), None)
+    if empty is not None:
+        raise Misconfigured(f"{level.path(empty)} is empty: fill the key of its Secret", field=level.path(empty))
+    match ways:
+        case [file] if file == CREDENTIALS:
+            return {"creds_file": level.path(CREDENTIALS)}
+        case [file] if file == SEED:
+            return {"nkey_seed_file": level.path(SEED)}
+        case [file] if file == TOKEN:
+            return {"token": SecretStr(texts[TOKEN])}
+        case [_]:
+            return {"user": texts[USER], "password": SecretStr(texts[PASSWORD])}
+    return {}
+
+
+def _together(level: Level, one: str, other: str) -> bool:
+    present: Collection[str] = level.texts
+    if (one in present) != (other in present):
+        missing, there = (other, one) if one in present else (one, other)
+        problem = f"{level.directory} holds {there} without {missing}: give both keys in its Secret"
+        raise Misconfigured(problem, field=level.path(missing))
+    return one in present
