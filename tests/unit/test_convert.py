@@ -270,7 +270,7 @@ def test_names_become_labels_of_dns_and_stay_different(name: str) -> None:
 
 
 def test_the_examples_of_the_document_convert_without_a_fault() -> None:
-    folder = Path(__file__).resolve().parents[2] / "examples" / "convert"
+    folder = Path(__file__).resolve().parents[2] / "docs" / "convert"
     texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.yaml"))]
     assert texts
     for text in texts:
