@@ -25,6 +25,9 @@ class FakeClient:
         self.on_arrival: OnArrival
         self.on_pulled: OnPulled
 
+    def new_inbox(self) -> str:
+        return "_INBOX.a"
+
     async def ready(self, timeout: float) -> None: ...
 
     async def publish(self, subject: str, data: bytes, *, reply: str) -> None: ...

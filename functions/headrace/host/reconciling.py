@@ -105,5 +105,5 @@ class Reconciling:
         if text != self._known[0]:
             self._known = text, channel_defaults.read(files)
             for remark in self._known[1].remarks:
-                _log.warning("not all of the ConfigMap is obeyed", remark=remark)
+                _log.warning("not all of the ConfigMap is obeyed", why=remark)
         return self._known[1]

@@ -152,7 +152,7 @@ class Access:
         if remarks != self._remarks:
             self._remarks = remarks
             for remark in remarks:
-                _log.warning("not all of the ConfigMap is obeyed", remark=remark)
+                _log.warning("not all of the ConfigMap is obeyed", why=remark)
 
 
 def _tls(settings: NatsSettings) -> ssl.SSLContext | None:
