@@ -41,6 +41,7 @@ KEYS = {
     "addresses": "where it listens",
     "workers": "how many processes serve",
     "pid": "a process of ours",
+    "remark": "what of a ConfigMap is not obeyed, and why",
     "seconds": "how long it waits, or has waited",
 }
 """What the lines of the functions may hold. Never data of an event, never credentials."""
