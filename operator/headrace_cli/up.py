@@ -26,6 +26,7 @@ from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from headrace_cli import full_disk, manifests, metrics_page, ready_line, store
+from headrace_cli.access import announcement
 from headrace_cli.channels import Channel, Channels, Parent, tell_of_strays
 from headrace_cli.child import Child, Children, answers_200, demand_free, free_port
 from headrace_cli.local_process import AlwaysOn, OnDemand
@@ -138,6 +139,7 @@ class Laptop:
             self._status.write()
             stack.callback(self._status.write)
             self._environment = await self._nats(stack)
+            stack.enter_context(announcement.announced(_without_userinfo(self._nats_url), self._options.listen.url))
             client = connect(environment.read(NatsSettings, self._environment), name="headrace-up")
             stack.push_async_callback(client.close)
             stack.push_async_callback(self._reconcile.close, "headrace up ends")
@@ -271,7 +273,7 @@ class Laptop:
     def _state(self) -> dict[str, Any]:
         """What the status file says."""
         return {
-            "nats": re.sub(r"//[^/@,]*@", "//", self._nats_url),
+            "nats": _without_userinfo(self._nats_url),
             "listen": self._options.listen.url,
             "receive": {"running": self._receive.running, "starts": self._receive.starts},
             "reconcile": self._reconcile.row,
@@ -282,6 +284,10 @@ class Laptop:
             },
             "leases": self._scaler.stats() if self._scaler is not None else {},
         }
+
+
+def _without_userinfo(url: str) -> str:
+    return re.sub(r"//[^/@,]*@", "//", url)
 
 
 def _nats_variables(options: UpOptions, variables: dict[str, str]) -> dict[str, str]:

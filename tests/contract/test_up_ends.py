@@ -145,7 +145,7 @@ async def test_two_of_them_never_share_a_store(run: Run) -> None:
         pytest.param(["up", "-f", "nowhere.yaml"], "headrace: nowhere.yaml can't be read", id="no such file"),
         pytest.param(["up", "-f", ".", "--listen", "8080"], "--listen is '8080': give host:port", id="no address"),
         pytest.param(["up", "-f", ".", "--idle-seconds", "0"], "--idle-seconds is 0: give seconds", id="no window"),
-        pytest.param(["up"], "the following arguments are required: -f/--file", id="no files"),
+        pytest.param(["up"], "Missing option '-f' / '--file'", id="no files"),
         pytest.param(
             ["up", "-f", ".", "--nats", "nats://127.0.0.1:1", "--data", "x"], "give one of them", id="two servers"
         ),

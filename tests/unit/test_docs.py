@@ -37,6 +37,11 @@ def test_the_tables_of_metrics_are_what_the_code_says() -> None:
     assert done.returncode == 0, "run `task docs`"
 
 
+def test_the_reference_of_the_kn_plugin_is_what_the_parser_says() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "docs/kn_reference.py"), "--check"], check=False)
+    assert done.returncode == 0, "run `task docs`"
+
+
 @pytest.mark.parametrize("document", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
 def test_links_lead_somewhere(document: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", document.read_text())

@@ -1,0 +1,122 @@
+"""How `headrace up` says that it is there: a small file for each that runs, locked for as long as it does.
+
+Knows files and locks, neither NATS nor processes. Written by `headrace_cli.up`, read by `headrace_cli.access.place`.
+The lock tells a running one from one that was killed, whoever has its pid by now.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.core.errors import Misconfigured
+
+SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """One `headrace up` that runs.
+
+    Attributes:
+        nats: URL of its server, without credentials.
+        listen: URL of its receiver; a channel's path goes behind it.
+    """
+
+    pid: int
+    nats: str
+    listen: str
+
+
+def directory() -> Path:
+    """Where the files are: for this user alone, and gone with the session where the system has such a place."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "headrace" if runtime else Path(tempfile.gettempdir()) / f"headrace-up-{os.getuid()}"
+
+
+@contextmanager
+def announced(nats: str, listen: str) -> Iterator[None]:
+    """Tell of a `headrace up` of this process for as long as the block lasts.
+
+    A place that can't be written costs the convenience only: the verbs then want `--nats`.
+    """
+    path = directory() / f"{os.getpid()}{SUFFIX}"
+    lock = _written(path, json.dumps({"pid": os.getpid(), "nats": nats, "listen": listen}))
+    try:
+        yield
+    finally:
+        if lock is not None:
+            path.unlink(missing_ok=True)
+            os.close(lock)
+
+
+def running() -> list[Announced]:
+    """Every `headrace up` of this user that runs, the youngest last; what killed ones left is removed."""
+    place = directory()
+    if not _ours(place):
+        return []
+    found = []
+    for path in sorted(place.glob(f"*{SUFFIX}"), key=_age):
+        with suppress(OSError, ValueError, KeyError, TypeError), path.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                body = json.load(file)
+                found.append(Announced(int(body["pid"]), str(body["nats"]), str(body["listen"])))
+                continue
+            path.unlink(missing_ok=True)
+    return found
+
+
+def _written(path: Path, text: str) -> int | None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _ours(path.parent):
+            return None
+        # Written and locked under another name first: a reader must not find it without its lock.
+        beside = path.with_suffix(".new")
+        lock = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(lock, text.encode())
+        beside.replace(path)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _ours(place: Path) -> bool:
+    """In a directory that others can write, the address in a file may be anybody's."""
+    with suppress(OSError):
+        about = place.lstat()
+        return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o022
+    return False
+
+
+def _age(path: Path) -> float:
+    with suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0
+
+
+def the_one() -> Announced | None:
+    """The one that runs; None without any.
+
+    Raises:
+        Misconfigured: there are several, and nobody has said which.
+    """
+    found = running()
+    if len(found) > 1:
+        named = ", ".join(f"--nats {each.nats} (pid {each.pid}, {each.listen})" for each in found)
+        raise Misconfigured(f"{len(found)} headrace up are running: say which, by {named}", field="--nats")
+    return found[0] if found else None

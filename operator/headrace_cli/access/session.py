@@ -1,0 +1,53 @@
+"""One connection for one command, and what the verbs ask of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from headrace.core.errors import Unavailable
+from headrace.io.admin import Admin
+from headrace.io.api import JetStreamApi
+from headrace.io.client import Client
+from headrace.io.connect import client as connect
+from headrace.io.jetstream import JetStream
+from headrace_cli.access.place import Place
+
+CONNECT_SECONDS = 5.0
+_USERINFO = re.compile(r"//[^/@,]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a command has while it runs."""
+
+    place: Place
+    client: Client
+    api: JetStreamApi
+    jetstream: JetStream
+
+    @property
+    def admin(self) -> Admin:
+        return Admin(self.api, self.jetstream)
+
+
+@asynccontextmanager
+async def session(place: Place) -> AsyncIterator[Session]:
+    """A session that is connected.
+
+    Raises:
+        Unavailable: NATS is not there; the message says where it was looked for, and why there.
+    """
+    client = connect(place.nats, name="kn-jetstream")
+    try:
+        try:
+            await client.ready(CONNECT_SECONDS)
+        except Unavailable as error:
+            url = _USERINFO.sub("//", place.nats.url)
+            raise Unavailable(f"no NATS at {url}, which is from {place.told_by}: {error}") from None
+        api = JetStreamApi(client)
+        yield Session(place, client, api, JetStream(client, api))
+    finally:
+        await client.close()

@@ -1,0 +1,108 @@
+"""The channels that a NATS account holds, by the marks on their streams.
+
+Also those of the Go channel, which have no mark: by the grammar of their names and subject. Raises Unavailable, as all
+that asks NATS does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.core import names
+from headrace.core.errors import InvalidSpec, Refused
+from headrace.core.stream import CHANNEL_KEY, CLUSTER_KEY, NAMESPACE_KEY, ROLE_KEY, UID_KEY, Role, captures
+from headrace.io.api import JetStreamApi
+from headrace_cli.catalog.names import Ref
+
+Info = dict[str, Any]
+ASIDE = names.aside("")
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One channel as NATS knows it.
+
+    Attributes:
+        info: STREAM.INFO of its stream, with configuration and state.
+        aside: the same of its aside stream; None without one.
+        origin: `headrace`; `adopted`, a stream that the channel was told to use; `peer`, the Go channel's.
+        uid, cluster: of the manifest, as the mark says; empty without a mark.
+    """
+
+    namespace: str
+    name: str
+    info: Info
+    aside: Info | None
+    origin: str
+    uid: str = ""
+    cluster: str = ""
+
+    @property
+    def stream(self) -> str:
+        return str(self.info["config"]["name"])
+
+    @property
+    def aside_name(self) -> str:
+        return names.aside(self.stream)
+
+    @property
+    def names(self) -> names.Channel:
+        return names.channel(self.namespace, self.name)
+
+    @property
+    def subject(self) -> str:
+        """Where its events are published."""
+        return self.names.subject
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(self.namespace, self.name)
+
+
+async def channels(api: JetStreamApi) -> list[Channel]:
+    """All channels of the account, by namespace and name."""
+    streams = {str(info["config"]["name"]): info async for info in api.streams()}
+    found = [channel for info in streams.values() if (channel := _channel(info, streams)) is not None]
+    return sorted(found, key=lambda channel: (channel.namespace, channel.name))
+
+
+async def channel(api: JetStreamApi, wanted: Ref) -> Channel:
+    """One channel.
+
+    Raises:
+        Refused: 404, there is none of that name; the message names those that there are.
+    """
+    known = await channels(api)
+    for each in known:
+        if each.ref == wanted:
+            return each
+    others = ", ".join(str(each.ref) for each in known[:10]) or "none at all"
+    raise Refused(f"there is no channel {wanted}: this NATS has {others}", status=404)
+
+
+def _channel(info: Info, streams: dict[str, Info]) -> Channel | None:
+    config = info["config"]
+    name, mark = str(config["name"]), config.get("metadata") or {}
+    role = mark.get(ROLE_KEY)
+    if role == Role.CHANNEL:
+        return _marked(mark, info, streams.get(names.aside(name)), "headrace")
+    if role == Role.ASIDE:
+        # A stream that was adopted keeps its own metadata: what is ours is beside it.
+        main = streams.get(name.removesuffix(ASIDE))
+        if main is None or ROLE_KEY in (main["config"].get("metadata") or {}):
+            return None
+        return _marked(mark, main, info, "adopted")
+    plain = names.parse_stream(name)
+    if plain is None or names.aside(name) in streams or not captures(config, names.channel(*plain).subject):
+        return None
+    return Channel(*plain, info, None, "peer")
+
+
+def _marked(mark: dict[str, str], info: Info, aside: Info | None, origin: str) -> Channel | None:
+    namespace, name = mark.get(NAMESPACE_KEY, ""), mark.get(CHANNEL_KEY, "")
+    try:
+        names.channel(namespace, name)
+    except InvalidSpec:
+        return None
+    return Channel(namespace, name, info, aside, origin, mark.get(UID_KEY, ""), mark.get(CLUSTER_KEY, ""))

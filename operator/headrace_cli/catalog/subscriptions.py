@@ -1,0 +1,133 @@
+"""The Subscriptions of a channel, by the consumers that serve them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from headrace.core import subscriber as subscribers
+from headrace.core.errors import InvalidSpec, Refused
+from headrace.core.subscriber import Subscriber
+from headrace.io.admin import Admin
+from headrace.io.api import JetStreamApi
+from headrace_cli.catalog.channels import Channel, Info, channels
+from headrace_cli.catalog.names import Ref, ref
+from headrace_cli.view import units
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """One consumer of a channel.
+
+    Attributes:
+        info: CONSUMER.INFO.
+        subscriber: what its metadata says; None for a consumer that is not ours, or whose metadata are damaged.
+    """
+
+    channel: Channel
+    info: Info
+    subscriber: Subscriber | None
+    damage: str = ""
+
+    @property
+    def consumer(self) -> str:
+        return str(self.info["name"])
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return dict(self.info["config"])
+
+    @property
+    def namespace(self) -> str:
+        if self.subscriber is None:
+            return self.channel.namespace
+        return self.subscriber.subscription_namespace or self.subscriber.namespace
+
+    @property
+    def name(self) -> str:
+        """The Subscription's; without one the consumer's."""
+        return self.subscriber.name if self.subscriber is not None and self.subscriber.name else self.consumer
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(self.namespace, self.name)
+
+    @property
+    def state(self) -> str:
+        """`ready`, `gone`, `refused`, `paused`, `damaged`, or `foreign` for a consumer that Headrace does not serve."""
+        if self.damage:
+            return "damaged"
+        if self.subscriber is None:
+            return "foreign"
+        if self.info.get("paused"):
+            return "paused"
+        return str(self.subscriber.state)
+
+    @property
+    def pending(self) -> int:
+        return int(self.info.get("num_pending", 0))
+
+    @property
+    def unacked(self) -> int:
+        return int(self.info.get("num_ack_pending", 0))
+
+    @property
+    def redelivered(self) -> int:
+        return int(self.info.get("num_redelivered", 0))
+
+    @property
+    def waiting(self) -> int:
+        """Open pulls: is anybody asking for events just now?"""
+        return int(self.info.get("num_waiting", 0))
+
+    @property
+    def delivered_at(self) -> datetime | None:
+        return units.moment((self.info.get("delivered") or {}).get("last_active"))
+
+    @property
+    def settled_to(self) -> int:
+        """Everything up to this sequence has its final fate."""
+        return int((self.info.get("ack_floor") or {}).get("stream_seq", 0))
+
+
+async def subscriptions(admin: Admin, channel: Channel) -> list[Subscription]:
+    """All consumers of a channel, by name.
+
+    Raises:
+        Unavailable: a server of the cluster is away, and the list would not be whole.
+    """
+    found = [_subscription(channel, info) for info in await admin.consumer_infos(channel.stream)]
+    return sorted(found, key=lambda one: (one.namespace, one.name))
+
+
+async def all_subscriptions(api: JetStreamApi, admin: Admin, of: Ref | None = None) -> list[Subscription]:
+    """Those of all channels, or of one channel."""
+    known = [channel for channel in await channels(api) if of in (None, channel.ref)]
+    if of is not None and not known:
+        raise Refused(f"there is no channel {of}: `kn jetstream channel list -A` shows what there is", status=404)
+    return [one for channel in known for one in await subscriptions(admin, channel)]
+
+
+def the_one(known: Sequence[Subscription], text: str, namespace: str) -> Subscription:
+    """The Subscription that somebody has named; a consumer's name does, too.
+
+    Raises:
+        Refused: 404, there is none; 409, several channels have one of that name.
+    """
+    found = [one for one in known if one.consumer == text] or [one for one in known if one.ref == ref(text, namespace)]
+    if not found:
+        others = ", ".join(str(one.ref) for one in known[:10]) or "none at all"
+        raise Refused(f"there is no Subscription {ref(text, namespace)}: this NATS has {others}", status=404)
+    if len(found) > 1:
+        places = ", ".join(str(one.channel.ref) for one in found)
+        raise Refused(f"{text} is a Subscription of {places}: say which with --channel", status=409)
+    return found[0]
+
+
+def _subscription(channel: Channel, info: Info) -> Subscription:
+    try:
+        return Subscription(channel, info, subscribers.from_metadata(info["config"].get("metadata")))
+    except InvalidSpec as error:
+        return Subscription(channel, info, None, damage=str(error))

@@ -1,0 +1,109 @@
+"""Options that several verbs have, and what their values mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import click
+
+# What click hands to a verb: the values of its options by their names.
+Given: TypeAlias = dict[str, Any]
+
+DEFAULT_NAMESPACE = "default"
+
+
+def examples(text: str) -> str:
+    """Text that `--help` shows below the options, as it is."""
+    return f"\b\nexamples:\n{text.rstrip()}"
+
+
+def nats() -> list[click.Parameter]:
+    """Where NATS is."""
+    return [
+        click.Option(
+            ["--nats"],
+            metavar="URL",
+            help="NATS server. Default: NATS_URL, else that of the `headrace up` that runs here, else the local one; "
+            "credentials and TLS come from the NATS_* variables.",
+        )
+    ]
+
+
+def namespace(*, every: bool = False) -> list[click.Parameter]:
+    """The namespace, and with `every` also `-A`."""
+    found: list[click.Parameter] = [
+        click.Option(
+            ["-n", "--namespace"], metavar="NS", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace."
+        )
+    ]
+    if every:
+        found.append(click.Option(["-A", "--all-namespaces"], is_flag=True, help="Those of all namespaces."))
+    return found
+
+
+def output(*formats: str) -> click.Option:
+    """`-o`; the first format is the default."""
+    return click.Option(
+        ["-o", "--output"], type=click.Choice(formats), default=formats[0], show_default=True, help="How to show it."
+    )
+
+
+def channel() -> click.Argument:
+    """The channel that is meant."""
+    return click.Argument(["channel"], metavar="CHANNEL", shell_complete=_channels)
+
+
+def subscription() -> list[click.Parameter]:
+    """The Subscription that is meant."""
+    return [
+        click.Argument(["subscription"], metavar="SUBSCRIPTION", shell_complete=_subscriptions),
+        click.Option(["--channel"], metavar="CHANNEL", help="Only if it is a Subscription of this channel."),
+    ]
+
+
+def wanted() -> list[click.Parameter]:
+    """Which events are meant."""
+    return [
+        click.Option(
+            ["--type", "types"],
+            multiple=True,
+            metavar="PATTERN",
+            help="Only of this type; * and ? stand for any. Repeatable.",
+        ),  # a table row
+        click.Option(
+            ["--source", "sources"], multiple=True, metavar="PATTERN", help="Only of this source. Repeatable."
+        ),
+        click.Option(
+            ["--attribute", "attributes"],
+            multiple=True,
+            metavar="NAME=PATTERN",
+            help="Only with this value of an attribute or extension. Repeatable: all must match.",
+        ),
+    ]
+
+
+def yes() -> click.Option:
+    return click.Option(["-y", "--yes"], is_flag=True, help="Don't ask.")
+
+
+def dry_run() -> click.Option:
+    return click.Option(["--dry-run"], is_flag=True, help="Only say what would be done.")
+
+
+def rate() -> click.Option:
+    return click.Option(
+        ["--rate"], type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most so many a second."
+    )
+
+
+def _channels(context: click.Context, _: click.Parameter, incomplete: str) -> Sequence[str]:
+    from headrace_cli.access import completing
+
+    return completing.channels(context.params, incomplete)
+
+
+def _subscriptions(context: click.Context, _: click.Parameter, incomplete: str) -> Sequence[str]:
+    from headrace_cli.access import completing
+
+    return completing.subscriptions(context.params, incomplete)

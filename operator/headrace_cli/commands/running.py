@@ -1,0 +1,58 @@
+"""What the verbs have in common when they run: a session with NATS, and a question before what can't be undone.
+
+The modules that speak NATS are imported here, when a verb runs, and not for `--help`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.core.errors import Misconfigured
+from headrace_cli.commands.params import Given
+
+if TYPE_CHECKING:
+    from headrace_cli.access.session import Session
+
+
+def on_nats(given: Given, work: Callable[[Session], Awaitable[int]]) -> int:
+    """Do something in a session; the exit status.
+
+    Raises:
+        Unavailable: NATS is not there. Whatever the work raises.
+    """
+    import asyncio
+
+    from headrace.io import log
+    from headrace_cli.access import place, session
+
+    # What the connection has to say is in the errors; its log would be for those who run servers.
+    log.configure("error", plain=True)
+    found = place.find(given["nats"])
+
+    async def run() -> int:
+        async with session.session(found) as connected:
+            return await work(connected)
+
+    return asyncio.run(run())
+
+
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Ask, unless `--yes` has answered.
+
+    Raises:
+        Misconfigured: there is nobody to ask.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise Misconfigured(f"{question} There is no terminal to ask on: add --yes", field="--yes")
+    return click.confirm(question, err=True)
+
+
+def tell(text: str) -> None:
+    """Something beside the result: to standard error."""
+    click.echo(text, err=True)

@@ -1,0 +1,231 @@
+"""`send`: its words, and the order of sending."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.core.errors import HeadraceError, InvalidEvent, Misconfigured
+from headrace_cli.catalog.names import Ref, ref
+from headrace_cli.commands import params
+from headrace_cli.commands.params import Given
+from headrace_cli.commands.running import on_nats, tell
+
+if TYPE_CHECKING:
+    from headrace.core.event import Event
+    from headrace_cli.access.session import Session
+    from headrace_cli.events.send import Send
+
+HELP = """\
+Send events to a channel.
+
+One event from options, its data from --data, --field, or standard input with --data -. Or many with -f: a file (or -
+for standard input) with an event in CloudEvents' JSON format, or one on each line; lines that `tail -o json`
+prints will do.
+
+They go over HTTP to a `headrace up` that runs here, or to --url; else straight into the channel's stream, as the
+receiver would store them.
+"""
+
+EPILOG = params.examples("""\
+  kn jetstream send orders --type shop.order --data '{"items": 3}'
+  kn jetstream send shop/orders --type shop.order --field items=3 --field customer.name=Ann --extension tenant=a
+  kn jetstream send orders --type load.test --data x --count 1000 --rate 100
+  kn jetstream peek orders --last 10 -o json | kn jetstream send copies -f -
+  kn jetstream send orders --type t --data hi --url http://receive.example.com/shop/orders --mode structured
+""")
+
+
+def _send(**given: Any) -> int:
+    from headrace_cli.events.compose import Form
+
+    if bool(given["file"]) == bool(given["type"]):
+        raise Misconfigured("give an event with --type, or events with -f: one of the two", field="--type")
+    channel = ref(given["channel"], given["namespace"])
+    form = None
+    if given["type"]:
+        attributes = {
+            **given["named"],
+            **{name: value for name in ("subject", "dataschema") if (value := given[name]) is not None},
+        }
+        if given["id"] is not None and given["count"] > 1:
+            raise Misconfigured("--id makes all events the same, which are stored once: leave it out", field="--id")
+        form = Form(
+            type=given["type"],
+            source=given["source"],
+            id=given["id"],
+            attributes=attributes,
+            data=_data(given["data"]),
+            content_type=given["content_type"],
+            fields=given["fields"],
+        )
+    events = _from_file(given["file"]) if form is None else _from_form(form, given["count"])
+    if given["url"]:
+        return _over_http(given, channel, events)
+    return on_nats(given, lambda session: _in_session(session, given, channel, events))
+
+
+def _over_http(given: Given, channel: Ref, events: Iterator[Event]) -> int:
+    import asyncio
+
+    from headrace_cli.events import send
+
+    return asyncio.run(_all(send.over_http(given["url"], send.Mode(given["mode"])), given, channel, events))
+
+
+async def _in_session(session: Session, given: Given, channel: Ref, events: Iterator[Event]) -> int:
+    from headrace.core import names
+    from headrace_cli.events import send
+
+    mode = send.Mode(given["mode"])
+    base = session.place.receive
+    if base is not None and given["via"] != "nats":
+        return await _all(
+            send.over_http(base + names.path(channel.namespace, channel.name), mode), given, channel, events
+        )
+    if given["via"] == "http":
+        raise Misconfigured("--via http needs a receiver: start headrace up, or give its --url", field="--via")
+    return await _all(send.over_nats(session, channel, mode), given, channel, events)
+
+
+async def _all(opened: AbstractAsyncContextManager[Send], given: Given, channel: Ref, events: Iterator[Event]) -> int:
+    from headrace_cli.events.send import Pace
+    from headrace_cli.view.progress import Progress
+
+    pace, sent, again = Pace(given["rate"]), 0, 0
+    total = given["count"] if given["type"] else None
+    try:
+        async with opened as send:
+            with Progress("sent", total, quiet=given["output"] == "json") as progress:
+                for event in events:
+                    await pace.turn()
+                    done = await send(event)
+                    sent += 1
+                    again += bool(done.answer.get("duplicate"))
+                    progress.step()
+                    if given["output"] == "json":
+                        click.echo(json.dumps(done.to_json, ensure_ascii=False))
+                    elif total == 1:
+                        click.echo(f"sent {event.id} to {channel}{_where(done.answer)}")
+    except (HeadraceError, KeyboardInterrupt):
+        if sent or total != 1:
+            tell(f"stopped after {sent} events: those are sent")
+        raise
+    if given["output"] != "json" and total != 1:
+        click.echo(f"sent {sent} events to {channel}" + (f", {again} of them stored before" if again else ""))
+    return 0
+
+
+def _where(answer: dict[str, Any]) -> str:
+    if "sequence" not in answer:
+        return ""
+    return f" as sequence {answer['sequence']}" + (", stored before" if answer["duplicate"] else "")
+
+
+def _from_form(form: Any, count: int) -> Iterator[Event]:
+    import uuid
+
+    from headrace_cli.events.compose import from_form
+    from headrace_cli.view.units import stamp
+
+    for _ in range(count):
+        try:
+            yield from_form(form, lambda: str(uuid.uuid4()), stamp(datetime.now(UTC)))
+        except InvalidEvent as invalid:
+            raise Misconfigured(f"that is no event: {invalid}", field="--type") from None
+
+
+def _from_file(name: str) -> Iterator[Event]:
+    from headrace_cli.events.compose import from_lines
+
+    if name == "-":
+        yield from (event for _, event in from_lines(sys.stdin.buffer))
+        return
+    try:
+        with Path(name).open("rb") as lines:
+            yield from (event for _, event in from_lines(lines))
+    except OSError as error:
+        raise Misconfigured(f"-f {name} can't be read: {error.strerror}", field="-f") from None
+
+
+def _data(text: str | None) -> bytes:
+    if text is None:
+        return b""
+    if text == "-":
+        return sys.stdin.buffer.read()
+    if text.startswith("@"):
+        try:
+            return Path(text[1:]).read_bytes()
+        except OSError as error:
+            raise Misconfigured(f"--data {text} can't be read: {error.strerror}", field="--data") from None
+    return text.encode()
+
+
+def _named(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    from headrace_cli.events.wanted import pairs
+
+    return pairs(given, "--extension")
+
+
+COMMAND = click.Command(
+    "send",
+    callback=_send,
+    help=HELP,
+    short_help="Send events to a channel.",
+    epilog=EPILOG,
+    params=[
+        params.channel(),
+        click.Option(["--type"], metavar="TYPE", help="Type of the event."),
+        click.Option(["--source"], metavar="URI", default="/kn-jetstream", show_default=True, help="Its source."),
+        click.Option(["--id"], metavar="ID", help="Its id. Default: a new UUID."),
+        click.Option(["--subject"], metavar="TEXT", help="Its subject."),
+        click.Option(["--dataschema"], metavar="URI", help="Its dataschema."),
+        click.Option(
+            ["-e", "--extension", "named"],
+            multiple=True,
+            metavar="NAME=VALUE",
+            callback=_named,
+            help="A further attribute. Repeatable.",
+        ),
+        click.Option(["-d", "--data"], metavar="TEXT", help="Its data; @FILE reads a file, - standard input."),
+        click.Option(
+            ["--field", "fields"],
+            multiple=True,
+            metavar="PATH=VALUE",
+            help="A field of JSON data, as order.items=3; instead of --data. Repeatable.",
+        ),
+        click.Option(
+            ["--content-type"], metavar="TYPE", help="Of the data. Default: JSON, text or bytes, as they look."
+        ),
+        click.Option(["-f", "--file"], metavar="FILE", help="Events as JSON, one or one a line; - is standard input."),
+        click.Option(
+            ["--count"], type=click.IntRange(1), default=1, metavar="N", show_default=True, help="So many such events."
+        ),
+        params.rate(),
+        click.Option(
+            ["--mode"],
+            type=click.Choice(("binary", "structured")),
+            default="binary",
+            show_default=True,
+            help="CloudEvents' content mode.",
+        ),
+        click.Option(
+            ["--via"],
+            type=click.Choice(("auto", "http", "nats")),
+            default="auto",
+            show_default=True,
+            help="auto: HTTP where a receiver is known, else NATS.",
+        ),
+        click.Option(["--url"], metavar="URL", help="POST there, without asking NATS."),
+        *params.namespace(),
+        *params.nats(),
+        params.output("table", "json"),
+    ],
+)

@@ -1,0 +1,1 @@
+"""Events: composed and sent, read from a stream without a trace, shown, filtered."""

@@ -1,0 +1,140 @@
+"""Events from what somebody has typed: options, a file, lines. Pure; ids and the time are given.
+
+Called by `headrace_cli.events.send`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.core import json_format
+from headrace.core.errors import InvalidEvent, Misconfigured
+from headrace.core.event import Event, make_event
+
+JSON = "application/json"
+TEXT = "text/plain"
+BINARY = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the options say of an event.
+
+    Attributes:
+        attributes: those given by name, extensions included.
+        content_type: of the data; None: JSON, text or bytes, as the data look.
+        fields: `a.b=c` options, which make the data a JSON object.
+    """
+
+    type: str
+    source: str
+    id: str | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    data: bytes = b""
+    content_type: str | None = None
+    fields: tuple[str, ...] = ()
+
+
+def from_form(form: Form, new_id: Callable[[], str], now: str) -> Event:
+    """The event that the options describe.
+
+    Raises:
+        InvalidEvent: with every fault. Misconfigured: a `--field` is none.
+    """
+    data = form.data
+    if form.fields:
+        data = json.dumps(_object(form.fields), ensure_ascii=False).encode()
+    attributes = {
+        "specversion": "1.0",
+        "id": form.id if form.id is not None else new_id(),
+        "source": form.source,
+        "type": form.type,
+        "time": now,
+        **form.attributes,
+    }
+    content_type = form.content_type or (_looks_like(data) if data else None)
+    if content_type:
+        attributes["datacontenttype"] = content_type
+    return make_event(attributes, data)
+
+
+def from_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, Event]]:
+    """The events of a file, with the lines that they begin at: one JSON object, or one on each line.
+
+    Each is an event in CloudEvents' JSON format, or a line that `tail` and `peek` print, which has it under `event`.
+
+    Raises:
+        Misconfigured: quoting the line; those before it have been given.
+    """
+    kept: list[bytes] = []
+    for number, text in enumerate(lines, 1):
+        if kept or not _whole(text):
+            # Not one event a line, so one event in all.
+            kept.append(text)
+            continue
+        if text.strip():
+            yield number, _event(text, number)
+    if kept:
+        yield 1, _event(b"".join(kept), 1)
+
+
+def _whole(text: bytes) -> bool:
+    if not text.strip():
+        return True
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _event(text: bytes, number: int) -> Event:
+    try:
+        body = json.loads(text)
+        if isinstance(body, dict) and isinstance(body.get("event"), dict) and "specversion" not in body:
+            text = json.dumps(body["event"]).encode()
+        return json_format.read(text)
+    except (ValueError, RecursionError) as error:
+        raise Misconfigured(f"line {number} is no JSON ({error}): give events as JSON", field="-f") from None
+    except InvalidEvent as invalid:
+        raise Misconfigured(f"the event at line {number} is faulty: {invalid}", field="-f") from None
+
+
+def _object(given: Iterable[str]) -> dict[str, Any]:
+    """`a.b=1` options as one object; values are JSON where they can be, else text."""
+    found: dict[str, Any] = {}
+    for text in given:
+        path, equals, value = text.partition("=")
+        names = path.split(".")
+        if not equals or not all(names):
+            raise Misconfigured(f"--field is {text!r}: give path=value, as in order.items=3", field="--field")
+        at = found
+        for name in names[:-1]:
+            inner = at.setdefault(name, {})
+            if not isinstance(inner, dict):
+                raise Misconfigured(f"--field is {text!r}, but {name} has a value already", field="--field")
+            at = inner
+        at[names[-1]] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _looks_like(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return BINARY
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return TEXT
+    return JSON

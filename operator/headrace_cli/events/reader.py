@@ -1,0 +1,130 @@
+"""Reads a stream by sequence, with questions only: no consumer, so no interest, no position, no trace.
+
+Right for every kind of stream, also where a consumer would keep events or take them from somebody. Several questions
+are on their way at once, since each waits for the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from headrace.core import nats_codec
+from headrace.core.errors import InvalidEvent
+from headrace.core.event import Event
+from headrace.core.nats_codec import NatsMessage
+from headrace.core.nats_wire import Headers
+from headrace.io.api import JetStreamApi
+from headrace_cli.view import units
+
+AHEAD = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One message of a stream.
+
+    Attributes:
+        headers: names in lower case.
+        time: when the server stored it.
+    """
+
+    stream: str
+    subject: str
+    sequence: int
+    time: datetime
+    headers: Headers
+    data: bytes
+
+    @property
+    def message(self) -> NatsMessage:
+        return NatsMessage(self.subject, self.headers, self.data)
+
+    @property
+    def event(self) -> Event:
+        """The event as its subscribers get it: of what is none, or is a faulty one, the bytes."""
+        try:
+            return nats_codec.from_nats(self.message, stream=self.stream, sequence=self.sequence)
+        except InvalidEvent:
+            return nats_codec.foreign(self.message, self.stream, self.sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The sequences that a stream holds; `last` is below `first` when it is empty."""
+
+    first: int
+    last: int
+
+
+class Reader:
+    """Questions to one stream; they raise Unavailable, and ApiError where the stream does not exist."""
+
+    def __init__(self, api: JetStreamApi, stream: str) -> None:
+        self._api = api
+        self._stream = stream
+
+    async def extent(self) -> Extent:
+        state = (await self._api.call(f"STREAM.INFO.{self._stream}"))["state"]
+        return Extent(int(state["first_seq"]), int(state["last_seq"]))
+
+    async def at(self, sequence: int) -> Stored | None:
+        """The message of one sequence."""
+        return await self._get({"seq": sequence})
+
+    async def next(self, sequence: int) -> Stored | None:
+        """The first message at or behind a sequence; None at the end."""
+        return await self._get({"seq": max(1, sequence), "next_by_subj": ">"})
+
+    async def read(self, first: int, last: int) -> AsyncGenerator[Stored]:
+        """The messages from `first` to `last`, both included, in their order; what is deleted is passed over."""
+        at = max(1, first)
+        while at <= last:
+            upto = min(last, at + AHEAD - 1)
+            several = await asyncio.gather(*(self.at(sequence) for sequence in range(at, upto + 1)))
+            found = [each for each in several if each is not None]
+            for each in found:
+                yield each
+            at = upto + 1
+            if not found:
+                # A gap may be millions wide.
+                beyond = await self.next(at)
+                if beyond is None:
+                    return
+                at = beyond.sequence
+
+    async def sequence_at(self, moment: datetime) -> int:
+        """The first sequence that was stored at `moment` or later; one beyond the last when there is none."""
+        extent = await self.extent()
+        low, high = extent.first, extent.last + 1
+        while low < high:
+            middle = (low + high) // 2
+            found = await self.next(middle)
+            if found is None or found.sequence >= high:
+                # Nothing between: what is asked for is before the middle.
+                high = middle
+            elif found.time < moment:
+                low = found.sequence + 1
+            else:
+                high = middle
+        return low
+
+    async def _get(self, body: dict[str, Any]) -> Stored | None:
+        found = await self._api.find(f"STREAM.MSG.GET.{self._stream}", body)
+        return None if found is None else stored(self._stream, found["message"])
+
+
+def stored(stream: str, message: dict[str, Any]) -> Stored:
+    """A message as the API tells it."""
+    return Stored(
+        stream=stream,
+        subject=str(message["subject"]),
+        sequence=int(message["seq"]),
+        time=units.moment(message["time"]) or datetime.fromtimestamp(0, UTC),
+        headers=Headers(base64.b64decode(message.get("hdrs", ""))),
+        data=base64.b64decode(message.get("data", "")),
+    )

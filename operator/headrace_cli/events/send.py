@@ -1,0 +1,111 @@
+"""Sends events to a channel: over HTTP to a receiver that is known, else straight into the stream, as `receive` does.
+
+Knows the order of effects, and what an answer means. What an event looks like is `headrace_cli.events.compose`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from headrace.core import http_codec, names, nats_codec
+from headrace.core.errors import Refused, Unavailable
+from headrace.core.event import Event
+from headrace.core.nats_codec import encoded
+from headrace.core.subscriber import Destination
+from headrace.io.http import HttpClient
+from headrace_cli.access.session import Session
+from headrace_cli.catalog.names import Ref
+
+SECONDS = 10.0
+ANSWER_BYTES = 16 * 1024
+
+
+class Mode(StrEnum):
+    BINARY = "binary"
+    STRUCTURED = "structured"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What has become of one event.
+
+    Attributes:
+        answer: where it is stored, or the status of the answer.
+    """
+
+    event: Event
+    answer: dict[str, Any]
+
+    @property
+    def to_json(self) -> dict[str, Any]:
+        return {"id": self.event.id, "source": self.event.source, "type": self.event.type, **self.answer}
+
+
+Send = Callable[[Event], Awaitable[Sent]]
+
+
+@asynccontextmanager
+async def over_http(url: str, mode: Mode) -> AsyncIterator[Send]:
+    """To an address that takes events; 2xx is success.
+
+    The function raises Refused for an answer that will be the same next time, Unavailable for others.
+    """
+    client = HttpClient()
+    to = Destination(url)
+
+    async def send(event: Event) -> Sent:
+        message = http_codec.to_http(event) if mode is Mode.BINARY else http_codec.to_structured(event)
+        answer = await client.post(to, message.headers, message.body, timedelta(seconds=SECONDS), ANSWER_BYTES)
+        if answer.status is None:
+            raise Unavailable(f"{url} does not answer: {answer.error}")
+        words = f"{url} answered {answer.status}: {answer.body[:1000].decode(errors='replace')}".strip(": ")
+        if answer.status == 429 or answer.status >= 500:
+            raise Unavailable(words)
+        if not 200 <= answer.status <= 299:
+            raise Refused(words, status=answer.status)
+        return Sent(event, {"status": answer.status})
+
+    try:
+        yield send
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def over_nats(session: Session, channel: Ref, mode: Mode) -> AsyncIterator[Send]:
+    """Into the channel's stream, as `receive` stores it, with the hint that wakes who delivers.
+
+    The function raises what a publish raises: Refused 404 without such a channel, 413, 507; Unavailable.
+    """
+    subject = names.channel(channel.namespace, channel.name).subject
+
+    async def send(event: Event) -> Sent:
+        make = nats_codec.to_binary if mode is Mode.BINARY else nats_codec.to_structured
+        ack = await session.jetstream.publish(encoded(make(event, subject)), SECONDS)
+        await session.jetstream.hint(names.wake_subject(ack.stream))
+        return Sent(event, {"stream": ack.stream, "sequence": ack.sequence, "duplicate": ack.duplicate})
+
+    yield send
+
+
+class Pace:
+    """Lets so many through each second, evenly; all of them at once without a rate."""
+
+    def __init__(self, per_second: float | None) -> None:
+        self._between = 1.0 / per_second if per_second else 0.0
+        self._next = 0.0
+
+    async def turn(self) -> None:
+        """Return when it is time for the next one."""
+        if not self._between:
+            return
+        loop = asyncio.get_running_loop()
+        self._next = max(self._next, loop.time())
+        wait, self._next = self._next - loop.time(), self._next + self._between
+        await asyncio.sleep(max(0.0, wait))

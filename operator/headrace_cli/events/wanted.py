@@ -1,0 +1,64 @@
+"""Which events are meant: by type, source, and any attribute, with `*` and `?` as in file names. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from headrace.core.errors import Misconfigured
+from headrace.core.event import Event, is_name
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All events when nothing is said.
+
+    Attributes:
+        types, sources: patterns; one of each must match, where there are any.
+        attributes: name to pattern; all must match. An attribute that is missing matches the empty pattern only.
+    """
+
+    types: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def everything(self) -> bool:
+        return not (self.types or self.sources or self.attributes)
+
+    def matches(self, event: Event) -> bool:
+        return (
+            _any(self.types, event.type)
+            and _any(self.sources, event.source)
+            and all(fnmatchcase(event.attributes.get(name, ""), pattern) for name, pattern in self.attributes.items())
+        )
+
+
+def wanted(types: Iterable[str], sources: Iterable[str], attributes: Iterable[str]) -> Wanted:
+    """What the options say; `attributes` as `name=pattern`.
+
+    Raises:
+        Misconfigured: naming the option.
+    """
+    return Wanted(tuple(types), tuple(sources), pairs(attributes, "--attribute"))
+
+
+def pairs(given: Iterable[str], option: str) -> dict[str, str]:
+    """`name=value` options, with names that an attribute can have.
+
+    Raises:
+        Misconfigured: quoting the one that is wrong.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not is_name(name):
+            problem = "give name=value, the name in the letters a-z and digits"
+            raise Misconfigured(f"{option} is {text!r}: {problem}", field=option)
+        found[name] = value
+    return found
+
+
+def _any(patterns: tuple[str, ...], text: str) -> bool:
+    return not patterns or any(fnmatchcase(text, pattern) for pattern in patterns)

@@ -1,0 +1,77 @@
+"""Looks into a channel: what lies in its stream (`peek`), and what comes (`tail`). Leaves no trace on the server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+
+from headrace_cli.events.reader import Reader, Stored
+from headrace_cli.events.wanted import Wanted
+
+# How late an event may be seen; one small question to the server each.
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where to begin: at a sequence, at a time, with the last so many, or with what comes next."""
+
+    sequence: int | None = None
+    since: datetime | None = None
+    last: int | None = None
+
+    async def resolve(self, reader: Reader) -> int:
+        """The sequence at which that is now."""
+        if self.sequence is not None:
+            return self.sequence
+        if self.since is not None:
+            return await reader.sequence_at(self.since)
+        extent = await reader.extent()
+        if self.last is not None:
+            # Deleted ones are no reason to show fewer: the end of the stream is read backwards, as far as need be.
+            return await _nth_from_end(reader, extent.first, extent.last, self.last)
+        return extent.last + 1
+
+
+async def peek(reader: Reader, start: Start, wanted: Wanted, limit: int) -> AsyncGenerator[Stored]:
+    """Up to `limit` events that are wanted and are there now."""
+    first, last = await start.resolve(reader), (await reader.extent()).last
+    found = 0
+    async with aclosing(reader.read(first, last)) as messages:
+        async for message in messages:
+            if not wanted.matches(message.event):
+                continue
+            yield message
+            found += 1
+            if found >= limit:
+                return
+
+
+async def tail(reader: Reader, start: Start, wanted: Wanted) -> AsyncGenerator[Stored]:
+    """Everything wanted from there on, for ever."""
+    at = await start.resolve(reader)
+    while True:
+        last = (await reader.extent()).last
+        if last < at - 1:
+            # Made again since, with sequences that begin again.
+            at = 1
+        async with aclosing(reader.read(at, last)) as messages:
+            async for message in messages:
+                if wanted.matches(message.event):
+                    yield message
+        at = max(at, last + 1)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _nth_from_end(reader: Reader, first: int, last: int, count: int) -> int:
+    width = count
+    while True:
+        at = max(first, last - width + 1)
+        async with aclosing(reader.read(at, last)) as messages:
+            sequences = [message.sequence async for message in messages]
+        if len(sequences) >= count or at <= first:
+            return sequences[-count] if len(sequences) >= count > 0 else (at if count else last + 1)
+        width *= 4

@@ -1,0 +1,62 @@
+"""One stored event for people and for scripts. Pure, but for what a terminal shows of colours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.core import json_format
+from headrace.core.event import Event, essence
+from headrace_cli.view.output import fields, plain
+
+# What a person looks at; all of it is in `-o json`.
+SHOWN_BYTES = 4096
+_FIRST = ("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema")
+
+
+def line(event: Event, **about: object) -> str:
+    """One line of JSON: what is told about the event, and under `event` itself in CloudEvents' JSON format.
+
+    `send` takes such lines again.
+    """
+    return json.dumps({**about, "event": as_json(event)}, ensure_ascii=False)
+
+
+def as_json(event: Event) -> dict[str, Any]:
+    """The event in CloudEvents' JSON format."""
+    read: dict[str, Any] = json.loads(json_format.write(event))
+    return read
+
+
+def pretty(event: Event, headline: str, *, about: Mapping[str, object] | None = None, data: bool = True) -> str:
+    """Several lines: a headline, what is told about the event, its attributes, its data."""
+    known = [(name, event.attributes[name]) for name in _FIRST if name in event.attributes and name != "specversion"]
+    others = sorted((name, value) for name, value in event.attributes.items() if name not in _FIRST)
+    told = [(name, str(value)) for name, value in (about or {}).items()]
+    text = f"{headline}\n{fields([*told, *known, *others], indent='  ')}"
+    if data and event.data:
+        text += f"{_indented(data_text(event))}\n"
+    return text
+
+
+def data_text(event: Event) -> str:
+    """The data as text, JSON laid out; of what is no text only the size."""
+    kind = essence(event.datacontenttype or "")
+    cut = event.data[:SHOWN_BYTES]
+    more = f"\n… {len(event.data) - SHOWN_BYTES} bytes more" if len(event.data) > SHOWN_BYTES else ""
+    if kind.endswith(("/json", "+json")) and not more:
+        try:
+            return json.dumps(json.loads(event.data), indent=2, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            pass
+    try:
+        # The cut may be in the middle of a character.
+        text = cut.decode("utf-8", "ignore" if more else "strict")
+    except UnicodeDecodeError:
+        return f"{len(event.data)} bytes that are no text"
+    return text + more
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {plain(each)}" for each in text.expandtabs().splitlines())

@@ -1,0 +1,89 @@
+"""Values on standard output: as a table, as names, as JSON or as YAML.
+
+A table is for people and may change; JSON and YAML are for scripts, and keep their keys.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import click
+
+from headrace.core.errors import Misconfigured
+
+Item: TypeAlias = Mapping[str, Any]
+Column: TypeAlias = tuple[str, Callable[[Item], object]]
+
+FORMATS = ("table", "json", "yaml", "name")
+
+
+def show_list(items: Sequence[Item], output: str, columns: Sequence[Column]) -> None:
+    """Show a list; JSON and YAML wrap it as `{"items": [...]}`, as Kubernetes does."""
+    match output:
+        case "table":
+            click.echo(table(columns, items), nl=False)
+        case "name":
+            for item in items:
+                click.echo(name_of(item))
+        case _:
+            click.echo(text_of({"items": list(items)}, output), nl=False)
+
+
+def show_one(item: Item, output: str, lines: Callable[[Item], str]) -> None:
+    """Show one thing: `lines` makes its text for people."""
+    match output:
+        case "table":
+            click.echo(lines(item), nl=False)
+        case "name":
+            click.echo(name_of(item))
+        case _:
+            click.echo(text_of(item, output), nl=False)
+
+
+def name_of(item: Item) -> str:
+    """As it can be given to another verb."""
+    return f"{item['namespace']}/{item['name']}" if item.get("namespace") else str(item["name"])
+
+
+def text_of(value: object, output: str) -> str:
+    """JSON or YAML with a line end.
+
+    Raises:
+        Misconfigured: YAML is not installed.
+    """
+    if output == "json":
+        return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    try:
+        import yaml
+    except ModuleNotFoundError as error:
+        raise Misconfigured(
+            "PyYAML is not installed: use -o json, or install the extra `laptop`", field="-o"
+        ) from error
+    # Through JSON, so that tuples and string enumerations are plain.
+    plain = json.loads(json.dumps(value))
+    return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
+
+
+def table(columns: Sequence[Column], items: Sequence[Item]) -> str:
+    """Aligned columns under their headings; nothing for no items."""
+    if not items:
+        return ""
+    rows = [[heading for heading, _ in columns]]
+    rows += [[plain(str(read(item))) for _, read in columns] for item in items]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
+    lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def fields(pairs: Sequence[tuple[str, object]], indent: str = "") -> str:
+    """`Name:    value` lines, aligned; what has no value is left out."""
+    shown = [(name, value) for name, value in pairs if value not in (None, "")]
+    width = max((len(name) for name, _ in shown), default=0) + 1
+    return "".join(f"{indent}{f'{name}:'.ljust(width)}  {plain(str(value))}\n" for name, value in shown)
+
+
+def plain(text: str) -> str:
+    """A stranger's text on one line, with nothing in it that a terminal would obey."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

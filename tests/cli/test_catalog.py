@@ -1,0 +1,87 @@
+"""`channel` and `subscription` tell of what NATS holds: by the marks of `reconcile`, and by the Go channel's names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from headrace.io.client import Client
+from tests.support.channels import channel as manifest
+from tests.support.channels import entry
+from tests.support.cli import Cli
+from tests.support.reconciling import Hook
+from tests.support.streams import Channel, Nats
+
+
+@pytest.fixture
+async def shop(client: Client) -> AsyncIterator[str]:
+    """A channel `orders` with two Subscriptions, as reconcile makes it; the namespace."""
+    hook = Hook(client)
+    billing = entry(delivery={"retry": 3, "backoffDelay": "PT1S", "backoffPolicy": "linear"})
+    parent = manifest(billing, entry("bbbb-2", "mail"), namespace="catalog-shop")
+    await hook.sync(parent)
+    yield "catalog-shop"
+    await hook.finalize({**parent, "metadata": {**parent["metadata"], "deletionTimestamp": "2026-01-31T12:00:00Z"}})
+
+
+async def test_channels_are_listed_with_what_they_hold(cli: Cli, shop: str) -> None:
+    listed = (await cli("channel", "list", "-n", shop, "-o", "json")).ok().json["items"]
+    table = (await cli("channel", "list", "-A")).ok().out.splitlines()
+
+    assert [(item["name"], item["origin"], item["subscriptions"]) for item in listed] == [("orders", "headrace", 2)]
+    assert table[0].split() == [
+        "NAMESPACE",
+        "NAME",
+        "STREAM",
+        "EVENTS",
+        "SIZE",
+        "SUBSCRIPTIONS",
+        "PARKED",
+        "ORIGIN",
+        "AGE",
+    ]
+    assert any(line.split()[:3] == [shop, "orders", "KN_CATALOG_SHOP__ORDERS"] for line in table)
+
+
+async def test_the_go_channels_streams_are_listed_as_such(cli: Cli, nats: Nats) -> None:
+    await nats.make_stream("KN_PEERS__OLD", "peers.old._knative")
+
+    assert (await cli("channel", "list", "-n", "peers", "-o", "name")).ok().out == "peers/old\n"
+    assert "peer" in (await cli("channel", "describe", "old", "-n", "peers")).ok().out
+
+
+async def test_a_namespace_without_channels_says_where_there_are_some(cli: Cli, shop: str) -> None:
+    ran = await cli("channel", "list", "-n", "elsewhere")
+
+    assert ran.ok().out == ""
+    assert ran.err.startswith("there are no channels in namespace elsewhere; ")
+
+
+async def test_a_channel_is_described_with_its_subscriptions(cli: Cli, shop: str) -> None:
+    text = (await cli("channel", "describe", "orders", "-n", shop)).ok().out
+    whole = (await cli("channel", "describe", f"{shop}/orders", "-o", "yaml")).ok().out
+
+    assert "Stream:         KN_CATALOG_SHOP__ORDERS" in text
+    assert f"{shop}/billing" in text
+    assert "subscriber:\n    uri: http://billing.shop.svc.cluster.local/" in whole
+
+
+async def test_subscriptions_are_listed_and_described(cli: Cli, shop: str) -> None:
+    listed = await cli("subscription", "list", "-n", shop, "-o", "name")
+    text = (await cli("subscription", "describe", "billing", "-n", shop)).ok().out
+
+    assert listed.ok().out == f"{shop}/billing\n{shop}/mail\n"
+    assert "3 retries, linear from PT1S, timeout PT60S" in text
+    assert "KN_SUB_AAAA1 of KN_CATALOG_SHOP__ORDERS" in text
+    by_consumer = await cli("subscription", "describe", "KN_SUB_AAAA1", "--channel", f"{shop}/orders", "-o", "json")
+    assert by_consumer.ok().json["name"] == "billing"
+
+
+async def test_what_is_not_there_is_told_with_what_is(cli: Cli, shop: str, orders: Channel) -> None:
+    channel = await cli("channel", "describe", "nowhere", "-n", shop)
+    subscription = await cli("subscription", "describe", "nobody", "-n", shop)
+
+    assert channel.status == subscription.status == 1
+    assert f"there is no channel {shop}/nowhere: this NATS has " in channel.err
+    assert f"there is no Subscription {shop}/nobody" in subscription.err

@@ -1,0 +1,74 @@
+"""`send` stores what it was told to, by whichever way."""
+
+from __future__ import annotations
+
+import json
+
+from tests.support.cli import Cli
+from tests.support.functions import Function
+from tests.support.streams import Channel, Nats
+
+LINE = {"specversion": "1.0", "id": "a", "source": "/s", "type": "t", "data": {"n": 1}}
+
+
+async def test_an_event_from_options_is_stored_as_receive_stores_it(cli: Cli, nats: Nats, orders: Channel) -> None:
+    ran = await cli("send", orders.name, "-n", orders.namespace, "--type", "t", "--id", "7", "--data", '{"n": 1}')
+
+    assert ran.ok().out == f"sent 7 to {orders.namespace}/{orders.name} as sequence 1\n"
+    (stored,) = await nats.stored(orders.stream)
+    assert stored.data == b'{"n": 1}'
+    assert stored.headers["ce-type"] == "t"
+    assert stored.headers["content-type"] == "application/json"
+
+
+async def test_fields_make_json_and_extensions_are_attributes(cli: Cli, nats: Nats, orders: Channel) -> None:
+    fields = ("--field", "order.items=3", "--field", "order.to=Ann", "-e", "tenant=a")
+    (await cli("send", orders.path[1:], "--type", "t", *fields)).ok()
+
+    (stored,) = await nats.stored(orders.stream)
+    assert json.loads(stored.data) == {"order": {"items": 3, "to": "Ann"}}
+    assert stored.headers["ce-tenant"] == "a"
+
+
+async def test_many_from_standard_input_and_the_same_again_are_stored_once(
+    cli: Cli, nats: Nats, orders: Channel
+) -> None:
+    lines = b"".join(json.dumps({**LINE, "id": str(n)}).encode() + b"\n" for n in range(5))
+
+    first = await cli("send", orders.path[1:], "-f", "-", stdin=lines)
+    again = await cli("send", orders.path[1:], "-f", "-", "-o", "json", stdin=lines)
+
+    assert first.ok().out == f"sent 5 events to {orders.path[1:]}\n"
+    assert [line["duplicate"] for line in again.ok().lines] == [True] * 5
+    assert len(await nats.stored(orders.stream)) == 5
+
+
+async def test_structured_mode_stores_the_json_format(cli: Cli, nats: Nats, orders: Channel) -> None:
+    (await cli("send", orders.path[1:], "--type", "t", "--data", "x", "--mode", "structured")).ok()
+
+    (stored,) = await nats.stored(orders.stream)
+    assert json.loads(stored.data)["data"] == "x"
+
+
+async def test_a_url_gets_a_post(cli: Cli, nats: Nats, orders: Channel, receive: Function) -> None:
+    (await cli("send", orders.path[1:], "--type", "t", "--data", "x", "--url", receive.url + orders.path)).ok()
+
+    assert len(await nats.stored(orders.stream)) == 1
+
+
+async def test_a_channel_that_does_not_exist_is_told(cli: Cli) -> None:
+    ran = await cli("send", "nowhere", "--type", "t")
+
+    assert (ran.status, ran.out) == (1, "")
+    assert "there is no channel 'nowhere' in namespace 'default'" in ran.err
+
+
+async def test_a_faulty_line_is_named_and_what_came_before_is_sent(cli: Cli, nats: Nats, orders: Channel) -> None:
+    lines = json.dumps(LINE).encode() + b'\n{"id": 1}\n'
+
+    ran = await cli("send", orders.path[1:], "-f", "-", stdin=lines)
+
+    assert ran.status == 2
+    assert "the event at line 2 is faulty" in ran.err
+    assert "stopped after 1 events" in ran.err
+    assert len(await nats.stored(orders.stream)) == 1

@@ -1,0 +1,133 @@
+"""How values look, and what people may type."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from headrace.core.errors import Misconfigured
+from headrace.core.event import make_event
+from headrace_cli.events.compose import Form, from_form, from_lines
+from headrace_cli.events.wanted import Wanted, wanted
+from headrace_cli.view import event as view
+from headrace_cli.view import output, units
+from headrace_cli.view.progress import Progress
+
+NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+EVENT = make_event(
+    {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "datacontenttype": "application/json", "n": "x"},
+    b'{"a": 1}',
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 * 2**30, "3.0 GiB"), (2**41, "2.0 TiB"), (-1, "unlimited")],
+)
+def test_sizes(count: int, shown: str) -> None:
+    assert units.size(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.2, "0s"), (59, "59s"), (61, "1m"), (7199, "119m"), (7200, "2h"), (200_000, "2d"), (-5, "0s")],
+)
+def test_ages(seconds: float, shown: str) -> None:
+    assert units.age(NOON - timedelta(seconds=seconds), NOON) == shown
+    assert units.age(None, NOON) == "-"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("10m", NOON - timedelta(minutes=10)),
+        ("3d", NOON - timedelta(days=3)),
+        ("90", NOON - timedelta(seconds=90)),
+        ("2026-01-31T09:30:00Z", NOON - timedelta(hours=2.5)),
+        ("2026-01-31T09:30:00.123456789+00:00", NOON - timedelta(hours=2.5) + timedelta(microseconds=123456)),
+    ],
+)
+def test_times_that_people_type(typed: str, meant: datetime) -> None:
+    assert units.asked_moment(typed, NOON, "--since") == meant
+
+
+@pytest.mark.parametrize("typed", ["soon", "10x", "", "2026-13-01T00:00:00Z"])
+def test_what_is_no_time_is_quoted(typed: str) -> None:
+    with pytest.raises(Misconfigured, match=f"--since is '{typed}': give a time"):
+        units.asked_moment(typed, NOON, "--since")
+
+
+def test_the_servers_zero_time_is_never() -> None:
+    assert units.moment("0001-01-01T00:00:00Z") is None
+    assert units.moment("2026-01-31T12:00:00.000000001Z") == NOON
+
+
+def test_a_table_is_aligned_and_holds_nothing_that_a_terminal_obeys() -> None:
+    columns = (("NAME", lambda item: item["name"]), ("N", lambda item: item["n"]))
+
+    shown = output.table(columns, [{"name": "a\x1b[2J", "n": 1}, {"name": "bb", "n": 22}])
+
+    assert shown == "NAME       N\na\\x1b[2J   1\nbb         22\n"
+    assert output.table(columns, []) == ""
+
+
+def test_a_line_can_be_sent_again() -> None:
+    ((number, again),) = from_lines([view.line(EVENT, sequence=7).encode() + b"\n"])
+
+    assert number == 1
+    assert again == EVENT
+
+
+def test_one_event_may_be_laid_out_over_lines() -> None:
+    body = json.dumps(view.as_json(EVENT), indent=2).encode()
+
+    ((_, event),) = from_lines(body.splitlines(keepends=True))
+
+    assert (event.attributes, json.loads(event.data)) == (EVENT.attributes, {"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("data", "content_type"),
+    [(b'{"a": 1}', "application/json"), (b"hello", "text/plain"), (b"\xff\x00", "application/octet-stream")],
+)
+def test_the_content_type_is_what_the_data_look_like(data: bytes, content_type: str) -> None:
+    event = from_form(Form("t", "/s", data=data), lambda: "1", "2026-01-31T12:00:00Z")
+
+    assert (event.datacontenttype, event.data) == (content_type, data)
+
+
+def test_fields_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(Misconfigured, match="but a has a value already"):
+        from_form(Form("t", "/s", fields=("a=1", "a.b=2")), lambda: "1", "2026-01-31T12:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("asked", "matches"),
+    [
+        (Wanted(), True),
+        (wanted(["x", "t"], [], []), True),
+        (wanted(["x"], [], []), False),
+        (wanted([], ["/?"], ["n=x*"]), True),
+        (wanted([], [], ["n=x", "other="]), True),
+        (wanted([], [], ["n=y"]), False),
+        (wanted([], [], ["missing=?*"]), False),
+    ],
+)
+def test_wanted_events(asked: Wanted, matches: bool) -> None:
+    assert asked.matches(EVENT) is matches
+
+
+def test_the_pretty_form() -> None:
+    assert view.pretty(EVENT, "#7") == (
+        "#7\n  id:               1\n  source:           /s\n  type:             t\n"
+        '  datacontenttype:  application/json\n  n:                x\n  {\n    "a": 1\n  }\n'
+    )
+
+
+def test_progress_says_how_far_and_how_long() -> None:
+    progress = Progress("replayed", 200)
+    progress.done = 50
+
+    assert progress.line(progress._began + 10) == "replayed 50 of 200 (25 %) events, 5/s, 30 s left"
