@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from headrace_cli.commands import channel, look, send, subscription, up
+from headrace_cli.commands import channel, deadletter, look, replay, send, subscription, up
 
 HELP = """\
 A Knative Eventing channel on NATS JetStream: see into it, send, watch, replay, recover.
@@ -70,6 +70,8 @@ def tree() -> click.Group:
         send.COMMAND,
         look.TAIL_COMMAND,
         look.PEEK_COMMAND,
+        deadletter.GROUP,
+        replay.COMMAND,
     ]
     return click.Group(
         "headrace",

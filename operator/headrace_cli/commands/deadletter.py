@@ -1,0 +1,172 @@
+"""`deadletter`: the words of its verbs. What they do is in `headrace_cli.parked.verbs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from headrace.core.errors import Misconfigured
+from headrace_cli.commands import params
+from headrace_cli.commands.running import on_nats
+
+LIST = """\
+List parked events: those that could be delivered neither to their subscriber nor to a dead letter sink, with the
+reason. Without a channel: those of all channels of the namespace, or of all with -A.
+"""
+
+LIST_EXAMPLES = params.examples("""\
+  kn jetstream deadletter list -A --summary              how many, by channel, Subscription and reason
+  kn jetstream deadletter list orders --reason 'status 503' --older-than 1h
+  kn jetstream deadletter list shop/orders --subscription billing --type 'shop.*' -o json
+""")
+
+SHOW = """\
+Show parked events whole: the event, whom it was for, how often it was tried and why it was given up.
+"""
+
+SHOW_EXAMPLES = params.examples("""\
+  kn jetstream deadletter show orders 17
+  kn jetstream deadletter show shop/orders 17 18 -o json | jq .event.data
+""")
+
+REPLAY = """\
+Replay parked events, by position or by filter, or all of them with --all: each to the one subscriber that did not take
+it, to another channel with --to-channel, or to an address with --to-uri. A replayed event has a fresh budget of
+retries, and is parked no more; one that can't be replayed stays, and the others go on.
+
+Interrupted, the same command goes on where it was: what is replayed is gone from the list. With the same --run nothing
+is stored twice.
+"""
+
+REPLAY_EXAMPLES = params.examples("""\
+  kn jetstream deadletter replay orders --all --rate 50
+  kn jetstream deadletter replay orders 17 18
+  kn jetstream deadletter replay shop/orders --subscription billing --reason 'status 503' --dry-run
+  kn jetstream deadletter replay orders --type shop.order --to-channel repaired
+  kn jetstream deadletter replay orders 17 --to-uri http://127.0.0.1:9000/
+""")
+
+DISCARD = """\
+Delete parked events for good, by position or by filter, or all of them with --all. With --save FILE each is written
+there before, as a line that `send -f FILE` takes.
+"""
+
+DISCARD_EXAMPLES = params.examples("""\
+  kn jetstream deadletter discard orders 17
+  kn jetstream deadletter discard orders --older-than 30d --save old-orders.jsonl
+  kn jetstream deadletter discard orders --all --yes
+""")
+
+
+def _list(**given: Any) -> int:
+    from headrace_cli.parked import verbs
+
+    return on_nats(given, lambda session: verbs.show_all(session, given))
+
+
+def _show(**given: Any) -> int:
+    from headrace_cli.parked import verbs
+
+    return on_nats(given, lambda session: verbs.show_some(session, given))
+
+
+def _replay(**given: Any) -> int:
+    if given["to_channel"] and given["to_uri"]:
+        raise Misconfigured("--to-channel and --to-uri are given: one says where to", field="--to-uri")
+    from headrace_cli.parked import verbs
+
+    return on_nats(given, lambda session: verbs.replay_all(session, given))
+
+
+def _discard(**given: Any) -> int:
+    from headrace_cli.parked import verbs
+
+    return on_nats(given, lambda session: verbs.discard_all(session, given))
+
+
+_FILTERS: list[click.Parameter] = [
+    click.Option(["--subscription"], metavar="NAME", help="Only those that this Subscription did not take."),
+    click.Option(["--reason"], metavar="TEXT", help="Only those with this in their reason."),
+    click.Option(["--older-than"], metavar="SPAN", help="Only those parked longer ago: 90s, 10m, 2h, 3d."),
+    click.Option(["--newer-than"], metavar="SPAN", help="Only those parked since then."),
+    *params.wanted(),
+]
+_POSITIONS = click.Argument(["positions"], nargs=-1, type=click.IntRange(1), metavar="[POSITION]...")
+_ALL = click.Option(["--all"], is_flag=True, help="All that are parked.")
+_PLACE = [*params.namespace(), *params.nats()]
+
+GROUP = click.Group(
+    "deadletter",
+    help="List, show, replay and discard events that could be delivered nowhere.",
+    commands=[
+        click.Command(
+            "list",
+            callback=_list,
+            help=LIST,
+            epilog=LIST_EXAMPLES,
+            params=[
+                click.Argument(["channel"], required=False, metavar="[CHANNEL]"),
+                *_FILTERS,
+                click.Option(["--summary"], is_flag=True, help="Only how many, by channel, Subscription and reason."),
+                click.Option(
+                    ["--limit"],
+                    type=click.IntRange(1),
+                    default=100,
+                    metavar="N",
+                    show_default=True,
+                    help="At most so many.",
+                ),
+                *params.namespace(every=True),
+                *params.nats(),
+                params.output("table", "json", "yaml", "name"),
+            ],
+        ),
+        click.Command(
+            "show",
+            callback=_show,
+            help=SHOW,
+            epilog=SHOW_EXAMPLES,
+            params=[
+                params.channel(),
+                click.Argument(["positions"], nargs=-1, required=True, type=click.IntRange(1), metavar="POSITION..."),
+                *_PLACE,
+                params.output("table", "json"),
+            ],
+        ),
+        click.Command(
+            "replay",
+            callback=_replay,
+            help=REPLAY,
+            epilog=REPLAY_EXAMPLES,
+            params=[
+                params.channel(),
+                _POSITIONS,
+                _ALL,
+                *_FILTERS,
+                click.Option(["--to-channel"], metavar="CHANNEL", help="To all Subscriptions of this channel."),
+                click.Option(["--to-uri"], metavar="URI", help="To this address, by one POST each."),
+                params.rate(),
+                click.Option(["--run"], metavar="NAME", help="The name of an interrupted replay, to go on with it."),
+                params.dry_run(),
+                *_PLACE,
+            ],
+        ),
+        click.Command(
+            "discard",
+            callback=_discard,
+            help=DISCARD,
+            epilog=DISCARD_EXAMPLES,
+            params=[
+                params.channel(),
+                _POSITIONS,
+                _ALL,
+                *_FILTERS,
+                click.Option(["--save"], metavar="FILE", help="Write them there before; what it holds is kept."),
+                params.dry_run(),
+                params.yes(),
+                *_PLACE,
+            ],
+        ),
+    ],
+)

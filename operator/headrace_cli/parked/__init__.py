@@ -1,0 +1,1 @@
+"""Parked events: chosen, listed, replayed, discarded, one after the other. What each is, is `headrace.io.aside`'s."""

@@ -1,0 +1,142 @@
+"""`deadletter` finds what is parked, and brings it back without losing any of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import marked
+from tests.support.cli import Cli
+from tests.support.functions import Function
+from tests.support.parking import park
+from tests.support.streams import Lane, Nats
+from tests.support.subscriber import Place, Say, Subscriber
+
+
+async def failing(nats: Nats, forward: Function, subscriber: Subscriber, *ids: str) -> tuple[Lane, Place]:
+    """A subscriber that refuses these events, and then takes all."""
+    place = subscriber.place(*[Say(400)] * len(ids), Say())
+    lane = await nats.serve(forward, await marked(nats), subscriber=place.uri)
+    for id in ids:
+        await park(lane, id)
+    return lane, place
+
+
+async def test_parked_events_are_listed_shown_and_counted(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane, place = await failing(nats, forward, subscriber, "a", "b")
+    channel = lane.channel.path[1:]
+
+    listed = (await cli("deadletter", "list", channel, "-o", "json")).ok().json["items"]
+    summary = (await cli("deadletter", "list", channel, "--summary")).ok().out.splitlines()
+    shown = (await cli("deadletter", "show", channel, str(listed[0]["position"]))).ok().out
+
+    assert [(item["id"], item["subscription"], item["status"]) for item in listed] == [
+        ("a", "demo/billing", 400),
+        ("b", "demo/billing", 400),
+    ]
+    assert summary[1].split()[:2] == [channel, "demo/billing"]
+    assert summary[1].split()[-1] == "2"
+    assert f"failed at:        {place.uri} with 400" in shown
+
+
+async def test_filters_choose(cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber) -> None:
+    lane, _ = await failing(nats, forward, subscriber, "a")
+    channel = lane.channel.path[1:]
+
+    async def found(*options: str) -> int:
+        return len((await cli("deadletter", "list", channel, *options, "-o", "json")).ok().json["items"])
+
+    assert await found("--reason", "STATUS 400", "--type", "order.*", "--subscription", "billing") == 1
+    assert await found("--reason", "status 503") == 0
+    assert await found("--type", "other") == 0
+    assert await found("--subscription", "other") == 0
+    assert await found("--older-than", "1h") == 0
+    assert await found("--newer-than", "1h") == 1
+
+
+async def test_a_replay_brings_them_back_to_their_subscriber(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane, place = await failing(nats, forward, subscriber, "a", "b")
+
+    ran = await cli("deadletter", "replay", lane.channel.path[1:], "--all", "--run", "r1")
+
+    assert "2 parked events of" in ran.err
+    ran.ok()
+    assert (await lane.lease())["delivered"] == 2
+    assert await lane.aside() == []
+    assert place.ids == ["a", "b", "a", "b"]
+
+
+async def test_a_dry_run_changes_nothing_and_nothing_said_is_not_everything(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane, _ = await failing(nats, forward, subscriber, "a")
+
+    dry = await cli("deadletter", "replay", lane.channel.path[1:], "--all", "--dry-run")
+    nothing = await cli("deadletter", "replay", lane.channel.path[1:])
+
+    assert "1 parked events of" in dry.err
+    assert "would be replayed" in dry.err
+    assert (nothing.status, "positions, a filter, or --all" in nothing.err) == (2, True)
+    assert len(await lane.aside()) == 1
+
+
+async def test_a_replay_to_another_channel_and_to_an_address(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane, _ = await failing(nats, forward, subscriber, "a", "b")
+    repaired, place = await marked(nats), subscriber.place(Say(500), Say())
+    first, second = [
+        str(item["position"])
+        for item in (await cli("deadletter", "list", lane.channel.path[1:], "-o", "json")).ok().json["items"]
+    ]
+
+    (await cli("deadletter", "replay", lane.channel.path[1:], first, "--to-channel", repaired.path[1:])).ok()
+    refused = await cli("deadletter", "replay", lane.channel.path[1:], second, "--to-uri", place.uri)
+    (await cli("deadletter", "replay", lane.channel.path[1:], second, "--to-uri", place.uri)).ok()
+
+    assert [each.headers["ce-id"] for each in await nats.stored(repaired.stream)] == ["a"]
+    assert (refused.status, f"{second} stays: {place.uri}: it answered 500" in refused.err) == (1, True)
+    assert place.ids[-1] == "b"
+    assert await lane.aside() == []
+
+
+async def test_one_that_cannot_be_replayed_stays_and_the_others_go(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane, _ = await failing(nats, forward, subscriber, "a")
+    other = await nats.serve(forward, lane.channel, subscriber=subscriber.place(Say(400)).uri, name="audit")
+    await park(other)
+    await nats.call(f"CONSUMER.DELETE.{lane.channel.stream}.{other.consumer}")
+
+    ran = await cli("deadletter", "replay", lane.channel.path[1:], "--all")
+
+    assert ran.status == 1
+    assert "stays: no consumer of" in ran.err
+    assert "1 could not be, and stay" in ran.err
+    assert (len(await lane.aside()), len(await other.aside())) == (0, 1)
+
+
+async def test_discarding_asks_and_can_save(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber, tmp_path: Path
+) -> None:
+    lane, _ = await failing(nats, forward, subscriber, "a", "b")
+    saved = tmp_path / "saved.jsonl"
+
+    asked = await cli("deadletter", "discard", lane.channel.path[1:], "--all")
+    (await cli("deadletter", "discard", lane.channel.path[1:], "--all", "--yes", "--save", str(saved))).ok()
+
+    assert (asked.status, "Delete 2 parked events" in asked.err, "add --yes" in asked.err) == (2, True, True)
+    assert await lane.aside() == []
+    assert [json.loads(line)["event"]["id"] for line in saved.read_text().splitlines()] == ["a", "b"]
+
+
+async def test_the_go_channel_has_none(cli: Cli, nats: Nats) -> None:
+    await nats.make_stream("KN_PEERS__BARE", "peers.bare._knative")
+
+    ran = await cli("deadletter", "list", "peers/bare")
+
+    assert (ran.status, "the Go channel parks nothing" in ran.err) == (1, True)
