@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from headrace_cli.commands import channel, deadletter, look, replay, send, subscription, up
+from headrace_cli.commands import channel, deadletter, health, look, replay, send, subscription, up
 
 HELP = """\
 A Knative Eventing channel on NATS JetStream: see into it, send, watch, replay, recover.
@@ -72,6 +72,7 @@ def tree() -> click.Group:
         look.PEEK_COMMAND,
         deadletter.GROUP,
         replay.COMMAND,
+        *health.COMMANDS,
     ]
     return click.Group(
         "headrace",

@@ -6,8 +6,8 @@ The modules that speak NATS are imported here, when a verb runs, and not for `--
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +15,24 @@ from headrace.core.errors import Misconfigured
 from headrace_cli.commands.params import Given
 
 if TYPE_CHECKING:
+    from headrace_cli.access.place import Place
     from headrace_cli.access.session import Session
+
+
+def in_place(given: Given, work: Callable[[Place], Coroutine[Any, Any, int]]) -> int:
+    """Do something with the place that the options and the environment name; the exit status.
+
+    Raises:
+        Misconfigured: they contradict each other. Whatever the work raises.
+    """
+    import asyncio
+
+    from headrace.io import log
+    from headrace_cli.access import place
+
+    # What the connection has to say is in the errors; its log would be for those who run servers.
+    log.configure("error", plain=True)
+    return asyncio.run(work(place.find(given["nats"])))
 
 
 def on_nats(given: Given, work: Callable[[Session], Awaitable[int]]) -> int:
@@ -24,20 +41,13 @@ def on_nats(given: Given, work: Callable[[Session], Awaitable[int]]) -> int:
     Raises:
         Unavailable: NATS is not there. Whatever the work raises.
     """
-    import asyncio
+    from headrace_cli.access import session
 
-    from headrace.io import log
-    from headrace_cli.access import place, session
-
-    # What the connection has to say is in the errors; its log would be for those who run servers.
-    log.configure("error", plain=True)
-    found = place.find(given["nats"])
-
-    async def run() -> int:
-        async with session.session(found) as connected:
+    async def run(place: Place) -> int:
+        async with session.session(place) as connected:
             return await work(connected)
 
-    return asyncio.run(run())
+    return in_place(given, run)
 
 
 def confirmed(question: str, *, yes: bool) -> bool:

@@ -1,0 +1,131 @@
+"""`report`, `check` and `doctor`: their words. What they do is in `headrace_cli.health.verbs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from headrace_cli.commands import params
+from headrace_cli.commands.running import in_place, on_nats
+
+REPORT = """\
+Show streams and Subscriptions with lag, rates, redeliveries and sizes. Rates come from two looks, an interval apart.
+
+PENDING events were not handed out yet; UNSETTLED ones are in the subscriber's hands, or wait for their retry
+(RETRYING).
+"""
+
+REPORT_EXAMPLES = params.examples("""\
+  kn jetstream report -A
+  kn jetstream report orders --watch --interval 5
+  kn jetstream report -A --interval 0 -o json | jq '.subscriptions[] | select(.pending > 100)'
+""")
+
+CHECK = """\
+Say in one line, and by the exit status, how channels do: for Nagios, Icinga and the like, for a readiness gate, or with
+--prometheus for a textfile collector.
+
+Limits are WARNING,CRITICAL; either may be left out. NATS that can't be reached is critical.
+
+\b
+exit status: 0 ok, 1 warning, 2 critical, 3 unknown
+"""
+
+CHECK_EXAMPLES = params.examples("""\
+  kn jetstream check -A
+  kn jetstream check orders --pending 1000,10000 --parked ,1
+  kn jetstream check -A --prometheus > /var/lib/node_exporter/headrace.prom
+""")
+
+DOCTOR = """\
+Find out why events don't arrive, and say what to do. It looks at NATS, at every stream and aside stream, at every
+Subscription and at its last failures; it changes nothing.
+
+\b
+exit status: 0 nothing found (or only notes), 1 something is wrong
+"""
+
+DOCTOR_EXAMPLES = params.examples("""\
+  kn jetstream doctor -A
+  kn jetstream doctor orders -n shop
+  kn jetstream doctor -A -o json | jq -r '.items[] | .code + " " + .where'
+""")
+
+
+def _report(**given: Any) -> int:
+    from headrace_cli.health import verbs
+
+    return on_nats(given, lambda session: verbs.show_report(session, given))
+
+
+def _check(**given: Any) -> int:
+    from headrace_cli.health import verbs
+
+    return in_place(given, lambda place: verbs.run_check(place, given))
+
+
+def _doctor(**given: Any) -> int:
+    from headrace_cli.health import verbs
+
+    return in_place(given, lambda place: verbs.examine(place, given))
+
+
+def _scope() -> list[click.Parameter]:
+    return [
+        click.Argument(["channel"], required=False, metavar="[CHANNEL]"),
+        *params.namespace(every=True),
+        *params.nats(),
+    ]
+
+
+def _limit(name: str, default: str | None, text: str) -> click.Option:
+    return click.Option([f"--{name}"], metavar="W,C", default=default, show_default=default is not None, help=text)
+
+
+COMMANDS = [
+    click.Command(
+        "report",
+        callback=_report,
+        help=REPORT,
+        short_help="Lag, rates, redeliveries and sizes.",
+        epilog=REPORT_EXAMPLES,
+        params=[
+            *_scope(),
+            click.Option(
+                ["--interval"],
+                type=click.FloatRange(min=0),
+                default=1.0,
+                metavar="S",
+                show_default=True,
+                help="Seconds between two looks; 0: one look, without rates.",
+            ),
+            click.Option(["--watch"], is_flag=True, help="Again and again, until Ctrl-C."),
+            params.output("table", "json", "yaml"),
+        ],
+    ),
+    click.Command(
+        "check",
+        callback=_check,
+        help=CHECK,
+        short_help="A status for monitors, or numbers for Prometheus.",
+        epilog=CHECK_EXAMPLES,
+        params=[
+            *_scope(),
+            _limit("pending", None, "Events not handed out yet, of one Subscription."),
+            _limit("unsettled", None, "Events handed out and not settled, of one Subscription."),
+            _limit("parked", "1", "Parked events of one channel."),
+            _limit("used", "80,95", "Percent of a limit that a stream or the account has used."),
+            _limit("stalled", "60,300", "Seconds without a delivery while events are pending."),
+            click.Option(["--prometheus"], is_flag=True, help="Numbers in Prometheus' text format."),
+        ],
+    ),
+    click.Command(
+        "doctor",
+        callback=_doctor,
+        help=DOCTOR,
+        short_help="Why events don't arrive, and what to do.",
+        epilog=DOCTOR_EXAMPLES,
+        params=[*_scope(), params.output("table", "json", "yaml")],
+    ),
+]

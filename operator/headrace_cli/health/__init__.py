@@ -1,0 +1,1 @@
+"""How channels do: numbers for people (`report`), for monitors (`check`), and for whoever wonders (`doctor`)."""

@@ -1,0 +1,148 @@
+"""What can be wrong with a channel: its streams, who listens, what nobody sees. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from headrace.core import health
+from headrace_cli.health.facts import ChannelFacts, used
+from headrace_cli.health.finding import Finding, Severity
+from headrace_cli.health.patterns import filters, overlap
+
+FULL, NEARLY_FULL = 0.95, 0.8
+NAMED = 5
+
+
+def _stream_full(each: ChannelFacts) -> Iterator[Finding]:
+    share, what = used(each.channel.info)
+    config = each.channel.info["config"]
+    if share < NEARLY_FULL:
+        return
+    if config.get("discard") == "new":
+        yield Finding(
+            Severity.PROBLEM if share >= FULL else Severity.RISK,
+            "stream-full",
+            str(each.channel.ref),
+            f"stream {each.channel.stream} is {100 * share:.0f} % full ({what}), and refuses events when it is full "
+            "(507)",
+            f"raise {what} in the channel's spec.stream.config, or free room with `kn jetstream purge`; if a "
+            "Subscription is far behind on an Interest or WorkQueue stream, mend that one first",
+        )
+    elif any(one.one.pending for one in each.subscriptions):
+        yield Finding(
+            Severity.RISK,
+            "stream-full",
+            str(each.channel.ref),
+            f"stream {each.channel.stream} is {100 * share:.0f} % full ({what}), and discards old events, also those "
+            "that Subscriptions wait for",
+            f"raise {what} in the channel's spec.stream.config, or mend the Subscription that is behind",
+        )
+
+
+def _aside(each: ChannelFacts) -> Iterator[Finding]:
+    channel = each.channel
+    if channel.origin == "peer":
+        return
+    if channel.aside is None:
+        yield Finding(
+            Severity.PROBLEM,
+            "aside-missing",
+            str(channel.ref),
+            f"its aside stream {channel.aside_name} is missing: retries and parked events find no place",
+            "reconcile the channel again: change an annotation, or restart the operator",
+        )
+        return
+    share, what = used(channel.aside)
+    room = int(channel.aside["config"].get("max_bytes", -1))
+    tight = 0 < room < int(channel.aside["state"]["bytes"]) + health.LEAST_ROOM
+    if share >= FULL or tight:
+        yield Finding(
+            Severity.PROBLEM,
+            "aside-full",
+            str(channel.ref),
+            f"its aside stream is full ({what or 'maxBytes'}): what fails can be neither retried in time nor parked",
+            "replay or discard parked events: `kn jetstream deadletter list` shows them",
+        )
+
+
+def _no_leader(each: ChannelFacts) -> Iterator[Finding]:
+    for info in (each.channel.info, each.channel.aside or {}):
+        cluster = info.get("cluster") or {}
+        name = info.get("config", {}).get("name", "")
+        replicas = cluster.get("replicas") or []
+        away = [peer["name"] for peer in replicas if peer.get("offline") or not peer.get("current", True)]
+        if cluster and not cluster.get("leader"):
+            yield Finding(
+                Severity.PROBLEM,
+                "no-leader",
+                str(each.channel.ref),
+                f"stream {name} has no leader: nothing is stored or delivered (503)",
+                "bring back the NATS servers that are away; a stream of one replica waits for its own server",
+            )
+        elif away:
+            yield Finding(
+                Severity.RISK,
+                "replica-away",
+                str(each.channel.ref),
+                f"stream {name} has replicas that are away or behind: {', '.join(away)}",
+                "look after these NATS servers; without a majority the stream stops",
+            )
+
+
+def _nobody_listens(each: ChannelFacts) -> Iterator[Finding]:
+    served = [one for one in each.subscriptions if one.one.state != "foreign"]
+    if not served and each.channel.origin != "peer":
+        state = each.channel.info["state"]
+        kept = f"{state['messages']} events wait" if state["messages"] else "events go nowhere"
+        yield Finding(
+            Severity.PROBLEM,
+            "no-subscription",
+            str(each.channel.ref),
+            f"the channel has no Subscription: {kept}",
+            "make a Subscription (or a Trigger) whose channel is this one; if there is one, its reference names "
+            "another channel, or the operator has not seen it: look at its conditions",
+        )
+
+
+def _unseen(each: ChannelFacts) -> Iterator[Finding]:
+    """Events that are on a subject which no consumer looks at."""
+    patterns = [pattern for one in each.subscriptions for pattern in filters(one.one)]
+    if not patterns:
+        return
+    unseen = {
+        subject: count
+        for subject, count in each.subjects.items()
+        if not any(overlap(pattern, subject) for pattern in patterns)
+    }
+    if unseen:
+        named = ", ".join(sorted(unseen)[:NAMED])
+        yield Finding(
+            Severity.RISK,
+            "irrelevant-events",
+            str(each.channel.ref),
+            f"{sum(unseen.values())} events lie on subjects that no Subscription sees: {named}",
+            "mend who publishes there, or the filterSubject of consumerConfigTemplate; "
+            f"`kn jetstream purge {each.channel.ref} --subject …` removes them",
+        )
+
+
+def _parked(each: ChannelFacts) -> Iterator[Finding]:
+    if each.parked:
+        yield Finding(
+            Severity.RISK,
+            "parked",
+            str(each.channel.ref),
+            f"{each.parked} events could be delivered nowhere, and are parked",
+            f"`kn jetstream deadletter list {each.channel.ref} --summary` says why; mend the subscriber, then "
+            f"`kn jetstream deadletter replay {each.channel.ref} --all`",
+        )
+
+
+OF_CHANNELS: tuple[Callable[[ChannelFacts], Iterator[Finding]], ...] = (
+    _stream_full,
+    _aside,
+    _no_leader,
+    _nobody_listens,
+    _unseen,
+    _parked,
+)

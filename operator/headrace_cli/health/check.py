@@ -1,0 +1,182 @@
+"""What `check` says: a status for a monitor, with the numbers that led to it. Pure.
+
+The words and exit statuses are those of monitoring plugins; the text for Prometheus is its exposition format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from headrace.core.errors import Misconfigured
+from headrace_cli.catalog.channels import Channel
+from headrace_cli.health.facts import ChannelFacts, Facts, SubscriptionFacts, account_used, used
+from headrace_cli.view import units
+
+
+class Status(IntEnum):
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """From where on a number is a warning, and critical; None: never."""
+
+    warning: float | None = None
+    critical: float | None = None
+
+    def judge(self, value: float) -> Status:
+        if self.critical is not None and value >= self.critical:
+            return Status.CRITICAL
+        return Status.WARNING if self.warning is not None and value >= self.warning else Status.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The thresholds.
+
+    Attributes:
+        pending, unsettled, parked: events, of one Subscription; `parked` of one channel.
+        used: of a stream, its aside stream or the account, from 0 to 100.
+        stalled: seconds since the last delivery while something is pending.
+    """
+
+    pending: Limit = Limit()
+    unsettled: Limit = Limit()
+    parked: Limit = Limit(1)
+    used: Limit = Limit(80, 95)
+    stalled: Limit = Limit(60, 300)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    status: Status
+    text: str
+
+
+def limit(text: str, option: str) -> Limit:
+    """Read `WARNING,CRITICAL`; either may be empty.
+
+    Raises:
+        Misconfigured: it is not that.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)?,?(\d+(?:\.\d+)?)?", text)
+    if match is None or not any(match.groups()):
+        wanted = "give WARNING,CRITICAL as numbers, as 1000,10000; either may be left out"
+        raise Misconfigured(f"{option} is {text!r}: {wanted}", field=option)
+    warning, critical = (None if each is None else float(each) for each in match.groups())
+    return Limit(warning, critical)
+
+
+def troubles(facts: Facts, limits: Limits) -> list[Trouble]:
+    """All that is beyond its limit, the worst first."""
+    found = [trouble for each in facts.channels for trouble in _channel(each, facts, limits)]
+    share, what = account_used(facts.account)
+    found += _judged(limits.used, 100 * share, f"the account's {what} is {100 * share:.0f} % used")
+    return sorted(found, key=lambda trouble: -trouble.status)
+
+
+def status_of(found: Iterable[Trouble]) -> Status:
+    return max((trouble.status for trouble in found), default=Status.OK)
+
+
+def text(facts: Facts, found: list[Trouble]) -> str:
+    """The lines of a monitoring plugin: the status with numbers for a graph, then each trouble."""
+    subscriptions = [one for each in facts.channels for one in each.subscriptions]
+    numbers = {
+        "pending": sum(one.one.pending for one in subscriptions),
+        "unsettled": sum(one.one.unacked for one in subscriptions),
+        "parked": sum(each.parked for each in facts.channels),
+    }
+    first = found[0].text if found else "all is well"
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    of = f"{len(facts.channels)} channels, {len(subscriptions)} Subscriptions"
+    graph = " ".join(f"{name}={value}" for name, value in numbers.items())
+    lines = [f"{status_of(found).name} - {first}{more} ({of}) | {graph}"]
+    lines += [f"{trouble.status.name}: {trouble.text}" for trouble in found]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def prometheus(facts: Facts, status: Status) -> str:
+    """The numbers and the status in Prometheus' text format."""
+    lines = []
+    for name, help_, read in _OF_CHANNELS:
+        lines += [f"# HELP {name} {help_}", f"# TYPE {name} gauge"]
+        lines += [f"{name}{_labels(each.channel)} {read(each):g}" for each in facts.channels]
+    for name, help_, read_one in _OF_SUBSCRIPTIONS:
+        lines += [f"# HELP {name} {help_}", f"# TYPE {name} gauge"]
+        lines += [
+            f"{name}{_labels(each.channel, one.one.name)} {read_one(one):g}"
+            for each in facts.channels
+            for one in each.subscriptions
+        ]
+    lines += [
+        "# HELP headrace_check_status 0 ok, 1 warning, 2 critical, 3 unknown.",
+        "# TYPE headrace_check_status gauge",
+    ]
+    return "".join(f"{line}\n" for line in [*lines, f"headrace_check_status {int(status)}"])
+
+
+_OF_CHANNELS: tuple[tuple[str, str, Callable[[ChannelFacts], float]], ...] = (
+    ("headrace_channel_events", "Events in the stream.", lambda each: each.channel.info["state"]["messages"]),
+    ("headrace_channel_bytes", "Bytes of the stream.", lambda each: each.channel.info["state"]["bytes"]),
+    (
+        "headrace_channel_used_ratio",
+        "Share of its tightest limit that is used.",
+        lambda each: used(each.channel.info)[0],
+    ),
+    ("headrace_channel_parked_events", "Events that could be delivered nowhere.", lambda each: each.parked),
+)
+_OF_SUBSCRIPTIONS: tuple[tuple[str, str, Callable[[SubscriptionFacts], float]], ...] = (
+    ("headrace_subscription_pending_events", "Events not handed out yet.", lambda one: one.one.pending),
+    ("headrace_subscription_unsettled_events", "Events handed out and not settled.", lambda one: one.one.unacked),
+    ("headrace_subscription_retrying_events", "Events that wait for a retry.", lambda one: one.retrying),
+    ("headrace_subscription_redelivered_events", "Unsettled ones handed out before.", lambda one: one.one.redelivered),
+    ("headrace_subscription_discarded_events", "Events discarded before delivery.", lambda one: one.discarded),
+)
+
+
+def _channel(each: ChannelFacts, facts: Facts, limits: Limits) -> Iterator[Trouble]:
+    channel = each.channel
+    for info in (channel.info, channel.aside):
+        if info is not None:
+            share, what = used(info)
+            yield from _judged(
+                limits.used, 100 * share, f"stream {info['config']['name']} is {100 * share:.0f} % full ({what})"
+            )
+    yield from _judged(limits.parked, each.parked, f"{channel.ref} has {each.parked} parked events")
+    for facts_of in each.subscriptions:
+        one = facts_of.one
+        name = f"Subscription {one.ref} of {channel.ref}"
+        if one.state in ("refused", "damaged"):
+            yield Trouble(Status.CRITICAL, f"{name} is {one.state}")
+        yield from _judged(limits.pending, one.pending, f"{name} has {one.pending} events pending")
+        yield from _judged(limits.unsettled, one.unacked, f"{name} has {one.unacked} events unsettled")
+        if facts_of.stuck:
+            yield Trouble(Status.CRITICAL, f"{name} has {len(facts_of.stuck)} stuck events")
+        if facts_of.discarded:
+            yield Trouble(Status.WARNING, f"{name} lost {facts_of.discarded} events, which the server discarded")
+        if one.pending and one.state == "ready":
+            since = one.delivered_at or units.moment(one.info.get("created")) or facts.at
+            seconds = (facts.at - since).total_seconds()
+            words = f"{name} has {one.pending} events pending and got none for {units.span(seconds)}"
+            yield from _judged(limits.stalled, seconds, words)
+
+
+def _judged(limit: Limit, value: float, words: str) -> Iterator[Trouble]:
+    status = limit.judge(value)
+    if status is not Status.OK:
+        yield Trouble(status, words)
+
+
+def _labels(channel: Channel, subscription: str | None = None) -> str:
+    # Names of Kubernetes: nothing in them has to be escaped, but a consumer's own name may be anything.
+    labels = {"namespace": channel.namespace, "channel": channel.name}
+    if subscription is not None:
+        labels["subscription"] = subscription.replace("\\", "\\\\").replace('"', '\\"')
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"

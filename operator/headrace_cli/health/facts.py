@@ -1,0 +1,154 @@
+"""What NATS says of channels and all that is about them, gathered once, as values. Decides nothing."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from headrace.core import health, stage_record
+from headrace.core.stage_record import StageRecord
+from headrace_cli.access.session import Session
+from headrace_cli.catalog.channels import Channel, channels
+from headrace_cli.catalog.subscriptions import Subscription, subscriptions
+
+# Of each consumer; enough to say what goes wrong.
+RECORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionFacts:
+    """One consumer.
+
+    Attributes:
+        retrying: events that wait for another attempt.
+        records: the stage records of some of them, the newest first.
+        stuck: sequences of events that can be neither delivered nor parked.
+        discarded: events that the server discarded before this subscriber had them.
+        parked: events that it did not take and that are kept aside.
+    """
+
+    one: Subscription
+    retrying: int = 0
+    records: tuple[StageRecord, ...] = ()
+    stuck: tuple[int, ...] = ()
+    discarded: int = 0
+    parked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelFacts:
+    """One channel; `parked` counts also what is parked for Subscriptions that are no more."""
+
+    channel: Channel
+    subscriptions: tuple[SubscriptionFacts, ...]
+    parked: int = 0
+    subjects: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything, at one moment.
+
+    Attributes:
+        account: limits and usage of the account.
+        at: by the wall; `clock`: by a clock that is only good for differences.
+    """
+
+    account: Mapping[str, Any]
+    channels: tuple[ChannelFacts, ...]
+    at: datetime
+    clock: float
+
+
+async def gather(session: Session, namespace: str | None = None, name: str | None = None) -> Facts:
+    """Ask for everything of all channels, of those of one namespace, or of one.
+
+    Raises:
+        Unavailable: NATS does not answer, or not with all of it. Refused: 403, some of it is forbidden.
+    """
+    account = await session.api.call("INFO")
+    chosen = [
+        channel
+        for channel in await channels(session.api)
+        if namespace in (None, channel.namespace) and name in (None, channel.name)
+    ]
+    found = [await _channel(session, channel) for channel in chosen]
+    return Facts(account, tuple(found), datetime.now(UTC), time.monotonic())
+
+
+async def _channel(session: Session, channel: Channel) -> ChannelFacts:
+    each = await subscriptions(session.admin, channel)
+    info = await session.admin.info(channel.stream, ">")
+    subjects = (info or {"state": {}})["state"].get("subjects") or {}
+    if channel.aside is None:
+        return ChannelFacts(channel, tuple(SubscriptionFacts(one) for one in each), subjects=subjects)
+    aside = await session.admin.info(channel.aside_name, ">") or channel.aside
+    kept = aside["state"].get("subjects") or {}
+    noted = health.noted(kept)
+    parked = Counter(subject.split(".")[4] for subject in kept if "._knative_aside.parked." in subject)
+    found = []
+    for one in each:
+        waiting = noted.records.get(one.consumer, ())
+        counted = one.consumer in noted.counted
+        found.append(
+            SubscriptionFacts(
+                one,
+                retrying=len(waiting),
+                records=await _records(session, channel, one.consumer, waiting[-RECORDS:]),
+                stuck=noted.stuck.get(one.consumer, ()),
+                discarded=await _discarded(session, channel, one.consumer) if counted else 0,
+                parked=parked[one.consumer],
+            )
+        )
+    return ChannelFacts(channel, tuple(found), parked.total(), subjects)
+
+
+async def _records(
+    session: Session, channel: Channel, consumer: str, sequences: tuple[int, ...]
+) -> tuple[StageRecord, ...]:
+    found = []
+    for sequence in reversed(sequences):
+        subject = channel.names.stage_subject(consumer, sequence)
+        newest = await session.api.find(f"STREAM.MSG.GET.{channel.aside_name}", {"last_by_subj": subject})
+        # Settled meanwhile, and forgotten.
+        data = b"" if newest is None else base64.b64decode(newest["message"].get("data", ""))
+        if (record := stage_record.from_json(data)) is not None:
+            found.append(record)
+    return tuple(found)
+
+
+async def _discarded(session: Session, channel: Channel, consumer: str) -> int:
+    return await session.admin.number(channel.aside_name, channel.names.discarded_subject(consumer))
+
+
+def used(info: Mapping[str, Any]) -> tuple[float, str]:
+    """How full a stream is, from 0 to 1, and by which limit; 0 without limits."""
+    config, state = info["config"], info["state"]
+    shares = [
+        (int(state[count]) / most, words)
+        for count, limit, words in (("messages", "max_msgs", "maxMsgs"), ("bytes", "max_bytes", "maxBytes"))
+        if (most := int(config.get(limit, -1))) > 0
+    ]
+    return max(shares, default=(0.0, ""))
+
+
+def account_used(account: Mapping[str, Any]) -> tuple[float, str]:
+    """How full the account is, from 0 to 1, and by which limit; of several tiers the fullest."""
+    tiers = [account, *(account.get("tiers") or {}).values()]
+    shares = [
+        (int(tier.get(count, 0)) / most, words)
+        for tier in tiers
+        for count, limit, words in (
+            ("storage", "max_storage", "file storage"),
+            ("memory", "max_memory", "memory"),
+            ("streams", "max_streams", "streams"),
+            ("consumers", "max_consumers", "consumers"),
+        )
+        if (most := int((tier.get("limits") or {}).get(limit, -1))) > 0
+    ]
+    return max(shares, default=(0.0, ""))

@@ -1,0 +1,167 @@
+"""What can be wrong with a Subscription: its state, its subscriber, its consumer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from headrace.core import health
+from headrace.core.subscriber import SubscriberState
+from headrace_cli.catalog.subscriptions import Subscription
+from headrace_cli.health.facts import SubscriptionFacts
+from headrace_cli.health.finding import Finding, Severity
+from headrace_cli.health.patterns import filters, overlap
+from headrace_cli.view import units
+
+# Longer than a cold start, an ack wait and a sweep of the scaler together.
+STALLED_SECONDS = 60.0
+NAMED = 5
+
+
+def _state(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
+    known, where = one.one, _where(one.one)
+    subscriber = known.subscriber
+    if known.damage:
+        yield Finding(Severity.PROBLEM, "damaged", where, known.damage, "reconcile the channel again")
+    elif subscriber is None:
+        if known.channel.origin != "peer":
+            yield Finding(
+                Severity.NOTE,
+                "foreign-consumer",
+                where,
+                f"consumer {known.consumer} is not Headrace's: {known.pending} events wait for whoever made it",
+                "nothing, if somebody uses it; one that nobody uses keeps events of an Interest or WorkQueue stream",
+            )
+    elif subscriber.state is SubscriberState.REFUSED:
+        do = "mend the Subscription; its events wait, and nothing is lost"
+        yield Finding(Severity.PROBLEM, "refused", where, f"it can't be delivered to: {subscriber.reason}", do)
+    elif subscriber.state is SubscriberState.GONE:
+        since = units.age(units.moment(subscriber.gone_since), now)
+        yield Finding(
+            Severity.PROBLEM,
+            "gone",
+            where,
+            f"its entry vanished from the channel {since} ago, so nothing is delivered",
+            "if it was deleted, its consumer goes by itself; if not, look why the Subscription is not Ready: "
+            "kubectl describe subscription",
+        )
+    elif known.info.get("paused"):
+        rest = units.span(float(known.info.get("pause_remaining") or 0) / 1e9)
+        do = f"`kn jetstream subscription resume {known.ref}`"
+        yield Finding(Severity.NOTE, "paused", where, f"it is paused for another {rest}", do)
+
+
+def _failing(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
+    if not one.retrying:
+        return
+    newest = one.records[0] if one.records else None
+    last = f"; the last failure: {newest.last}" if newest is not None and newest.last else ""
+    due = ""
+    if newest is not None and newest.due is not None:
+        due = f", the next retry in {units.span(max(0.0, newest.due - now.timestamp()))}"
+    known = one.one.subscriber
+    to = known.subscriber.uri if known is not None and known.subscriber is not None else "its reply address"
+    yield Finding(
+        Severity.PROBLEM,
+        "failing",
+        _where(one.one),
+        f"{one.retrying} events failed and wait for another attempt{due}{last}",
+        f"mend {to}: 404 or a name that is not found is a wrong address or a Service that is not Ready; a timeout is a "
+        "subscriber slower than delivery.timeout; 5xx is in its own log",
+    )
+
+
+def _window(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
+    window = health.Window(one.one.unacked, int(one.one.config.get("max_ack_pending", 0)))
+    if window.full:
+        yield Finding(
+            Severity.PROBLEM,
+            "window-full",
+            _where(one.one),
+            f"{window.out} of at most {window.most} events are handed out and not settled: no fresh one is delivered",
+            "mend the subscriber, shorten its back-off, or raise maxAckPending in consumerConfigTemplate",
+        )
+
+
+def _stalled(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
+    """Something could be delivered, and nobody asks for it."""
+    known = one.one
+    if known.state != "ready" or not known.pending or known.waiting:
+        return
+    since = known.delivered_at or units.moment(known.info.get("created")) or now
+    if (now - since).total_seconds() < STALLED_SECONDS:
+        return
+    cluster = known.info.get("cluster") or {}
+    leaderless = bool(cluster) and not cluster.get("leader")
+    step = (
+        f"nats request '$JS.API.CONSUMER.LEADER.STEPDOWN.{known.channel.stream}.{known.consumer}' '' and, if that is "
+        f"not enough, '$JS.API.STREAM.LEADER.STEPDOWN.{known.channel.stream}'"
+    )
+    yield Finding(
+        Severity.PROBLEM,
+        "no-leader" if leaderless else "stalled",
+        _where(known),
+        f"{known.pending} events are pending, none was handed out for {units.age(since, now)}, and nobody pulls"
+        + (": its consumer has no leader" if leaderless else ""),
+        "is the operator (or `headrace up`) running, and may it start `forward`? Look at its log for leases that fail; "
+        f"if it pulls in vain, let the consumer choose another leader: {step}",
+    )
+
+
+def _stuck(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
+    if one.stuck:
+        named = ", ".join(map(str, one.stuck[:NAMED]))
+        yield Finding(
+            Severity.PROBLEM,
+            "stuck",
+            _where(one.one),
+            f"{len(one.stuck)} events can be neither delivered nor parked: sequence {named}",
+            "make room in the aside stream, or raise the server's max_payload; "
+            f"`kn jetstream peek {one.one.channel.ref} --sequence {one.stuck[0]} --limit 1` shows one, `rm-event` "
+            "removes it",
+        )
+
+
+def _discarded(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
+    if one.discarded:
+        yield Finding(
+            Severity.RISK,
+            "discarded",
+            _where(one.one),
+            f"the server discarded {one.discarded} events before they were delivered: they are lost",
+            "look at maxAge, maxMsgs, maxBytes and discard of the stream, or at who purged it",
+        )
+
+
+def _sees_nothing(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
+    known = one.one
+    subjects = [*(known.channel.info["config"].get("subjects") or ())]
+    patterns = filters(known)
+    if (
+        known.state == "foreign"
+        or not subjects
+        or any(overlap(pattern, subject) for pattern in patterns for subject in subjects)
+    ):
+        return
+    yield Finding(
+        Severity.PROBLEM,
+        "filter-sees-nothing",
+        _where(known),
+        f"its filter {', '.join(patterns)} matches no subject of the stream: it gets nothing",
+        "mend filterSubject in the channel's consumerConfigTemplate",
+    )
+
+
+OF_SUBSCRIPTIONS: tuple[Callable[[SubscriptionFacts, datetime], Iterator[Finding]], ...] = (
+    _state,
+    _failing,
+    _window,
+    _stalled,
+    _stuck,
+    _discarded,
+    _sees_nothing,
+)
+
+
+def _where(one: Subscription) -> str:
+    return f"{one.ref} of {one.channel.ref}"

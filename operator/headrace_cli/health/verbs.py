@@ -1,0 +1,179 @@
+"""What `report`, `check` and `doctor` do, in which order. Their words are in `headrace_cli.commands.health`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.io.api import ApiError
+from headrace_cli.access.place import Place
+from headrace_cli.access.session import Session, session
+from headrace_cli.catalog.names import ref
+from headrace_cli.commands.params import Given
+from headrace_cli.health import check, facts, report
+from headrace_cli.health.check import Limits, Status
+from headrace_cli.health.facts import Facts
+from headrace_cli.health.finding import Finding, Severity
+from headrace_cli.health.findings import findings
+from headrace_cli.view.output import plain, text_of
+
+CONNECT_SECONDS = 2.0
+NOT_ENABLED_FOR_ACCOUNT = 10039
+
+
+async def show_report(connected: Session, given: Given) -> int:
+    """Two looks for the rates, or one look after the other with `--watch`."""
+    before = await _gather(connected, given)
+    seconds = given["interval"]
+    while True:
+        if seconds:
+            await asyncio.sleep(seconds)
+        now = await _gather(connected, given) if seconds else before
+        told = report.report(now, before if seconds else None)
+        if given["output"] == "table":
+            click.echo(report.text(told) + ("\n" if given["watch"] else ""), nl=False)
+        elif given["watch"]:
+            click.echo(json.dumps(told))
+        else:
+            click.echo(text_of(told, given["output"]), nl=False)
+        if not given["watch"]:
+            return 0
+        before, seconds = now, given["interval"] or 1.0
+
+
+async def run_check(place: Place, given: Given) -> int:
+    """The exit status of a monitoring plugin; whatever goes wrong is a status, too."""
+    try:
+        limits = Limits(
+            **{
+                name: check.limit(given[name], f"--{name.replace('_', '-')}")
+                for name in ("pending", "unsettled", "parked", "used", "stalled")
+                if given[name] is not None
+            }
+        )
+        async with session(place) as connected:
+            known = await _gather(connected, given)
+    except (Unavailable, Refused) as error:
+        return _failed(given, Status.CRITICAL, error)
+    except HeadraceError as error:
+        return _failed(given, Status.UNKNOWN, error)
+    found = check.troubles(known, limits)
+    status = check.status_of(found)
+    click.echo(check.prometheus(known, status) if given["prometheus"] else check.text(known, found), nl=False)
+    return int(status)
+
+
+def _failed(given: Given, status: Status, error: HeadraceError) -> int:
+    if given["prometheus"]:
+        click.echo(f"# TYPE headrace_check_status gauge\nheadrace_check_status {int(status)}")
+        click.echo(str(error), err=True)
+    else:
+        click.echo(f"{status.name} - {plain(str(error))}")
+    return int(status)
+
+
+async def examine(place: Place, given: Given) -> int:
+    """Say what is wrong; 1 when anything is that keeps events from arriving."""
+    found = await _all_findings(place, given)
+    if given["output"] == "table":
+        click.echo(_told(found), nl=False)
+    else:
+        click.echo(text_of({"items": [_item(each) for each in found]}, given["output"]), nl=False)
+    return 1 if any(each.severity > Severity.NOTE for each in found) else 0
+
+
+async def _all_findings(place: Place, given: Given) -> list[Finding]:
+    found = [*await _receiver(place)]
+    try:
+        async with session(place) as connected:
+            return [*found, *findings(await _gather(connected, given))]
+    except Unavailable as error:
+        return [*found, _unreachable(place, error)]
+    except Refused as error:
+        if given["channel"] and error.status == 404:
+            raise
+        off = isinstance(error, ApiError) and error.err_code == NOT_ENABLED_FOR_ACCOUNT
+        return [*found, _unreachable(place, error) if off else _forbidden(error)]
+
+
+async def _gather(connected: Session, given: Given) -> Facts:
+    if given["channel"]:
+        wanted = ref(given["channel"], given["namespace"])
+        known = await facts.gather(connected, wanted.namespace, wanted.name)
+        if not known.channels:
+            raise Refused(
+                f"there is no channel {wanted}: `kn jetstream channel list -A` shows what there is", status=404
+            )
+        return known
+    return await facts.gather(connected, None if given["all_namespaces"] else given["namespace"])
+
+
+async def _receiver(place: Place) -> list[Finding]:
+    """Does the receiver of a `headrace up` take connections?"""
+    if place.receive is None:
+        return []
+    parts = urlsplit(place.receive)
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    except (OSError, TimeoutError) as error:
+        what = f"nobody takes events at {place.receive}: {error or 'no answer'}"
+        do = "look at the log of headrace up for why receive does not start"
+        return [Finding(Severity.PROBLEM, "receiver-away", place.receive, what, do)]
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    return []
+
+
+def _unreachable(place: Place, error: HeadraceError) -> Finding:
+    text = str(error)
+    if isinstance(error, ApiError) or "JetStream does not answer" in text or "did not answer" in text:
+        return Finding(
+            Severity.PROBLEM,
+            "jetstream-off",
+            "NATS",
+            f"the server is there, JetStream is not: {text}",
+            "enable JetStream in the server and for this account; one that switched itself off has no disk space left, "
+            "or could not read its store: its log says so",
+        )
+    return Finding(
+        Severity.PROBLEM,
+        "nats-unreachable",
+        "NATS",
+        text,
+        "from outside a cluster: kubectl -n nats port-forward svc/nats 4222, and --nats nats://127.0.0.1:4222; the "
+        "credentials are in a Secret (NATS_CREDS_FILE, NATS_USER and NATS_PASSWORD, or NATS_TOKEN); inside, is the "
+        f"address right that comes from {place.told_by}, and are the server's pods Ready?",
+    )
+
+
+def _forbidden(error: Refused) -> Finding:
+    do = "use credentials that may publish to $JS.API.> and subscribe to _INBOX.>"
+    return Finding(Severity.PROBLEM, "forbidden", "NATS", f"JetStream's API refuses: {error}", do)
+
+
+def _item(each: Finding) -> dict[str, Any]:
+    return {
+        "severity": each.severity.name.lower(),
+        "code": each.code,
+        "where": each.where,
+        "what": each.what,
+        "do": each.do,
+    }
+
+
+def _told(found: list[Finding]) -> str:
+    if not found:
+        return "all is well: every Subscription gets its events\n"
+    marks = {Severity.PROBLEM: "PROBLEM", Severity.RISK: "RISK", Severity.NOTE: "NOTE"}
+    return "\n".join(
+        f"{marks[each.severity]}  {plain(each.where)}  [{each.code}]\n  {plain(each.what)}\n  To do: {plain(each.do)}\n"
+        for each in found
+    )

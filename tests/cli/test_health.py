@@ -1,0 +1,190 @@
+"""`report`, `check` and `doctor` on real channels, well and ill."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.core.stream import Owner, Role
+from headrace_cli.access import session as sessions
+from tests.cli.conftest import marked
+from tests.support.cli import Cli, run
+from tests.support.functions import Function
+from tests.support.nats_server import NatsServer
+from tests.support.parking import park
+from tests.support.streams import Channel, Nats
+from tests.support.subscriber import Say, Subscriber
+
+
+async def found(cli: Cli, channel: Channel) -> dict[str, dict[str, Any]]:
+    """The doctor's findings by their codes."""
+    ran = await cli("doctor", channel.path[1:], "-o", "json")
+    return {item["code"]: item for item in ran.json["items"]}
+
+
+async def test_a_report_has_lag_sizes_and_rates(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane = await nats.serve(forward, await marked(nats), subscriber=subscriber.place(Say()).uri)
+    await lane.store("a", "b", "c")
+
+    told = (await cli("report", lane.channel.path[1:], "--interval", "0.05", "-o", "json")).ok().json
+    text = (await cli("report", lane.channel.path[1:], "--interval", "0")).ok().out
+
+    (channel,), (one,) = told["channels"], told["subscriptions"]
+    assert (channel["messages"], channel["storedPerSecond"]) == (3, 0.0)
+    assert (one["subscription"], one["pending"], one["unsettled"], one["deliveredPerSecond"]) == (
+        "demo/billing",
+        3,
+        0,
+        0.0,
+    )
+    assert text.startswith("account: ")
+    assert "PENDING" in text
+
+
+@pytest.mark.parametrize(
+    ("limits", "status", "said"),
+    [
+        ((), 0, "OK - all is well (1 channels, 1 Subscriptions) | pending=3 unsettled=0 parked=0"),
+        (("--pending", "3,10"), 1, "WARNING - Subscription demo/billing of"),
+        (("--pending", "1,2"), 2, "CRITICAL - Subscription demo/billing of"),
+        (("--pending", "many"), 3, "UNKNOWN - --pending is 'many': give WARNING,CRITICAL"),
+    ],
+)
+async def test_a_check_speaks_as_monitoring_plugins_do(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber, limits: tuple[str, ...], status: int, said: str
+) -> None:
+    lane = await nats.serve(forward, await marked(nats), subscriber=subscriber.place(Say()).uri)
+    await lane.store("a", "b", "c")
+
+    ran = await cli("check", lane.channel.path[1:], *limits)
+
+    assert (ran.status, ran.out.startswith(said)) == (status, True), ran
+
+
+async def test_a_check_for_prometheus(cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber) -> None:
+    lane = await nats.serve(forward, await marked(nats), subscriber=subscriber.place(Say(400)).uri)
+    await park(lane, "a")
+
+    ran = await cli("check", lane.channel.path[1:], "--prometheus")
+
+    labels = f'{{namespace="demo",channel="{lane.channel.name}"'
+    assert ran.status == 1
+    assert f"headrace_channel_parked_events{labels}}} 1\n" in ran.out
+    assert f'headrace_subscription_pending_events{labels},subscription="billing"}} 0\n' in ran.out
+    assert ran.out.endswith("headrace_check_status 1\n")
+
+
+def test_a_server_that_is_away_is_critical_and_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.2)
+    check = run("check", "--nats", "nats://127.0.0.1:1")
+    doctor = run("doctor", "--nats", "nats://127.0.0.1:1")
+
+    assert (check.status, check.out.startswith("CRITICAL - no NATS at nats://127.0.0.1:1")) == (2, True)
+    assert (doctor.status, "[nats-unreachable]" in doctor.out, "port-forward" in doctor.out) == (1, True, True)
+
+
+async def test_a_server_without_jetstream_is_told_from_one_that_is_away(tmp_path: Any) -> None:
+    server = NatsServer(tmp_path / "nats")
+    users = (
+        "accounts { A { users: [{user: a, password: a}] }, J { jetstream: enabled, users: [{user: j, password: j}] } }"
+    )
+    server.start(config=f"{users}\nno_auth_user: a")
+    try:
+        ran = await Cli(server.url)("doctor")
+    finally:
+        server.kill()
+
+    assert (ran.status, "[jetstream-off]" in ran.out) == (1, True), ran
+
+
+async def test_a_healthy_channel_is_well(cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber) -> None:
+    lane = await nats.serve(forward, await marked(nats), subscriber=subscriber.place(Say()).uri)
+    await lane.store("a")
+    await lane.lease()
+
+    ran = await cli("doctor", lane.channel.path[1:])
+
+    assert (ran.status, ran.out) == (0, "all is well: every Subscription gets its events\n")
+
+
+async def test_a_channel_that_nobody_subscribes(cli: Cli, nats: Nats, orders: Channel) -> None:
+    await nats.store(orders.subject, b"")
+
+    assert "1 events wait" in (await found(cli, orders))["no-subscription"]["what"]
+
+
+async def test_a_failing_subscriber_is_told_with_its_last_answer(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    policy = {"retry": 3, "backoffDelay": "PT60S"}
+    place = subscriber.place(Say(503))
+    lane = await nats.serve(forward, await marked(nats), subscriber=place.uri, policy=policy)
+    await lane.store("a")
+    await lane.lease()
+
+    failing = (await found(cli, lane.channel))["failing"]
+
+    assert failing["severity"] == "problem"
+    assert "1 events failed and wait for another attempt, the next retry in " in failing["what"]
+    assert "503" in failing["what"]
+    assert place.uri in failing["do"]
+
+
+async def test_parked_paused_refused_and_gone(cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber) -> None:
+    channel = await marked(nats)
+    lane = await nats.serve(forward, channel, subscriber=subscriber.place(Say(400)).uri)
+    await nats.serve(forward, channel, name="refused", state="refused", reason="no address")
+    await nats.serve(forward, channel, name="gone", state="gone", goneSince="2026-01-31T12:00:00Z")
+    await park(lane, "a")
+    await nats.call(f"CONSUMER.PAUSE.{channel.stream}.{lane.consumer}", {"pause_until": "2100-01-01T00:00:00Z"})
+
+    codes = await found(cli, channel)
+
+    assert codes.keys() >= {"parked", "refused", "gone", "paused"}
+    assert f"deadletter replay demo/{channel.name} --all" in codes["parked"]["do"]
+    assert codes["refused"]["what"] == "it can't be delivered to: no address"
+
+
+async def test_full_streams(cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber) -> None:
+    channel = await marked(nats, max_msgs=1, discard="new")
+    lane = await nats.serve(forward, channel, subscriber=subscriber.place(Say()).uri)
+    await lane.store("a")
+
+    assert "refuses events when it is full (507)" in (await found(cli, channel))["stream-full"]["what"]
+
+
+async def test_a_full_window_and_a_filter_that_sees_nothing(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    channel = await marked(nats)
+    policy = {"retry": 3, "backoffDelay": "PT60S"}
+    uri = subscriber.place(Say(503)).uri
+    lane = await nats.serve(forward, channel, {"max_ack_pending": 1}, subscriber=uri, policy=policy)
+    await nats.serve(forward, channel, {"filter_subject": "other.>"}, subscriber=uri, name="blind")
+    await lane.store("a", "b")
+    await lane.lease()
+
+    codes = await found(cli, channel)
+
+    assert "1 of at most 1 events are handed out" in codes["window-full"]["what"]
+    assert codes["filter-sees-nothing"]["where"] == f"demo/blind of demo/{channel.name}"
+
+
+async def test_events_that_no_subscription_sees(cli: Cli, nats: Nats) -> None:
+    channel = nats.name_channel()
+    mark = Owner("default", channel.namespace, channel.name, "u").mark(Role.CHANNEL)
+    await nats.make_stream(channel.stream, channel.subject, f"extra.{channel.name}", metadata=mark)
+    await nats.make_stream(channel.aside, f"{channel.namespace}.{channel.name}._knative_aside.>")
+    await nats.make_consumer(channel, {}, filter_subject=channel.subject)
+    await nats.store(f"extra.{channel.name}", b"")
+
+    assert f"extra.{channel.name}" in (await found(cli, channel))["irrelevant-events"]["what"]
+
+
+async def test_no_channel_at_all(cli: Cli) -> None:
+    ran = await cli("doctor", "-n", "empty-namespace")
+
+    assert (ran.status, "[no-channel]" in ran.out) == (1, True)
