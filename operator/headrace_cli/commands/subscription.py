@@ -14,7 +14,6 @@ from headrace_cli.commands.running import on_nats, tell
 
 if TYPE_CHECKING:
     from headrace_cli.access.session import Session
-    from headrace_cli.catalog.subscriptions import Subscription
 
 LIST = """\
 List Subscriptions, with what waits for each: PENDING events were not handed out yet, UNSETTLED ones are in the
@@ -37,21 +36,77 @@ DESCRIBE_EXAMPLES = params.examples("""\
 """)
 
 
+PAUSE = """\
+Hand out no more events to a subscriber; they wait in the stream. What it has in its hands is finished.
+"""
+
+PAUSE_EXAMPLES = params.examples("""\
+  kn jetstream subscription pause billing -n shop --for 1h
+  kn jetstream subscription pause shop/billing                     until it is resumed
+""")
+
+RESUME = """\
+Go on with a Subscription that was paused.
+"""
+
+RESUME_EXAMPLES = params.examples("""\
+  kn jetstream subscription resume billing -n shop
+""")
+
+RESET = """\
+Move the position of a Subscription: back, to have events delivered again, or forward, to skip some. It says how many
+before it asks. Deliveries that are under way are given up.
+
+To bring some events again and leave the position, use `replay`.
+"""
+
+RESET_EXAMPLES = params.examples("""\
+  kn jetstream subscription reset billing --to-time 2h --dry-run
+  kn jetstream subscription reset shop/billing --to-sequence 4711
+  kn jetstream subscription reset billing --all                    everything that the stream holds
+  kn jetstream subscription reset billing --new --yes              nothing of what is there
+""")
+
+DELETE = """\
+Delete the consumer that serves a Subscription, or one that nobody uses: on an Interest or WorkQueue stream it keeps
+events. Of a Subscription that still exists the operator makes it again.
+"""
+
+DELETE_EXAMPLES = params.examples("""\
+  kn jetstream subscription delete KN_SUB_5D0A2F1C -n shop --channel orders
+""")
+
+
+def _pause(**given: Any) -> int:
+    from headrace_cli.catalog import changes
+
+    return on_nats(given, lambda session: changes.pause(session, given))
+
+
+def _resume(**given: Any) -> int:
+    from headrace_cli.catalog import changes
+
+    return on_nats(given, lambda session: changes.resume(session, given))
+
+
+def _reset(**given: Any) -> int:
+    from headrace_cli.catalog import changes
+
+    return on_nats(given, lambda session: changes.reset(session, given))
+
+
+def _delete(**given: Any) -> int:
+    from headrace_cli.catalog import changes
+
+    return on_nats(given, lambda session: changes.delete(session, given))
+
+
 def _list(**given: Any) -> int:
     return on_nats(given, lambda session: _show_all(session, given))
 
 
 def _describe(**given: Any) -> int:
     return on_nats(given, lambda session: _show_one(session, given))
-
-
-async def found(session: Session, given: Given) -> Subscription:
-    """The Subscription that a verb's arguments name; raises Refused without exactly one."""
-    from headrace_cli.catalog.subscriptions import all_subscriptions, the_one
-
-    of = ref(given["channel"], given["namespace"]) if given["channel"] else None
-    known = await all_subscriptions(session.api, session.admin, of)
-    return the_one(known, given["subscription"], given["namespace"])
 
 
 async def _show_all(session: Session, given: Given) -> int:
@@ -74,6 +129,7 @@ async def _show_all(session: Session, given: Given) -> int:
 
 async def _show_one(session: Session, given: Given) -> int:
     from headrace_cli.catalog import tell as told
+    from headrace_cli.catalog.changes import found
     from headrace_cli.view.output import show_one
 
     item = told.subscription_item(await found(session, given), datetime.now(UTC))
@@ -81,9 +137,11 @@ async def _show_one(session: Session, given: Given) -> int:
     return 0
 
 
+_PLACE = [*params.namespace(), *params.nats()]
+
 GROUP = click.Group(
     "subscription",
-    help="List, describe, pause, resume and reset Subscriptions.",
+    help="List, describe, pause, resume, reset and delete Subscriptions.",
     commands=[
         click.Command(
             "list",
@@ -108,6 +166,50 @@ GROUP = click.Group(
                 *params.nats(),
                 params.output("table", "json", "yaml", "name"),
             ],
+        ),
+        click.Command(
+            "pause",
+            callback=_pause,
+            help=PAUSE,
+            epilog=PAUSE_EXAMPLES,
+            params=[
+                *params.subscription(),
+                click.Option(["--for", "for_"], metavar="SPAN", help="So long: 90s, 10m, 2h, 3d."),
+                click.Option(["--until"], metavar="TIME", help="Until then, as RFC 3339 has it."),
+                *_PLACE,
+            ],
+        ),
+        click.Command(
+            "resume",
+            callback=_resume,
+            help=RESUME,
+            epilog=RESUME_EXAMPLES,
+            params=[*params.subscription(), *_PLACE],
+        ),
+        click.Command(
+            "reset",
+            callback=_reset,
+            help=RESET,
+            epilog=RESET_EXAMPLES,
+            params=[
+                *params.subscription(),
+                click.Option(
+                    ["--to-sequence"], type=click.IntRange(1), metavar="N", help="This one is the next to be delivered."
+                ),
+                click.Option(["--to-time"], metavar="TIME", help="What was stored then: RFC 3339, or 10m, 2h, 3d ago."),
+                click.Option(["--all"], is_flag=True, help="Everything that the stream holds."),
+                click.Option(["--new"], is_flag=True, help="Only what comes from now on."),
+                params.dry_run(),
+                params.yes(),
+                *_PLACE,
+            ],
+        ),
+        click.Command(
+            "delete",
+            callback=_delete,
+            help=DELETE,
+            epilog=DELETE_EXAMPLES,
+            params=[*params.subscription(), params.yes(), *_PLACE],
         ),
     ],
 )

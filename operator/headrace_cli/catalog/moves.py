@@ -1,0 +1,125 @@
+"""Where a consumer stands, and where it is moved to; and how it is paused. Asks and tells nothing to people.
+
+A reset is the server's own where it can do that (NATS 2.14, deliver policies that begin anywhere); else the consumer is
+made again at its new place, which only a stream that keeps events without interest survives.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from headrace.core import names
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.io.api import ApiError
+from headrace_cli.access.session import Session
+from headrace_cli.catalog.subscriptions import Subscription
+from headrace_cli.view import units
+
+RESET_NOT_ALLOWED = 10204
+# An operator may make it again in between.
+TRIES = 5
+# NATS knows no pause without an end.
+FOR_EVER = datetime(2100, 1, 1, tzinfo=UTC)
+_BEGINNINGS = ("opt_start_seq", "opt_start_time", "deliver_policy", "pause_until")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a reset does, in numbers of sequences, which are events where none is missing in between.
+
+    Attributes:
+        sequence: the first one that is delivered then.
+        again: at most so many are delivered once more; skipped: at most so many never are.
+    """
+
+    sequence: int
+    again: int
+    skipped: int
+    unsettled: int
+
+
+def move(one: Subscription, sequence: int) -> Move:
+    """What it means to go on at `sequence`."""
+    state = one.channel.info["state"]
+    first, last = int(state["first_seq"]), int(state["last_seq"])
+    to = max(sequence, first)
+    delivered = int((one.info.get("delivered") or {}).get("stream_seq", 0))
+    return Move(
+        sequence=sequence,
+        again=max(0, min(delivered, last) - to + 1),
+        skipped=max(0, min(to - 1, last) - max(one.settled_to, first - 1)),
+        unsettled=one.unacked,
+    )
+
+
+async def reset(session: Session, one: Subscription, sequence: int) -> None:
+    """Let it go on at a sequence, and forget what is noted of events under way.
+
+    Raises:
+        Refused: 409, the server can't, and making it again would lose events; or the server's own words.
+    """
+    try:
+        await session.api.call(f"CONSUMER.RESET.{one.channel.stream}.{one.consumer}", {"seq": sequence})
+    except (ApiError, Unavailable) as error:
+        # A server that does not know the request answers nothing at all.
+        if isinstance(error, ApiError) and error.err_code != RESET_NOT_ALLOWED:
+            raise
+        await _make_again(session, one, sequence, str(error))
+    await _forget(session, one)
+    await session.jetstream.hint(names.wake_subject(one.channel.stream))
+
+
+async def pause(session: Session, one: Subscription, until: datetime | None) -> dict[str, Any]:
+    """Hand out nothing until then; None: go on now.
+
+    Raises:
+        Unavailable: the server does not know of pauses (before NATS 2.11), or is away.
+    """
+    subject = f"CONSUMER.PAUSE.{one.channel.stream}.{one.consumer}"
+    answer = await session.api.call(subject, {"pause_until": units.stamp(until)} if until is not None else {})
+    if until is None:
+        await session.jetstream.hint(names.wake_subject(one.channel.stream))
+    return answer
+
+
+async def delete(session: Session, one: Subscription) -> None:
+    """Delete its consumer, and what is noted of events under way."""
+    await session.api.find(f"CONSUMER.DELETE.{one.channel.stream}.{one.consumer}")
+    await _forget(session, one)
+
+
+async def _make_again(session: Session, one: Subscription, sequence: int, why: str) -> None:
+    retention = one.channel.info["config"].get("retention")
+    if retention != "limits":
+        raise Refused(
+            f"the server can't reset {one.consumer} ({why}), and a stream with retention {retention} would lose its "
+            f"events if the consumer were made again: use `kn jetstream replay {one.channel.ref} --to-subscription "
+            f"{one.ref}`",
+            status=409,
+        )
+    stream, consumer = one.channel.stream, one.consumer
+    kept = {name: value for name, value in one.config.items() if name not in _BEGINNINGS}
+    config = {**kept, "name": consumer, "deliver_policy": "by_start_sequence", "opt_start_seq": max(1, sequence)}
+    if one.info.get("paused"):
+        config["pause_until"] = one.config.get("pause_until")
+    for tries in range(1, TRIES + 1):
+        await session.api.find(f"CONSUMER.DELETE.{stream}.{consumer}")
+        try:
+            body = {"stream_name": stream, "config": config, "action": "create"}
+            await session.api.call(f"CONSUMER.CREATE.{stream}.{consumer}", body)
+            return
+        except ApiError:
+            if tries == TRIES:
+                raise
+
+
+async def _forget(session: Session, one: Subscription) -> None:
+    """Stage records are of deliveries that are over; they would be taken for events that wait."""
+    if one.channel.aside is None:
+        return
+    for subjects in (names.stage_subjects(one.consumer), f"{names.stage_subjects(one.consumer)}.stuck"):
+        with suppress(HeadraceError):
+            await session.api.call(f"STREAM.PURGE.{one.channel.aside_name}", {"filter": subjects})

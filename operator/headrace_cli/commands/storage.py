@@ -1,0 +1,83 @@
+"""`purge` and `rm-event`: their words. What they do is in `headrace_cli.storage`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from headrace_cli.commands import params
+from headrace_cli.commands.running import on_nats
+
+PURGE = """\
+Delete the events of a channel, all or up to a point. Before it asks, it says how many go and which Subscriptions have
+not settled them; parked events stay. What came in since the question is not touched.
+"""
+
+PURGE_EXAMPLES = params.examples("""\
+  kn jetstream purge orders --older-than 7d --dry-run
+  kn jetstream purge orders --until-sequence 4711
+  kn jetstream purge shop/orders --keep 1000 --yes
+  kn jetstream purge orders --subject legacy.orders
+  kn jetstream backup orders ./orders && kn jetstream purge orders --all
+""")
+
+REMOVE = """\
+Delete single events of a channel by sequence, and overwrite their bytes on disk, as privacy may ask for. A parked copy
+of one is not touched: `deadletter discard` deletes it.
+"""
+
+REMOVE_EXAMPLES = params.examples("""\
+  kn jetstream rm-event orders 4711
+  kn jetstream rm-event shop/orders 4711 4712 --yes
+""")
+
+
+def _purge(**given: Any) -> int:
+    from headrace_cli.storage import removal
+
+    return on_nats(given, lambda session: removal.purge(session, given))
+
+
+def _remove(**given: Any) -> int:
+    from headrace_cli.storage import removal
+
+    return on_nats(given, lambda session: removal.remove(session, given))
+
+
+_PLACE = [*params.namespace(), *params.nats()]
+
+COMMANDS = [
+    click.Command(
+        "purge",
+        callback=_purge,
+        help=PURGE,
+        short_help="Delete events of a channel.",
+        epilog=PURGE_EXAMPLES,
+        params=[
+            params.channel(),
+            click.Option(["--until-sequence"], type=click.IntRange(1), metavar="N", help="Up to this one, included."),
+            click.Option(["--older-than"], metavar="SPAN", help="Those stored longer ago: 90s, 10m, 2h, 3d."),
+            click.Option(["--keep"], type=click.IntRange(1), metavar="N", help="All but the newest so many."),
+            click.Option(["--subject"], metavar="SUBJECT", help="Only those on this NATS subject; wildcards will do."),
+            click.Option(["--all"], is_flag=True, help="All of them."),
+            params.dry_run(),
+            params.yes(),
+            *_PLACE,
+        ],
+    ),
+    click.Command(
+        "rm-event",
+        callback=_remove,
+        help=REMOVE,
+        short_help="Delete single events.",
+        epilog=REMOVE_EXAMPLES,
+        params=[
+            params.channel(),
+            click.Argument(["sequences"], nargs=-1, required=True, type=click.IntRange(1), metavar="SEQUENCE..."),
+            click.Option(["--no-erase"], is_flag=True, help="Only mark them as deleted, which is faster."),
+            params.yes(),
+            *_PLACE,
+        ],
+    ),
+]
