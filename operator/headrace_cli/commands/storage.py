@@ -1,4 +1,4 @@
-"""`purge` and `rm-event`: their words. What they do is in `headrace_cli.storage`."""
+"""`purge`, `rm-event`, `backup` and `restore`: their words. What they do is in `headrace_cli.storage`."""
 
 from __future__ import annotations
 
@@ -31,6 +31,40 @@ REMOVE_EXAMPLES = params.examples("""\
   kn jetstream rm-event orders 4711
   kn jetstream rm-event shop/orders 4711 4712 --yes
 """)
+
+BACKUP = """\
+Save a channel to a directory: its events with their sequences and times, its Subscriptions' positions, its parked
+events. It goes on while events come and go; what is saved is the moment at which each stream was begun. Interrupted,
+the same command goes on with the stream that was not whole.
+"""
+
+BACKUP_EXAMPLES = params.examples("""\
+  kn jetstream backup orders ./orders-backup
+  kn jetstream backup shop/orders "./orders-$(date +%F)"
+""")
+
+RESTORE = """\
+Bring a channel back from a directory that `backup` has written, after its checksums were verified. Nothing is replaced:
+its streams must be gone. A channel object of that name takes them over by their marks; stop the operator (or
+`headrace up`) before, or it makes empty ones first.
+"""
+
+RESTORE_EXAMPLES = params.examples("""\
+  kn jetstream restore ./orders-backup --verify       only look whether it is whole
+  kn jetstream restore ./orders-backup --yes
+""")
+
+
+def _backup(**given: Any) -> int:
+    from headrace_cli.storage import backup
+
+    return on_nats(given, lambda session: backup.backup(session, given))
+
+
+def _restore(**given: Any) -> int:
+    from headrace_cli.storage import backup
+
+    return on_nats(given, lambda session: backup.restore(session, given))
 
 
 def _purge(**given: Any) -> int:
@@ -78,6 +112,32 @@ COMMANDS = [
             click.Option(["--no-erase"], is_flag=True, help="Only mark them as deleted, which is faster."),
             params.yes(),
             *_PLACE,
+        ],
+    ),
+    click.Command(
+        "backup",
+        callback=_backup,
+        help=BACKUP,
+        short_help="Save a channel to a directory.",
+        epilog=BACKUP_EXAMPLES,
+        params=[
+            params.channel(),
+            click.Argument(["directory"], metavar="DIRECTORY"),
+            click.Option(["--again"], is_flag=True, help="Replace what the directory holds."),
+            *_PLACE,
+        ],
+    ),
+    click.Command(
+        "restore",
+        callback=_restore,
+        help=RESTORE,
+        short_help="Bring a saved channel back.",
+        epilog=RESTORE_EXAMPLES,
+        params=[
+            click.Argument(["directory"], metavar="DIRECTORY"),
+            click.Option(["--verify"], is_flag=True, help="Only verify the checksums."),
+            params.yes(),
+            *params.nats(),
         ],
     ),
 ]
