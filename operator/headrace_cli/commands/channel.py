@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.core.errors import Misconfigured
 from headrace_cli.catalog.names import ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
-from headrace_cli.commands.running import on_nats, tell
+from headrace_cli.commands.running import in_cluster, on_cluster, on_nats, tell
 
 if TYPE_CHECKING:
     from headrace_cli.access.session import Session
     from headrace_cli.catalog.channels import Channel
+    from headrace_cli.cluster.objects import Objects
 
 LIST = """\
 List the channels: those whose streams NATS holds, Headrace's, adopted streams, and those of the Go channel (origin
-`peer`).
+`peer`). With --cluster: the NatsJetStreamChannel objects of a cluster, with their conditions and addresses.
 """
 
 LIST_EXAMPLES = params.examples("""\
   kn jetstream channel list -A
   kn jetstream channel list -n shop -o name
+  kn jetstream channel list --cluster -A
   kn jetstream channel list -A -o json | jq '.items[] | select(.parked > 0)'
 """)
 
@@ -37,7 +40,69 @@ DESCRIBE_EXAMPLES = params.examples("""\
 """)
 
 
+CREATE = """\
+Create a channel. With --cluster it is an object that Headrace's operator serves. Without, its streams are made in NATS
+as the operator would make them, for NATS alone; a `headrace up` has files for that.
+"""
+
+CREATE_EXAMPLES = params.examples("""\
+  kn jetstream channel create orders -n shop --cluster --replicas 3 --max-age 168h
+  kn jetstream channel create orders --max-bytes 1073741824 --discard New
+  kn jetstream channel create orders --stream LEGACY --dry-run > orders.yaml
+""")
+
+DELETE = """\
+Delete a channel with its stream and its events. It says how many and whose before it asks. Parked events stay in the
+aside stream.
+"""
+
+DELETE_EXAMPLES = params.examples("""\
+  kn jetstream channel delete orders -n shop --cluster
+  kn jetstream backup orders ./orders && kn jetstream channel delete orders --yes
+""")
+
+
+def _create(**given: Any) -> int:
+    from headrace_cli.catalog import made
+
+    if given["dry_run"]:
+        return made.show_manifest(given)
+    if in_cluster(given):
+        return on_cluster(given, made.create_in_cluster)
+    return on_nats(given, lambda session: made.create_in_nats(session, given))
+
+
+def _delete(**given: Any) -> int:
+    from headrace_cli.catalog import made
+
+    if in_cluster(given):
+        return on_cluster(given, made.delete_in_cluster)
+    return on_nats(given, lambda session: made.delete_in_nats(session, given))
+
+
+def _annotations(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    wrong = next((text for text in given if "=" not in text), None)
+    if wrong is not None:
+        raise Misconfigured(f"--annotation is {wrong!r}: give name=value", field="--annotation")
+    return dict(text.split("=", 1) for text in given)
+
+
+async def _list_objects(objects: Objects, given: Given) -> int:
+    from headrace_cli.cluster import tell as told
+    from headrace_cli.view.output import show_list
+
+    now, everywhere = datetime.now(UTC), given["all_namespaces"]
+    found = await objects.channels(None if everywhere else given["namespace"])
+    columns = ((told.NAMESPACE,) if everywhere else ()) + told.CHANNEL_COLUMNS
+    show_list([told.channel(each, now) for each in found], given["output"], columns)
+    if not found and given["output"] == "table":
+        tell("there are no channels" if everywhere else f"there are no channels in namespace {given['namespace']}")
+    return 0
+
+
 def _list(**given: Any) -> int:
+    if in_cluster(given):
+        return on_cluster(given, _list_objects)
     return on_nats(given, lambda session: _show_all(session, given))
 
 
@@ -88,6 +153,18 @@ async def _item(session: Session, channel: Channel, now: datetime) -> dict[str, 
     return channel_item(channel, consumers, parked, now)
 
 
+_STREAM: list[click.Parameter] = [
+    click.Option(["--replicas"], type=click.IntRange(1, 5), metavar="N", help="Copies of the stream."),
+    click.Option(["--storage"], type=click.Choice(("File", "Memory")), help="Where the stream is kept."),
+    click.Option(["--retention"], type=click.Choice(("Limits", "Interest", "Work")), help="How long events are kept."),
+    click.Option(["--discard"], type=click.Choice(("Old", "New")), help="What goes when it is full."),
+    click.Option(["--max-age"], metavar="SPAN", help="How long events are kept, as 168h."),
+    click.Option(["--max-bytes"], type=int, metavar="N", help="Bytes that the stream may have."),
+    click.Option(["--max-messages"], type=int, metavar="N", help="Events that it may have."),
+    click.Option(["--duplicate-window"], metavar="SPAN", help="How long a repeated event is recognised, as 2m."),
+    click.Option(["--stream"], metavar="NAME", help="Use this stream, which may exist (overrideName)."),
+]
+
 GROUP = click.Group(
     "channel",
     help="List, describe, create and delete channels.",
@@ -97,7 +174,12 @@ GROUP = click.Group(
             callback=_list,
             help=LIST,
             epilog=LIST_EXAMPLES,
-            params=[*params.namespace(every=True), *params.nats(), params.output("table", "json", "yaml", "name")],
+            params=[
+                *params.namespace(every=True),
+                *params.nats(),
+                *params.cluster(),
+                params.output("table", "json", "yaml", "name"),
+            ],
         ),
         click.Command(
             "describe",
@@ -110,6 +192,35 @@ GROUP = click.Group(
                 *params.nats(),
                 params.output("table", "json", "yaml", "name"),
             ],
+        ),
+        click.Command(
+            "create",
+            callback=_create,
+            help=CREATE,
+            epilog=CREATE_EXAMPLES,
+            params=[
+                params.channel(),
+                *_STREAM,
+                click.Option(
+                    ["--annotation", "annotations"],
+                    multiple=True,
+                    metavar="NAME=VALUE",
+                    callback=_annotations,
+                    help="An annotation, as headrace.dev/delivery-order=ordered. Repeatable.",
+                ),
+                click.Option(["--dry-run"], is_flag=True, help="Only print the manifest."),
+                *params.namespace(),
+                *params.nats(),
+                *params.cluster(),
+                params.output("yaml", "json"),
+            ],
+        ),
+        click.Command(
+            "delete",
+            callback=_delete,
+            help=DELETE,
+            epilog=DELETE_EXAMPLES,
+            params=[params.channel(), params.yes(), *params.namespace(), *params.nats(), *params.cluster()],
         ),
     ],
 )

@@ -30,6 +30,15 @@ def nats() -> list[click.Parameter]:
     ]
 
 
+def cluster() -> list[click.Parameter]:
+    """Whether to ask a cluster's API server, and which."""
+    return [
+        click.Option(["--cluster"], is_flag=True, help="Ask the API server of the current kubeconfig, not NATS."),
+        click.Option(["--kubeconfig"], metavar="FILE", help="Ask the API server of this kubeconfig."),
+        click.Option(["--context"], metavar="NAME", help="Ask the API server of this context."),
+    ]
+
+
 def namespace(*, every: bool = False) -> list[click.Parameter]:
     """The namespace, and with `every` also `-A`."""
     found: list[click.Parameter] = [

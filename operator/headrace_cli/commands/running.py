@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ from headrace_cli.commands.params import Given
 if TYPE_CHECKING:
     from headrace_cli.access.place import Place
     from headrace_cli.access.session import Session
+    from headrace_cli.cluster.objects import Objects
 
 
 def in_place(given: Given, work: Callable[[Place], Coroutine[Any, Any, int]]) -> int:
@@ -48,6 +50,28 @@ def on_nats(given: Given, work: Callable[[Session], Awaitable[int]]) -> int:
             return await work(connected)
 
     return in_place(given, run)
+
+
+def in_cluster(given: Given) -> bool:
+    """Is a cluster's API server to be asked?"""
+    return bool(given["cluster"] or given["kubeconfig"] or given["context"])
+
+
+def on_cluster(given: Given, work: Callable[[Objects, Given], Coroutine[Any, Any, int]]) -> int:
+    """Do something with the objects of a cluster; a namespace that nobody named is that of its context.
+
+    Raises:
+        Misconfigured: there is no such kubeconfig or context, or the extra `kn` is missing. Whatever the work raises.
+    """
+    import asyncio
+
+    from headrace_cli.cluster.kube import Kube
+
+    objects = Kube(Path(given["kubeconfig"]) if given["kubeconfig"] else None, given["context"])
+    source = click.get_current_context().get_parameter_source("namespace")
+    if source is click.core.ParameterSource.DEFAULT:
+        given = {**given, "namespace": objects.namespace}
+    return asyncio.run(work(objects, given))
 
 
 def confirmed(question: str, *, yes: bool) -> bool:

@@ -10,19 +10,21 @@ import click
 from headrace_cli.catalog.names import ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
-from headrace_cli.commands.running import on_nats, tell
+from headrace_cli.commands.running import in_cluster, on_cluster, on_nats, tell
 
 if TYPE_CHECKING:
     from headrace_cli.access.session import Session
+    from headrace_cli.cluster.objects import Objects
 
 LIST = """\
 List Subscriptions, with what waits for each: PENDING events were not handed out yet, UNSETTLED ones are in the
-subscriber's hands or wait for their retry.
+subscriber's hands or wait for their retry. With --cluster: the Subscription objects of a cluster, with conditions.
 """
 
 LIST_EXAMPLES = params.examples("""\
   kn jetstream subscription list -A
   kn jetstream subscription list --channel shop/orders
+  kn jetstream subscription list --cluster -n shop
   kn jetstream subscription list -A -o json | jq '.items[] | select(.pending > 1000) | .name'
 """)
 
@@ -101,7 +103,25 @@ def _delete(**given: Any) -> int:
     return on_nats(given, lambda session: changes.delete(session, given))
 
 
+async def _list_objects(objects: Objects, given: Given) -> int:
+    from headrace_cli.cluster import tell as told
+    from headrace_cli.view.output import show_list
+
+    now, everywhere = datetime.now(UTC), given["all_namespaces"]
+    found = await objects.subscriptions(None if everywhere else given["namespace"])
+    items = [told.subscription(each, now) for each in found]
+    if given["channel"]:
+        wanted = ref(given["channel"], given["namespace"]).name
+        items = [item for item in items if item["channel"].endswith(f"/{wanted}")]
+    show_list(items, given["output"], ((told.NAMESPACE,) if everywhere else ()) + told.SUBSCRIPTION_COLUMNS)
+    if not items and given["output"] == "table":
+        tell("there are no Subscriptions")
+    return 0
+
+
 def _list(**given: Any) -> int:
+    if in_cluster(given):
+        return on_cluster(given, _list_objects)
     return on_nats(given, lambda session: _show_all(session, given))
 
 
@@ -152,6 +172,7 @@ GROUP = click.Group(
                 click.Option(["--channel"], metavar="CHANNEL", help="Only those of this channel."),
                 *params.namespace(every=True),
                 *params.nats(),
+                *params.cluster(),
                 params.output("table", "json", "yaml", "name"),
             ],
         ),

@@ -1,0 +1,1 @@
+"""The objects of a cluster: channels and Subscriptions, by way of its API server."""

@@ -1,0 +1,33 @@
+"""The port to a cluster's objects, whoever implements it: plain JSON in, plain JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+Object = dict[str, Any]
+
+CHANNEL_VERSION, CHANNEL_KIND = "messaging.knative.dev/v1alpha1", "NatsJetStreamChannel"
+
+
+class Objects(Protocol):
+    """All methods raise Unavailable when the API server does not answer, and Refused with its words when it says no."""
+
+    @property
+    def namespace(self) -> str:
+        """That the kubeconfig's context names; `default` without one."""
+
+    async def channels(self, namespace: str | None) -> list[Object]:
+        """All NatsJetStreamChannels of a namespace, or of all."""
+
+    async def channel(self, namespace: str, name: str) -> Object | None:
+        """One of them; None when there is none."""
+
+    async def create_channel(self, channel: Mapping[str, Any], *, dry_run: bool) -> Object:
+        """Create it; with `dry_run` only find out whether the server would."""
+
+    async def delete_channel(self, namespace: str, name: str) -> None:
+        """Ask for its deletion, which its finalizer may keep waiting."""
+
+    async def subscriptions(self, namespace: str | None) -> list[Object]:
+        """All Subscriptions of a namespace, or of all."""

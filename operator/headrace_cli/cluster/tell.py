@@ -1,0 +1,69 @@
+"""Objects of a cluster as people read them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from headrace_cli.view import units
+from headrace_cli.view.output import Column
+
+NAMESPACE: Column = ("NAMESPACE", lambda item: item["namespace"])
+CHANNEL_COLUMNS: tuple[Column, ...] = (
+    ("NAME", lambda item: item["name"]),
+    ("READY", lambda item: item["ready"]),
+    ("REASON", lambda item: item["reason"]),
+    ("URL", lambda item: item["url"]),
+    ("SUBSCRIBERS", lambda item: item["subscribers"]),
+    ("AGE", lambda item: item["age"]),
+)
+SUBSCRIPTION_COLUMNS: tuple[Column, ...] = (
+    ("NAME", lambda item: item["name"]),
+    ("CHANNEL", lambda item: item["channel"]),
+    ("READY", lambda item: item["ready"]),
+    ("REASON", lambda item: item["reason"]),
+    ("SUBSCRIBER", lambda item: item["subscriber"]),
+    ("AGE", lambda item: item["age"]),
+)
+
+
+def channel(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """One NatsJetStreamChannel for a list."""
+    status = body.get("status") or {}
+    return {
+        **_known(body, now),
+        "url": (status.get("address") or {}).get("url", ""),
+        "subscribers": len((body.get("spec") or {}).get("subscribers") or ()),
+        "object": body,
+    }
+
+
+def subscription(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """One Subscription for a list."""
+    spec = body.get("spec") or {}
+    of = spec.get("channel") or {}
+    subscriber = spec.get("subscriber") or {}
+    ref = subscriber.get("ref") or {}
+    resolved = ((body.get("status") or {}).get("physicalSubscription") or {}).get("subscriberUri")
+    named = "/".join(part for part in (ref.get("kind", "").lower(), ref.get("name", "")) if part)
+    return {
+        **_known(body, now),
+        "channel": f"{of.get('kind', '')}/{of.get('name', '')}",
+        "subscriber": resolved or subscriber.get("uri") or named,
+        "object": body,
+    }
+
+
+def _known(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    metadata = body["metadata"]
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    ready: dict[str, Any] = next((each for each in conditions if each.get("type") == "Ready"), {})
+    return {
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+        "ready": ready.get("status", "Unknown"),
+        "reason": ready.get("reason", ""),
+        "message": ready.get("message", ""),
+        "age": units.age(units.moment(metadata.get("creationTimestamp")), now),
+    }

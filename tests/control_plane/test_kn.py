@@ -1,0 +1,85 @@
+"""The kn plugin against a real API server: what it creates is accepted, what it lists is there."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Ran, run
+from tests.support.control_plane import ControlPlane
+from tests.support.kube_api import CHANNELS, Api
+
+
+@pytest.fixture
+def kn(control_plane: ControlPlane) -> Any:
+    async def kn(*arguments: str) -> Ran:
+        return await asyncio.to_thread(run, *arguments, "--kubeconfig", str(control_plane.kubeconfig))
+
+    return kn
+
+
+async def test_a_channel_is_created_listed_and_deleted(kn: Any, api: Api, namespace: str) -> None:
+    path = CHANNELS.format(namespace=namespace)
+    made = await kn("channel", "create", "orders", "-n", namespace, "--replicas", "3", "--max-age", "24h")
+    again = await kn("channel", "create", "orders", "-n", namespace)
+    listed = await kn("channel", "list", "-n", namespace)
+    asked = await kn("channel", "delete", "orders", "-n", namespace)
+
+    assert made.ok().out == f"channel {namespace}/orders is created\n"
+    assert (again.status, "already exists" in again.err) == (1, True)
+    assert listed.ok().out.splitlines()[1].split()[:2] == ["orders", "Unknown"]
+    body = (await api.get(f"{path}/orders")).unwrapped()
+    assert body["spec"]["stream"]["config"]["replicas"] == 3
+    assert (asked.status, "0 Subscriptions are of it" in asked.err) == (2, True)
+    (await kn("channel", "delete", "orders", "-n", namespace, "--yes")).ok()
+    assert (await api.get(f"{path}/orders")).status == 404
+
+
+async def test_conditions_and_addresses_are_shown(kn: Any, api: Api, namespace: str) -> None:
+    (await kn("channel", "create", "orders", "-n", namespace)).ok()
+    conditions = [{"type": "Ready", "status": "False", "reason": "Refused", "message": "no"}]
+    status = {"status": {"address": {"url": "http://orders"}, "conditions": conditions}}
+    await api.merge(f"{CHANNELS.format(namespace=namespace)}/orders/status", status)
+
+    item = (await kn("channel", "list", "-n", namespace, "-o", "json")).ok().json["items"][0]
+
+    assert (item["ready"], item["reason"], item["url"]) == ("False", "Refused", "http://orders")
+
+
+async def test_what_is_not_there_is_told(kn: Any, namespace: str) -> None:
+    gone = await kn("channel", "delete", "nowhere", "-n", namespace, "--yes")
+    nothing = await kn("channel", "list", "-n", namespace)
+
+    assert (gone.status, f"there is no channel {namespace}/nowhere" in gone.err) == (1, True)
+    assert nothing.ok().err == f"there are no channels in namespace {namespace}\n"
+
+
+async def test_subscriptions_are_listed(kn: Any, api: Api, namespace: str) -> None:
+    body = {
+        "apiVersion": "messaging.knative.dev/v1",
+        "kind": "Subscription",
+        "metadata": {"name": "billing", "namespace": namespace},
+        "spec": {
+            "channel": {
+                "apiVersion": "messaging.knative.dev/v1alpha1",
+                "kind": "NatsJetStreamChannel",
+                "name": "orders",
+            },
+            "subscriber": {"uri": "http://billing"},
+        },
+    }
+    (await api.create(f"/apis/messaging.knative.dev/v1/namespaces/{namespace}/subscriptions", body)).unwrapped()
+
+    shown = (await kn("subscription", "list", "-n", namespace, "--channel", "orders")).ok().out.splitlines()
+
+    assert shown[1].split()[:2] == ["billing", "NatsJetStreamChannel/orders"]
+    assert "http://billing" in shown[1]
+
+
+def test_a_file_that_is_no_kubeconfig_is_told(tmp_path: Path) -> None:
+    ran = run("channel", "list", "--kubeconfig", str(tmp_path / "nowhere"))
+
+    assert (ran.status, "can't be used" in ran.err) == (2, True)
