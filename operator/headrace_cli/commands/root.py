@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from headrace_cli.commands import channel, deadletter, health, look, replay, send, storage, subscription, up
+from headrace_cli.commands import channel, deadletter, extras, health, look, replay, send, storage, subscription, up
 
 HELP = """\
 A Knative Eventing channel on NATS JetStream: see into it, send, watch, replay, recover.
@@ -74,6 +74,7 @@ def tree() -> click.Group:
         replay.COMMAND,
         *health.COMMANDS,
         *storage.COMMANDS,
+        *extras.COMMANDS,
     ]
     return click.Group(
         "headrace",

@@ -1,0 +1,165 @@
+"""`bench`, `convert` and `completion`: their words, and the little that the latter two do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from headrace.core.errors import Misconfigured
+from headrace_cli.commands import params
+from headrace_cli.commands.params import Given
+from headrace_cli.commands.running import on_nats, tell
+
+BENCH = """\
+Measure a channel: how fast it takes events, and how fast its Subscriptions settle them. The events are real ones of
+type headrace.bench, and its subscribers get them, so it asks first.
+
+They go over HTTP to a `headrace up` that runs here, or to --url; else straight into the stream.
+"""
+
+BENCH_EXAMPLES = params.examples("""\
+  kn jetstream bench orders --events 10000 --size 1024 --parallel 20
+  kn jetstream bench orders --rate 500 --events 30000 --yes -o json
+  kn jetstream bench orders --publish-only --url http://receive.example.com/default/orders
+""")
+
+CONVERT = """\
+Turn manifests of other systems into channels, Brokers, Triggers and Subscriptions: Kyma's Subscriptions and Eventing,
+Argo's EventBus, EventSource and Sensor, and Knative's other channels. What has no equal is told on standard error.
+"""
+
+CONVERT_EXAMPLES = params.examples("""\
+  kn jetstream convert -f old.yaml > new.yaml
+  kn jetstream convert -f subscriptions.yaml -f eventing.yaml -o json
+""")
+
+COMPLETION = """\
+Print what makes a shell complete verbs, options, and the names of channels and Subscriptions.
+"""
+
+COMPLETION_EXAMPLES = params.examples("""\
+  source <(kn-jetstream completion bash)                                     bash; or in ~/.bashrc
+  kn-jetstream completion zsh > "${fpath[1]}/_kn-jetstream"                  zsh
+  kn-jetstream completion fish > ~/.config/fish/completions/kn-jetstream.fish
+
+\b
+It completes for `kn-jetstream` or `headrace`, by whichever name it was called: kn jetstream completion bash
+""")
+
+
+def _bench(**given: Any) -> int:
+    from headrace_cli.events import bench
+
+    return on_nats(given, lambda session: bench.bench(session, given))
+
+
+def _convert(**given: Any) -> int:
+    try:
+        return _converted(given)
+    except ModuleNotFoundError as error:
+        if error.name != "yaml":
+            raise
+        raise Misconfigured("PyYAML is not installed: install the extra `kn`", field="-f") from error
+
+
+def _converted(given: Given) -> int:
+    from headrace_cli import convert, documents
+    from headrace_cli.view.output import text_of
+
+    found = convert.convert(documents.read(given["files"]))
+    for note in found.notes:
+        tell(str(note))
+    if given["output"] == "json":
+        click.echo(text_of({"apiVersion": "v1", "kind": "List", "items": found.objects}, "json"), nl=False)
+    else:
+        click.echo("---\n".join(text_of(each, "yaml") for each in found.objects), nl=False)
+    return 0
+
+
+def _completion(**given: Any) -> int:
+    from click.shell_completion import get_completion_class
+
+    from headrace_cli.commands import root
+
+    shell = get_completion_class(given["shell"])
+    if shell is None:
+        raise Misconfigured(f"{given['shell']} can't be completed for", field="SHELL")
+    program = root.program()
+    # A shell completes the words behind a program: of `kn jetstream` that is kn, which is not ours.
+    name, variable = program.replace(" ", "-"), root.completion_variable(program)
+    click.echo(shell(root.tree(), {}, name, variable).source())
+    return 0
+
+
+COMMANDS = [
+    click.Command(
+        "bench",
+        callback=_bench,
+        help=BENCH,
+        short_help="Measure publishing and delivery.",
+        epilog=BENCH_EXAMPLES,
+        params=[
+            params.channel(),
+            click.Option(
+                ["--events"], type=click.IntRange(1), default=1000, metavar="N", show_default=True, help="How many."
+            ),
+            click.Option(
+                ["--size"],
+                type=click.IntRange(0, 1_000_000),
+                default=256,
+                metavar="BYTES",
+                show_default=True,
+                help="Data of each.",
+            ),
+            click.Option(
+                ["--parallel"],
+                type=click.IntRange(1, 1000),
+                default=10,
+                metavar="N",
+                show_default=True,
+                help="So many are on their way at once.",
+            ),
+            params.rate(),
+            click.Option(["--publish-only"], is_flag=True, help="Don't wait for Subscriptions."),
+            click.Option(
+                ["--wait"],
+                type=click.FloatRange(min=0),
+                default=60.0,
+                metavar="S",
+                show_default=True,
+                help="For Subscriptions, so long at most.",
+            ),
+            click.Option(["--url"], metavar="URL", help="POST them there."),
+            params.yes(),
+            *params.namespace(),
+            *params.nats(),
+            params.output("table", "json", "yaml"),
+        ],
+    ),
+    click.Command(
+        "convert",
+        callback=_convert,
+        help=CONVERT,
+        short_help="Manifests of other systems as ours.",
+        epilog=CONVERT_EXAMPLES,
+        params=[
+            click.Option(
+                ["-f", "--file", "files"],
+                multiple=True,
+                required=True,
+                metavar="FILE",
+                help="Manifest file or directory. Repeatable.",
+            ),
+            params.output("yaml", "json"),
+        ],
+    ),
+    click.Command(
+        "completion",
+        callback=_completion,
+        help=COMPLETION,
+        short_help="Completion for bash, zsh and fish.",
+        epilog=COMPLETION_EXAMPLES,
+        params=[click.Argument(["shell"], type=click.Choice(("bash", "zsh", "fish")), metavar="SHELL")],
+    ),
+]

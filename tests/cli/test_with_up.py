@@ -1,0 +1,57 @@
+"""The verbs find the `headrace up` that runs, and see what it does."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Ran, run
+from tests.support.laptop import Laptop, channel, subscription
+from tests.support.subscriber import Say, Subscriber
+from tests.support.waiting import until
+
+pytest_plugins = ["tests.support.served"]
+
+
+async def test_from_the_first_event_to_a_replayed_dead_letter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subscriber: Subscriber
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("NATS_URL", raising=False)
+    place = subscriber.place(Say(400), Say())
+    manifests = channel(), subscription("billing", place.uri)
+
+    async def kn(*arguments: str) -> Ran:
+        return await asyncio.to_thread(run, *arguments)
+
+    async def parked() -> list[int]:
+        found = (await kn("deadletter", "list", "orders", "-o", "json")).ok().json["items"]
+        return [item["position"] for item in found]
+
+    async def one_is_parked() -> bool:
+        return len(await parked()) == 1
+
+    with Laptop(tmp_path, *manifests, XDG_RUNTIME_DIR=str(tmp_path)) as laptop:
+        await asyncio.to_thread(laptop.wait_until_ready)
+
+        sent = await kn("send", "orders", "--type", "t", "--id", "first", "--data", "Hello")
+        await until("the refused event is parked", one_is_parked, 30)
+        seen = await kn("peek", "orders", "-o", "json")
+        ill = await kn("doctor", "orders")
+        (await kn("deadletter", "replay", "orders", "--all")).ok()
+        await place.wait(2, 30)
+        measured = await kn("bench", "orders", "--events", "20", "--yes", "-o", "json")
+        well = await kn("doctor", "orders")
+        ended = laptop.stop()
+
+    assert sent.ok().out == "sent first to default/orders\n"
+    assert seen.ok().lines[0]["event"]["id"] == "first"
+    assert (ill.status, "[parked]" in ill.out) == (1, True)
+    assert place.ids[:2] == ["first", "first"]
+    assert measured.ok().json["published"]["events"] == 20
+    assert measured.json["settled"][0]["settled"] == 20
+    assert (well.status, well.out) == (0, "all is well: every Subscription gets its events\n")
+    assert ended == 0
+    assert list((tmp_path / "headrace").iterdir()) == []
