@@ -5,7 +5,6 @@ Errors end here: exit status 2 for what the caller can cure, 1 for what was refu
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -34,10 +33,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _told(program, error, 1)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read has enough, as in `… | head`; Python would complain once more when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _told(program: str, error: HeadraceError, status: int) -> int:

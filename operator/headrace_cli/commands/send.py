@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.core.errors import HeadraceError, InvalidEvent, Misconfigured
+from headrace.core.errors import InvalidEvent, Misconfigured
 from headrace_cli.catalog.names import Ref, ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
@@ -99,7 +99,7 @@ async def _all(opened: AbstractAsyncContextManager[Send], given: Given, channel:
     from headrace_cli.events.send import Pace
     from headrace_cli.view.progress import Progress
 
-    pace, sent, again = Pace(given["rate"]), 0, 0
+    pace, sent, again, over = Pace(given["rate"]), 0, 0, False
     total = given["count"] if given["type"] else None
     try:
         async with opened as send:
@@ -114,10 +114,10 @@ async def _all(opened: AbstractAsyncContextManager[Send], given: Given, channel:
                         click.echo(json.dumps(done.to_json, ensure_ascii=False))
                     elif total == 1:
                         click.echo(f"sent {event.id} to {channel}{_where(done.answer)}")
-    except (HeadraceError, KeyboardInterrupt):
-        if sent or total != 1:
+        over = True
+    finally:
+        if not over and (sent or total != 1):
             tell(f"stopped after {sent} events: those are sent")
-        raise
     if given["output"] != "json" and total != 1:
         click.echo(f"sent {sent} events to {channel}" + (f", {again} of them stored before" if again else ""))
     return 0
