@@ -139,7 +139,7 @@ class Laptop:
             self._status.write()
             stack.callback(self._status.write)
             self._environment = await self._nats(stack)
-            stack.enter_context(announcement.announced(_without_userinfo(self._nats_url), self._options.listen.url))
+            stack.enter_context(announcement.announced(self._nats_url, self._options.listen.url))
             client = connect(environment.read(NatsSettings, self._environment), name="headrace-up")
             stack.push_async_callback(client.close)
             stack.push_async_callback(self._reconcile.close, "headrace up ends")
@@ -273,7 +273,7 @@ class Laptop:
     def _state(self) -> dict[str, Any]:
         """What the status file says."""
         return {
-            "nats": _without_userinfo(self._nats_url),
+            "nats": re.sub(r"//[^/@,]*@", "//", self._nats_url),
             "listen": self._options.listen.url,
             "receive": {"running": self._receive.running, "starts": self._receive.starts},
             "reconcile": self._reconcile.row,
@@ -284,10 +284,6 @@ class Laptop:
             },
             "leases": self._scaler.stats() if self._scaler is not None else {},
         }
-
-
-def _without_userinfo(url: str) -> str:
-    return re.sub(r"//[^/@,]*@", "//", url)
 
 
 def _nats_variables(options: UpOptions, variables: dict[str, str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_found_while_it_runs_and_not_after() -> None:
-    with announcement.announced("nats://127.0.0.1:4333", "http://127.0.0.1:8080"):
+    with announcement.announced("nats://me:secret@127.0.0.1:4333", "http://127.0.0.1:8080"):
         found = place.find(None, {})
         assert (found.nats.url, found.receive, found.up) == ("nats://127.0.0.1:4333", "http://127.0.0.1:8080", True)
         assert str(os.getpid()) in found.told_by

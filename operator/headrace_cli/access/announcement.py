@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 from headrace.core.errors import Misconfigured
 
 SUFFIX = ".json"
+_USERINFO = re.compile(r"//[^/@,]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,12 @@ def directory() -> Path:
 
 @contextmanager
 def announced(nats: str, listen: str) -> Iterator[None]:
-    """Tell of a `headrace up` of this process for as long as the block lasts.
+    """Tell of a `headrace up` of this process for as long as the block lasts; credentials in the URL are left out.
 
     A place that can't be written costs the convenience only: the verbs then want `--nats`.
     """
     path = directory() / f"{os.getpid()}{SUFFIX}"
-    lock = _written(path, json.dumps({"pid": os.getpid(), "nats": nats, "listen": listen}))
+    lock = _written(path, json.dumps({"pid": os.getpid(), "nats": _USERINFO.sub("//", nats), "listen": listen}))
     try:
         yield
     finally:

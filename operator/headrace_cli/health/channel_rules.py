@@ -117,7 +117,7 @@ def _unseen(each: ChannelFacts) -> Iterator[Finding]:
     if unseen:
         named = ", ".join(sorted(unseen)[:NAMED])
         yield Finding(
-            Severity.RISK,
+            Severity.NOTE,
             "irrelevant-events",
             str(each.channel.ref),
             f"{sum(unseen.values())} events lie on subjects that no Subscription sees: {named}",
