@@ -1,4 +1,4 @@
-"""`report`, `check` and `doctor`: their words. What they do is in `headrace_cli.health.verbs`."""
+"""`report`, `check`, `doctor` and `step-down`: their words. What they do is in `headrace_cli.health.verbs`."""
 
 from __future__ import annotations
 
@@ -51,6 +51,23 @@ DOCTOR_EXAMPLES = params.examples("""\
   kn jetstream doctor orders -n shop
   kn jetstream doctor -A -o json | jq -r '.items[] | .code + " " + .where'
 """)
+
+STEP_DOWN = """\
+Let a channel's stream, or with --subscription the consumer that serves it, choose another leader among its replicas:
+what to try when `doctor` finds events pending that nobody gets though all is running. Nothing is lost; producers and
+subscribers wait for a moment.
+"""
+
+STEP_DOWN_EXAMPLES = params.examples("""\
+  kn jetstream step-down orders --subscription billing         the consumer first
+  kn jetstream step-down shop/orders                           then the stream
+""")
+
+
+def _step_down(**given: Any) -> int:
+    from headrace_cli.health import verbs
+
+    return on_nats(given, lambda session: verbs.step_down(session, given))
 
 
 def _report(**given: Any) -> int:
@@ -127,5 +144,18 @@ COMMANDS = [
         short_help="Why events don't arrive, and what to do.",
         epilog=DOCTOR_EXAMPLES,
         params=[*_scope(), params.output("table", "json", "yaml")],
+    ),
+    click.Command(
+        "step-down",
+        callback=_step_down,
+        help=STEP_DOWN,
+        short_help="Let a stream or consumer choose another leader.",
+        epilog=STEP_DOWN_EXAMPLES,
+        params=[
+            params.channel(),
+            click.Option(["--subscription"], metavar="NAME", help="The consumer of this Subscription, not the stream."),
+            *params.namespace(),
+            *params.nats(),
+        ],
     ),
 ]

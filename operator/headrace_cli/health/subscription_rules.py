@@ -93,10 +93,7 @@ def _stalled(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
         return
     cluster = known.info.get("cluster") or {}
     leaderless = bool(cluster) and not cluster.get("leader")
-    step = (
-        f"nats request '$JS.API.CONSUMER.LEADER.STEPDOWN.{known.channel.stream}.{known.consumer}' '' and, if that is "
-        f"not enough, '$JS.API.STREAM.LEADER.STEPDOWN.{known.channel.stream}'"
-    )
+    step = f"`kn jetstream step-down {known.channel.ref} --subscription {known.ref}`, then without --subscription"
     yield Finding(
         Severity.PROBLEM,
         "no-leader" if leaderless else "stalled",

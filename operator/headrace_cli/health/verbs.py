@@ -1,4 +1,4 @@
-"""What `report`, `check` and `doctor` do, in which order. Their words are in `headrace_cli.commands.health`."""
+"""What `report`, `check`, `doctor` and `step-down` do, in order. Their words are in `headrace_cli.commands.health`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io.api import ApiError
 from headrace_cli.access.place import Place
 from headrace_cli.access.session import Session, session
+from headrace_cli.catalog.channels import channel
 from headrace_cli.catalog.names import ref
+from headrace_cli.catalog.subscriptions import subscriptions, the_one
 from headrace_cli.commands.params import Given
 from headrace_cli.health import check, facts, report
 from headrace_cli.health.check import Limits, Status
@@ -24,6 +26,8 @@ from headrace_cli.health.findings import findings
 from headrace_cli.view.output import plain, text_of
 
 CONNECT_SECONDS = 2.0
+# Elections take a second or two.
+LOOKS, LOOK_SECONDS = 50, 0.2
 NOT_ENABLED_FOR_ACCOUNT = 10039
 
 
@@ -86,6 +90,34 @@ async def examine(place: Place, given: Given) -> int:
     else:
         click.echo(text_of({"items": [_item(each) for each in found]}, given["output"]), nl=False)
     return 1 if any(each.severity > Severity.NOTE for each in found) else 0
+
+
+async def step_down(connected: Session, given: Given) -> int:
+    """Ask a leader to go, and say who leads then."""
+    found = await channel(connected.api, ref(given["channel"], given["namespace"]))
+    if given["subscription"]:
+        one = the_one(await subscriptions(connected.admin, found), given["subscription"], found.namespace)
+        kind, path, name = "CONSUMER", f"{found.stream}.{one.consumer}", f"the consumer of {one.ref}"
+    else:
+        kind, path, name = "STREAM", found.stream, f"stream {found.stream}"
+    before = await _leader(connected, kind, path)
+    await connected.api.call(f"{kind}.LEADER.STEPDOWN.{path}")
+    # It may be the same again; without any, nobody has been chosen yet.
+    for _ in range(LOOKS):
+        if leader := await _leader(connected, kind, path):
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+    else:
+        raise Unavailable(f"{name} has no leader yet: which servers are away? `kn jetstream doctor` may know")
+    click.echo(f"{name} was led by {before or 'nobody'}, and is led by {leader}")
+    return 0
+
+
+async def _leader(connected: Session, kind: str, path: str) -> str:
+    with suppress(Unavailable):
+        info = await connected.api.call(f"{kind}.INFO.{path}", timeout=1.0)
+        return str((info.get("cluster") or {}).get("leader", ""))
+    return ""
 
 
 async def _all_findings(place: Place, given: Given) -> list[Finding]:
