@@ -45,10 +45,10 @@ async def test_channels_are_listed_with_what_they_hold(cli: Cli, shop: str) -> N
 
 
 async def test_the_go_channels_streams_are_listed_as_such(cli: Cli, nats: Nats) -> None:
-    await nats.make_stream("KN_PEERS__OLD", "peers.old._knative")
+    await nats.make_stream("KN_LISTED__OLD", "listed.old._knative")
 
-    assert (await cli("channel", "list", "-n", "peers", "-o", "name")).ok().out == "peers/old\n"
-    assert "peer" in (await cli("channel", "describe", "old", "-n", "peers")).ok().out
+    assert (await cli("channel", "list", "-n", "listed", "-o", "name")).ok().out == "listed/old\n"
+    assert "peer" in (await cli("channel", "describe", "old", "-n", "listed")).ok().out
 
 
 async def test_a_namespace_without_channels_says_where_there_are_some(cli: Cli, shop: str) -> None:

@@ -188,3 +188,9 @@ async def test_no_channel_at_all(cli: Cli) -> None:
     ran = await cli("doctor", "-n", "empty-namespace")
 
     assert (ran.status, "[no-channel]" in ran.out) == (1, True)
+
+
+async def test_a_check_of_nothing_is_not_content(cli: Cli) -> None:
+    ran = await cli("check", "-n", "empty-namespace")
+
+    assert (ran.status, ran.out.startswith("UNKNOWN - there is no channel in namespace empty-namespace")) == (3, True)

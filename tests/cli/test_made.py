@@ -88,6 +88,12 @@ async def test_a_channel_is_deleted_with_what_it_holds_but_for_parked_events(
     assert deleted.ok().out == "channel made/gone is deleted; KN_MADE__GONE_aside stays, with 1 parked events\n"
     left = [info["config"]["name"] for info in (await nats.call("STREAM.LIST"))["streams"]]
     assert (channel.stream in left, channel.aside in left) == (False, True)
+    # What is parked can still be seen to, and then all is gone.
+    assert (await cli("deadletter", "list", "made/gone", "-o", "json")).ok().json["items"][0]["id"] == "a"
+    assert "[channel-gone]" in (await cli("doctor", "made/gone")).ok().out
+    (await cli("deadletter", "discard", "made/gone", "--all", "--yes")).ok()
+    (await cli("channel", "delete", "made/gone", "--yes")).ok()
+    assert (await cli("channel", "describe", "made/gone")).status == 1
 
 
 async def test_the_go_channels_streams_are_not_deleted(cli: Cli, nats: Nats) -> None:

@@ -88,6 +88,20 @@ def test_one_event_may_be_laid_out_over_lines() -> None:
     assert (event.attributes, json.loads(event.data)) == (EVENT.attributes, {"a": 1})
 
 
+def test_a_batch_is_its_events() -> None:
+    two = [view.as_json(EVENT), {**view.as_json(EVENT), "id": "2"}]
+
+    assert [event.id for _, event in from_lines([json.dumps(two).encode()])] == ["1", "2"]
+
+
+def test_a_line_that_is_no_json_is_named_and_those_before_it_are_given() -> None:
+    lines = from_lines([view.line(EVENT).encode() + b"\n", b"\n", b"{oops\n", view.line(EVENT).encode()])
+
+    assert next(lines) == (1, EVENT)
+    with pytest.raises(Misconfigured, match="line 3 is no JSON"):
+        next(lines)
+
+
 @pytest.mark.parametrize(
     ("data", "content_type"),
     [(b'{"a": 1}', "application/json"), (b"hello", "text/plain"), (b"\xff\x00", "application/octet-stream")],

@@ -26,7 +26,8 @@ class Channel:
     Attributes:
         info: STREAM.INFO of its stream, with configuration and state.
         aside: the same of its aside stream; None without one.
-        origin: `headrace`; `adopted`, a stream that the channel was told to use; `peer`, the Go channel's.
+        origin: `headrace`; `adopted`, a stream that the channel was told to use; `peer`, the Go channel's; `gone`, of
+            which only the aside stream is left, since events are parked there.
         uid, cluster: of the manifest, as the mark says; empty without a mark.
     """
 
@@ -90,7 +91,9 @@ def _channel(info: Info, streams: dict[str, Info]) -> Channel | None:
     if role == Role.ASIDE:
         # A stream that was adopted keeps its own metadata: what is ours is beside it.
         main = streams.get(name.removesuffix(ASIDE))
-        if main is None or ROLE_KEY in (main["config"].get("metadata") or {}):
+        if main is None:
+            return _marked(mark, _nothing(name.removesuffix(ASIDE)), info, "gone")
+        if ROLE_KEY in (main["config"].get("metadata") or {}):
             return None
         return _marked(mark, main, info, "adopted")
     plain = names.parse_stream(name)
@@ -106,3 +109,9 @@ def _marked(mark: dict[str, str], info: Info, aside: Info | None, origin: str) -
     except InvalidSpec:
         return None
     return Channel(namespace, name, info, aside, origin, mark.get(UID_KEY, ""), mark.get(CLUSTER_KEY, ""))
+
+
+def _nothing(stream: str) -> Info:
+    """STREAM.INFO as it would be of a stream that holds nothing."""
+    state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
+    return {"config": {"name": stream}, "state": state}

@@ -54,7 +54,7 @@ async def create_in_nats(session: Session, given: Given) -> int:
     if session.place.up:
         problem = f"{session.place.told_by} serves what its files say: add this to one, and send it SIGHUP"
         raise Misconfigured(f"{problem}\n{text_of(wanted, 'json')}", field="--nats")
-    if any(each.ref == where for each in await channels(session.api)):
+    if any(each.ref == where and each.origin != "gone" for each in await channels(session.api)):
         raise Refused(f"channel {where} exists", status=409)
     parent = {**wanted, "metadata": {**wanted["metadata"], "uid": _uid(where), "generation": 1}}
     answer = await _reconcile(session, "sync", parent)

@@ -62,28 +62,28 @@ def from_form(form: Form, new_id: Callable[[], str], now: str) -> Event:
 
 
 def from_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, Event]]:
-    """The events of a file, with the lines that they begin at: one JSON object, or one on each line.
+    """The events of a file, with the lines that they begin at: one JSON value, or one on each line.
 
-    Each is an event in CloudEvents' JSON format, or a line that `tail` and `peek` print, which has it under `event`.
+    Each is an event in CloudEvents' JSON format, a batch of them, or a line that `tail` and `peek` print, which has it
+    under `event`.
 
     Raises:
         Misconfigured: quoting the line; those before it have been given.
     """
     kept: list[bytes] = []
+    given = False
     for number, text in enumerate(lines, 1):
-        if kept or not _whole(text):
-            # Not one event a line, so one event in all.
+        if kept or (not given and text.strip() and not _whole(text)):
+            # Not one event a line, so one value in all.
             kept.append(text)
-            continue
-        if text.strip():
-            yield number, _event(text, number)
+        elif text.strip():
+            given = True
+            yield from ((number, event) for event in _events(text, number))
     if kept:
-        yield 1, _event(b"".join(kept), 1)
+        yield from ((1, event) for event in _events(b"".join(kept), 1))
 
 
 def _whole(text: bytes) -> bool:
-    if not text.strip():
-        return True
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -91,14 +91,23 @@ def _whole(text: bytes) -> bool:
     return True
 
 
-def _event(text: bytes, number: int) -> Event:
+def _events(text: bytes, number: int) -> Iterator[Event]:
     try:
         body = json.loads(text)
-        if isinstance(body, dict) and isinstance(body.get("event"), dict) and "specversion" not in body:
-            text = json.dumps(body["event"]).encode()
-        return json_format.read(text)
     except (ValueError, RecursionError) as error:
         raise Misconfigured(f"line {number} is no JSON ({error}): give events as JSON", field="-f") from None
+    if isinstance(body, list):
+        for each in body:
+            yield _event(json.dumps(each).encode(), number)
+    elif isinstance(body, dict) and isinstance(body.get("event"), dict) and "specversion" not in body:
+        yield _event(json.dumps(body["event"]).encode(), number)
+    else:
+        yield _event(text, number)
+
+
+def _event(text: bytes, number: int) -> Event:
+    try:
+        return json_format.read(text)
     except InvalidEvent as invalid:
         raise Misconfigured(f"the event at line {number} is faulty: {invalid}", field="-f") from None
 

@@ -91,7 +91,7 @@ def _no_leader(each: ChannelFacts) -> Iterator[Finding]:
 
 def _nobody_listens(each: ChannelFacts) -> Iterator[Finding]:
     served = [one for one in each.subscriptions if one.one.state != "foreign"]
-    if not served and each.channel.origin != "peer":
+    if not served and each.channel.origin not in ("peer", "gone"):
         state = each.channel.info["state"]
         kept = f"{state['messages']} events wait" if state["messages"] else "events go nowhere"
         yield Finding(
@@ -127,7 +127,16 @@ def _unseen(each: ChannelFacts) -> Iterator[Finding]:
 
 
 def _parked(each: ChannelFacts) -> Iterator[Finding]:
-    if each.parked:
+    if each.channel.origin == "gone":
+        yield Finding(
+            Severity.NOTE,
+            "channel-gone",
+            str(each.channel.ref),
+            f"the channel was deleted, and its {each.parked} parked events are kept",
+            f"`kn jetstream deadletter replay {each.channel.ref} --to-channel …` or `deadletter discard`, then "
+            f"`kn jetstream channel delete {each.channel.ref}`",
+        )
+    elif each.parked:
         yield Finding(
             Severity.RISK,
             "parked",

@@ -23,9 +23,10 @@ def findings(facts: Facts) -> list[Finding]:
                 Severity.PROBLEM,
                 "no-channel",
                 "NATS",
-                "no stream of a channel is here: events are answered with 404",
-                "make a channel (`kn jetstream channel create`); if there are some, this is another NATS server, "
-                "account or JetStream domain than theirs: look at --nats and the credentials",
+                "there is no channel here: events are answered with 404",
+                "look into all namespaces with -A; make a channel (`kn jetstream channel create`); if there are some, "
+                "this is another NATS server, account or JetStream domain than theirs: look at --nats and the "
+                "credentials",
             )
         )
     for each in facts.channels:

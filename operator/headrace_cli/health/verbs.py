@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace.io.api import ApiError
 from headrace_cli.access.place import Place
 from headrace_cli.access.session import Session, session
@@ -63,6 +63,10 @@ async def run_check(place: Place, given: Given) -> int:
         )
         async with session(place) as connected:
             known = await _gather(connected, given)
+        if not known.channels and not given["all_namespaces"]:
+            # A monitor that looks at nothing must not be content for ever.
+            where = f"namespace {given['namespace']}"
+            raise Misconfigured(f"there is no channel in {where}: add -A, or name one", field="-n")
     except (Unavailable, Refused) as error:
         return _failed(given, Status.CRITICAL, error)
     except HeadraceError as error:
