@@ -16,7 +16,7 @@ from tests.support.functions import Function
 from tests.support.streams import Channel, Nats
 from tests.support.subscriber import Say, Subscriber
 
-CONVERT = Path(__file__).parents[2] / "examples/convert"
+CONVERT = Path(__file__).parents[2] / "docs/convert"
 
 
 async def test_a_bench_measures_publishing(cli: Cli, nats: Nats, orders: Channel) -> None:
