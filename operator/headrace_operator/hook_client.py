@@ -6,7 +6,7 @@ Sends what is observed, gives back what is wanted; decides nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -31,12 +31,34 @@ class HookAnswer:
         children: desired objects.
         resync_after: seconds until it wants to be asked again; None: when something changes.
         finalized: nothing is left of the parent; only with finalize.
+        verify: objects to be looked up at the API server itself: apiVersion, kind, namespace, name and uid of each.
+        prune: uids of `spec.subscribers` to take out.
     """
 
     status: Mapping[str, Any] = field(default_factory=dict)
     children: tuple[Mapping[str, Any], ...] = ()
     resync_after: float | None = None
     finalized: bool = False
+    verify: tuple[Mapping[str, str], ...] = ()
+    prune: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What goes to the hook beside the parent; the fields are those of Metacontroller's request and of its extension.
+
+    Attributes:
+        children: by `Kind.apiVersion`, then by name, with the namespace before it when it is not the parent's.
+        related: the same, written as JSON already: it may hold thousands of objects that are the same for all parents.
+        headrace: `complete`, `absent`, `apis`; empty where nobody knows.
+    """
+
+    children: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    related: bytes = b"{}"
+    headrace: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+NOTHING = Observation()
 
 
 class HookClient:
@@ -46,12 +68,15 @@ class HookClient:
         calls: how they went.
     """
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str | Callable[[], str]) -> None:
+        """Args:
+        token: the shared token, or what gives it, where it may change.
+        """
         self.calls = HookCalls()
+        self._token = token if callable(token) else lambda: token
         self._session = aiohttp.ClientSession(
             # A kept connection may lead to a function that is just being scaled away.
             connector=aiohttp.TCPConnector(force_close=True),
-            headers={"Authorization": f"Bearer {token}"},
             timeout=aiohttp.ClientTimeout(total=HOOK_SECONDS, sock_connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
@@ -63,7 +88,15 @@ class HookClient:
     async def __aexit__(self, *_exc: object) -> None:
         await self._session.close()
 
-    async def sync(self, url: str, parent: Mapping[str, Any]) -> HookAnswer:
+    async def customize(self, url: str, parent: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+        """Ask which other objects are to be observed for a parent: `relatedResources`. Raises as `sync`."""
+        text = await self._post(f"{url}/customize", json.dumps({"controller": {}, "parent": parent}).encode())
+        try:
+            return tuple(json.loads(text).get("relatedResources") or ())
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise not_ours(url, text) from error
+
+    async def sync(self, url: str, parent: Mapping[str, Any], observed: Observation = NOTHING) -> HookAnswer:
         """Ask for the desired state of a parent.
 
         Args:
@@ -74,37 +107,47 @@ class HookClient:
             Refused: it will not answer: 400 malformed parent, 401 token.
             InvalidSpec: the parent can't be written as JSON.
         """
+        body = written(parent, observed, finalizing=False)
         with self.calls.timed("sync"):
-            return await self._call(f"{url}/sync", parent, finalizing=False)
+            return parsed(await self._post(f"{url}/sync", body), url)
 
-    async def finalize(self, url: str, parent: Mapping[str, Any]) -> HookAnswer:
+    async def finalize(self, url: str, parent: Mapping[str, Any], observed: Observation = NOTHING) -> HookAnswer:
         """Ask for the parent's end; to be repeated until `finalized`. Raises as `sync`."""
+        body = written(parent, observed, finalizing=True)
         with self.calls.timed("finalize"):
-            return await self._call(f"{url}/finalize", parent, finalizing=True)
+            return parsed(await self._post(f"{url}/finalize", body), url)
 
-    async def _call(self, url: str, parent: Mapping[str, Any], *, finalizing: bool) -> HookAnswer:
-        body = written(parent, finalizing=finalizing)
+    async def _post(self, url: str, body: bytes) -> str:
+        headers = {**JSON, "Authorization": f"Bearer {self._token()}"}
         try:
-            async with self._session.post(url, data=body, headers=JSON, allow_redirects=False) as answer:
+            async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
                 text = await answer.text(errors="replace")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"reconcile at {url}: {error or type(error).__name__}") from error
         if answer.status == 200:
-            return parsed(text, url)
+            return text
         raise refusal("reconcile", url, answer.status, text, answer.headers)
 
 
-def written(parent: Mapping[str, Any], *, finalizing: bool) -> bytes:
+def written(parent: Mapping[str, Any], observed: Observation = NOTHING, *, finalizing: bool) -> bytes:
     """The request's JSON.
 
     Raises:
         InvalidSpec: the parent holds what JSON can't, or itself.
     """
-    body = {"controller": {}, "parent": parent, "children": {}, "related": {}, "finalizing": finalizing}
+    rest = {"parent": parent, "children": observed.children, "finalizing": finalizing}
+    if observed.headrace:
+        rest["headrace"] = observed.headrace
     try:
-        return json.dumps(body, allow_nan=False).encode()
+        text = json.dumps({"controller": {}, **rest}, allow_nan=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidSpec(f"the object can't be written as JSON: {error}", field="parent") from error
+    return text[:-1] + b',"related":' + observed.related + b"}"
+
+
+def not_ours(url: str, text: str) -> Unavailable:
+    """Something else than reconcile has answered."""
+    return Unavailable(f"{url} answered 200, but not as reconcile does: {text[:100]!r}")
 
 
 def parsed(text: str, url: str) -> HookAnswer:
@@ -116,11 +159,14 @@ def parsed(text: str, url: str) -> HookAnswer:
     try:
         body = json.loads(text)
         seconds = float(body.get("resyncAfterSeconds") or 0.0)
+        ours = body.get("headrace") or {}
         return HookAnswer(
             status=dict(body.get("status") or {}),
             children=tuple(body.get("children") or ()),
             resync_after=seconds if seconds > 0 else None,
             finalized=bool(body.get("finalized", False)),
+            verify=tuple(dict(each) for each in ours.get("verify") or ()),
+            prune=tuple(map(str, ours.get("prune") or ())),
         )
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise Unavailable(f"{url} answered 200, but not as reconcile does: {text[:100]!r}") from error
+        raise not_ours(url, text) from error

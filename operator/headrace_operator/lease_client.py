@@ -25,12 +25,15 @@ START_SLACK = 60.0
 class LeaseClient:
     """Opens leases; made inside the loop that uses it, closed by its owner."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str | Callable[[], str]) -> None:
+        """Args:
+        token: the shared token, or what gives it, where it may change.
+        """
+        self._token = token if callable(token) else lambda: token
         # A fresh connection for each: a lease lasts seconds, and a kept one may lead to a forward that is
         # being scaled away.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=True),
-            headers={"Authorization": f"Bearer {token}"},
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
         )
@@ -55,8 +58,11 @@ class LeaseClient:
             total=wanted.seconds + LONGEST_TIMEOUT.total_seconds() + START_SLACK,
             sock_connect=CONNECT_SECONDS,
         )
+        headers = {"Authorization": f"Bearer {self._token()}"}
         try:
-            async with self._session.post(url, json=wanted.to_json(), timeout=timeout, allow_redirects=False) as answer:
+            async with self._session.post(
+                url, json=wanted.to_json(), headers=headers, timeout=timeout, allow_redirects=False
+            ) as answer:
                 if answer.headers.get(ENDING[0]) == ENDING[1]:
                     on_ending()
                 text = await answer.text(errors="replace")

@@ -108,6 +108,10 @@ class Scaler:
         totals = {name: sum(row[name] for row in rows.values()) for name in ("opened", "open", "failures")}
         return {**totals, "consumers": rows}
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each consumer, as JSON values."""
+        return [served.row for served in self._streams.all()]
+
     def _on_hint(self, subject: str) -> None:
         name = subject.removeprefix(names.wake_subject(""))
         stream = self._streams.get(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,13 @@ import yaml
 
 from infra.generate import crd
 from tests.support import control_plane_binaries
+from tests.support.api_relay import ApiRelay
 from tests.support.control_plane import ControlPlane
+from tests.support.hook import Hook
 from tests.support.kube_api import Api, connect
+from tests.support.nats_server import NatsServer
+from tests.support.operator_process import OperatorProcess
+from tests.support.subscriber import Subscriber
 from tests.support.waiting import until
 
 NEIGHBOURS = Path(__file__).with_name("crds") / "neighbours.yaml"
@@ -55,6 +60,58 @@ async def namespace(api: Api) -> str:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     (await api.create("/api/v1/namespaces", body)).unwrapped()
     return name
+
+
+@pytest.fixture
+def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
+    """A running nats-server with JetStream, empty."""
+    server = NatsServer(tmp_path / "nats")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def subscriber() -> Iterator[Subscriber]:
+    """HTTP places that record what they are sent."""
+    with Subscriber() as server:
+        yield server
+
+
+@pytest.fixture
+def hook(subscriber: Subscriber) -> Hook:
+    """What plays `reconcile`."""
+    return Hook(subscriber, "/hook")
+
+
+@pytest.fixture
+async def relay(control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[ApiRelay]:
+    """The way of the operator to the API server."""
+    async with ApiRelay(control_plane, tmp_path) as relay:
+        yield relay
+
+
+@pytest.fixture
+async def operator(
+    relay: ApiRelay, nats_server: NatsServer, hook: Hook, namespace: str, tmp_path: Path
+) -> AsyncIterator[Callable[..., OperatorProcess]]:
+    """Start an operator for the test's namespace, with more settings if given."""
+    started: list[OperatorProcess] = []
+
+    def start(**settings: str) -> OperatorProcess:
+        # What one test leaves unfinished is not the next one's.
+        ours = {"WATCH_NAMESPACE": namespace, "POD_NAMESPACE": namespace, "OPERATOR_LEASE_DURATION": "6s"}
+        given = {"kubeconfig": relay.kubeconfig, "hook": hook.url}
+        more = {**ours, **settings}
+        one = OperatorProcess(
+            given["kubeconfig"], nats_server.url, more.pop("hook", str(given["hook"])), tmp_path, **more
+        )
+        started.append(one.start())
+        return one
+
+    yield start
+    # Beside the loop: the relay is on it, and the last thing that an operator does is to give its Lease back.
+    await asyncio.gather(*(asyncio.to_thread(one.stop) for one in started))
 
 
 async def _define(control_plane: ControlPlane) -> None:

@@ -78,6 +78,14 @@ class ControlPlane:
                 process.wait()
         self._processes.clear()
 
+    def restart_api_server(self) -> None:
+        """Kill the API server, start it anew on the same data, and wait until it serves."""
+        old = next(process for name, process in self._processes if name == "kube-apiserver")
+        old.kill()
+        old.wait()
+        self._processes = [(name, process) for name, process in self._processes if process is not old]
+        self._start_api_server()
+
     def context(self) -> ssl.SSLContext:
         """What clients trust."""
         return ssl.create_default_context(cafile=str(self.ca))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 _IDENTITY = ("creds_file", "nkey_seed_file", "user", "password", "token")
+URL = r"^https?://[^\s/]+.*[^/]$"
 
 
 def _span(value: object) -> object:
@@ -330,3 +331,60 @@ class ReconcileSettings(FunctionsSettings):
         alias="HEADRACE_ADDRESS",
         description="base URL for path addresses in status; unset: the channel's Service host",
     )
+
+
+class KubeSettings(_Settings):
+    """Where the API server is; in a pod its service account says so, whose token is read again as it changes."""
+
+    kubeconfig: str | None = Field(None, alias="KUBECONFIG", description="a kubeconfig; unset: the service account")
+    host: str | None = Field(None, alias="KUBERNETES_SERVICE_HOST", description="set by Kubernetes in every pod")
+    port: int = Field(
+        443, alias="KUBERNETES_SERVICE_PORT", description="set by Kubernetes in every pod", ge=1, le=65535
+    )
+
+
+class OperatorSettings(_Settings):
+    """What the operator must know."""
+
+    hook: str = Field(alias="HOOK_URL", description="base URL of `reconcile`", pattern=URL)
+    forward: str | None = Field(
+        None, alias="FORWARD_URL", description="`forward` for consumers whose status names none", pattern=URL
+    )
+    namespace: str | None = Field(
+        None, alias="WATCH_NAMESPACE", description="serve the channels of this namespace only; unset: of all"
+    )
+    identity: str | None = Field(
+        None, alias="POD_NAME", description="name in the Lease; unset: the host's name and something random"
+    )
+    lease_namespace: str | None = Field(
+        None, alias="POD_NAMESPACE", description="where the Lease is; unset: where the service account or kubeconfig is"
+    )
+    lease_name: str = Field("headrace-operator", alias="OPERATOR_LEASE", description="name of the Lease")
+    lease_duration: Span = Field(
+        timedelta(seconds=15),
+        alias="OPERATOR_LEASE_DURATION",
+        description="how long the others wait for a leader that is silent; it renews three times as often",
+        ge=timedelta(seconds=3),
+    )
+    workers: int = Field(
+        16, alias="OPERATOR_WORKERS", description="channels that are reconciled at the same time", ge=1, le=256
+    )
+    resync: Span = Field(
+        timedelta(hours=1),
+        alias="OPERATOR_RESYNC",
+        description="how often every channel is reconciled though nothing changed; all at once, since `reconcile` "
+        "sleeps in between",
+        ge=timedelta(minutes=1),
+    )
+    sweep: Span = Field(
+        timedelta(seconds=15),
+        alias="OPERATOR_SWEEP",
+        description="how often all streams are looked at, for what no wake hint has told",
+        ge=timedelta(seconds=1),
+    )
+    host: str = Field("0.0.0.0", alias="HOST", description="address of the probes and metrics")
+    port: int = Field(8080, alias="PORT", description="port of `/healthz`, `/readyz` and `/metrics`", ge=0, le=65535)
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", alias="LOG_LEVEL", description="what is logged"
+    )
+    log_format: Literal["json", "plain"] = Field("json", alias="LOG_FORMAT", description="`plain` is for people")

@@ -1,0 +1,123 @@
+"""Kubernetes Events: what people should see with `kubectl describe`, each once, with a count when it comes again.
+
+Takes words without waiting, writes them one after the other and not faster than the API server likes. An Event that
+can't be written is no loss for the channel: it is dropped, with a line in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from headrace.core.errors import Refused, Unavailable
+from headrace.io import log
+from headrace_operator.kube.api import KubeApi
+from headrace_operator.kube.kinds import EVENT
+
+CONTROLLER = "headrace.dev/operator"
+# The API server's own limits.
+LONGEST_NOTE, LONGEST_REASON, LONGEST_NAME = 1024, 128, 200
+MOST_WAITING, MOST_KNOWN = 4_000, 4_000
+SECONDS_EACH = 0.05
+# The same again within a minute is counted, and written with the next one after that.
+COUNT_SECONDS = 60.0
+
+_log = log.get("events")
+
+
+@dataclass(slots=True)
+class Told:
+    """One Event: how often it was said, and when that was written."""
+
+    count: int = 0
+    written: int = 0
+    at: float = float("-inf")
+
+
+class Announcer:
+    """Writes Events about channels; `run` it beside everything else."""
+
+    def __init__(self, api: KubeApi, instance: str) -> None:
+        self._api = api
+        self._instance = instance[:128]
+        self._waiting: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._told: OrderedDict[str, Told] = OrderedDict()
+        self._filled = asyncio.Event()
+
+    def __call__(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
+        """Say something of a channel; the same again is counted."""
+        metadata = channel["metadata"]
+        told = hashlib.sha256("\0".join((metadata["uid"], reason, message)).encode()).hexdigest()[:16]
+        name = f"{metadata['name'][:LONGEST_NAME]}.{told}"
+        if name not in self._waiting and len(self._waiting) >= MOST_WAITING:
+            return
+        known = self._told.setdefault(name, Told())
+        known.count += 1
+        self._told.move_to_end(name)
+        while len(self._told) > MOST_KNOWN:
+            self._told.popitem(last=False)
+        if known.written and time.monotonic() < known.at + COUNT_SECONDS:
+            return
+        self._waiting[name] = self._body(name, channel, reason, message, warning=warning)
+        self._filled.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            while not self._waiting:
+                self._filled.clear()
+                await self._filled.wait()
+            name, body = self._waiting.popitem(last=False)
+            try:
+                await self._write(name, body)
+            except (Refused, Unavailable) as error:
+                _log.warning(
+                    "an Event could not be written", reason=body["reason"], note=body["note"], error=str(error)
+                )
+            await asyncio.sleep(SECONDS_EACH)
+
+    async def _write(self, name: str, body: dict[str, Any]) -> None:
+        told = self._told.setdefault(name, Told(1))
+        namespace = body["metadata"]["namespace"]
+        try:
+            await self._api.create(EVENT.path(namespace), body)
+        except Refused as error:
+            if error.status != 409:
+                raise
+            # Said before, perhaps by the operator before us.
+            path = EVENT.path(namespace, name)
+            before = (await self._api.get(path) or {}).get("series") or {}
+            count = max(2, int(before.get("count") or 1) + max(1, told.count - told.written))
+            await self._api.merge(path, {"series": {"count": count, "lastObservedTime": body["eventTime"]}})
+        told.written, told.at = told.count, time.monotonic()
+
+    def _body(
+        self, name: str, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool
+    ) -> dict[str, Any]:
+        metadata = channel["metadata"]
+        return {
+            "apiVersion": EVENT.api_version,
+            "kind": EVENT.kind,
+            "metadata": {"name": name, "namespace": metadata["namespace"]},
+            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reportingController": CONTROLLER,
+            "reportingInstance": self._instance,
+            "action": "Reconcile",
+            "reason": reason[:LONGEST_REASON],
+            "note": message[:LONGEST_NOTE],
+            "type": "Warning" if warning else "Normal",
+            "regarding": {
+                "apiVersion": channel["apiVersion"],
+                "kind": channel["kind"],
+                "namespace": metadata["namespace"],
+                "name": metadata["name"],
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+            },
+        }

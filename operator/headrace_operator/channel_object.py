@@ -1,0 +1,97 @@
+"""What the operator writes into a channel object: its status, its finalizer, and entries that are taken out.
+
+The differences are pure; the patches carry the version or the uid that they are meant for, so that they never hit
+another object of the same name. Called by `headrace_operator.one_channel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headrace_operator.kube.api import Body, KubeApi
+from headrace_operator.kube.kinds import CHANNEL, key
+
+FINALIZER = "headrace.dev/channel"
+
+Operation = dict[str, Any]
+
+
+def is_going(channel: Mapping[str, Any]) -> bool:
+    return bool(channel["metadata"].get("deletionTimestamp"))
+
+
+def is_held(channel: Mapping[str, Any]) -> bool:
+    """Does our finalizer hold it?"""
+    return FINALIZER in (channel["metadata"].get("finalizers") or ())
+
+
+def mentioned(channel: Mapping[str, Any]) -> set[str]:
+    """Uids of the Subscriptions that a channel has, or had when its status was written."""
+    status = channel.get("status") or {}
+    rows = (
+        *((channel.get("spec") or {}).get("subscribers") or ()),
+        *(status.get("subscribers") or ()),
+        *(status.get("consumers") or ()),
+    )
+    return {str(row["uid"]) for row in rows if isinstance(row, Mapping) and row.get("uid")}
+
+
+def says_the_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Has nothing changed but what the operator writes itself?"""
+    keys = ("uid", "generation", "labels", "annotations", "deletionTimestamp")
+    lost = is_held(old) and not is_held(new)
+    return not lost and all(old["metadata"].get(each) == new["metadata"].get(each) for each in keys)
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Body:
+    """The merge patch that makes one object of the other; empty when they are the same."""
+    patch: Body = dict.fromkeys(before.keys() - after.keys())
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            inner = difference(old, value)
+            if inner:
+                patch[name] = inner
+        elif old != value or name not in before:
+            patch[name] = value
+    return patch
+
+
+def without(channel: Mapping[str, Any], uids: Iterable[str]) -> list[Any] | None:
+    """`spec.subscribers` without some; None when none of those is there."""
+    gone = set(uids)
+    entries = (channel.get("spec") or {}).get("subscribers") or []
+    kept = [entry for entry in entries if entry.get("uid") not in gone]
+    return None if len(kept) == len(entries) else kept
+
+
+class ChannelWriter:
+    """Writes into channel objects. All methods give the object as it is then, and raise as `KubeApi`."""
+
+    def __init__(self, api: KubeApi) -> None:
+        self._api = api
+
+    async def hold(self, channel: Mapping[str, Any]) -> Body:
+        """Add our finalizer; Conflict when the object is not as we know it."""
+        held = [*(channel["metadata"].get("finalizers") or ()), FINALIZER]
+        return await self._swap(channel, {"op": "add", "path": "/metadata/finalizers", "value": held})
+
+    async def let_go(self, channel: Mapping[str, Any]) -> None:
+        """Take our finalizer away; Conflict when the object is not as we know it."""
+        rest = [one for one in channel["metadata"].get("finalizers") or () if one != FINALIZER]
+        await self._swap(channel, {"op": "add", "path": "/metadata/finalizers", "value": rest})
+
+    async def prune(self, channel: Mapping[str, Any], kept: list[Any]) -> Body:
+        """Replace `spec.subscribers`; Conflict when anything of the object has changed since it was read."""
+        return await self._swap(channel, {"op": "replace", "path": "/spec/subscribers", "value": kept})
+
+    async def write_status(self, channel: Mapping[str, Any], patch: Mapping[str, Any]) -> Body:
+        """Merge into the status of this very object; its version does not matter, since nobody else writes it."""
+        body = {"metadata": {"uid": channel["metadata"]["uid"]}, "status": patch}
+        return await self._api.merge(CHANNEL.path(*key(channel), "status"), body)
+
+    async def _swap(self, channel: Mapping[str, Any], operation: Operation) -> Body:
+        version = channel["metadata"]["resourceVersion"]
+        test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
+        return await self._api.patch(CHANNEL.path(*key(channel)), [test, operation])

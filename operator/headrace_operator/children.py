@@ -1,0 +1,280 @@
+"""The children of all channels in the cluster: what there is of them, and making it what the hook wants.
+
+Every child kind is watched by our label. What is as it was applied is not applied again, so that an idle operator asks
+for nothing; what somebody has changed is healed. Which children there are is the hook's to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.core.errors import Refused
+from headrace.io import log
+from headrace_operator import child as children_of
+from headrace_operator.applied import AppliedChildren
+from headrace_operator.child import MANAGED_BY, SHARED_LABEL, UID_LABEL, US, Body, Child, Spot
+from headrace_operator.kube.api import Conflict, KubeApi
+from headrace_operator.kube.kinds import Discovery, Key, Kind, key
+from headrace_operator.kube.watch import Watch
+
+KINDS = (
+    Kind("v1", "Service", "services"),
+    Kind("v1", "ServiceAccount", "serviceaccounts"),
+    Kind("apps/v1", "Deployment", "deployments"),
+    Kind("serving.knative.dev/v1", "Service", "services"),
+    Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
+)
+"""What the hook can answer; kinds of optional APIs are watched once the cluster serves them."""
+OPTIONAL_APIS = ("serving.knative.dev/v1", "keda.sh/v1alpha1")
+# One that is going must be gone before it can be made anew.
+GOING_SECONDS = 1.0
+
+_log = log.get("children")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one channel's children.
+
+    Attributes:
+        problems: what could not be made so, in the API server's words.
+        again_after: seconds until a contested child is healed; None: nothing waits.
+    """
+
+    problems: tuple[str, ...] = ()
+    again_after: float | None = None
+
+
+@dataclass(slots=True)
+class Indexed:
+    """Which children belong to a channel, by its uid; kept by the watches."""
+
+    spots: dict[str, set[Spot]] = field(default_factory=dict)
+
+    def move(self, spot: Spot, old: Body | None, new: Body | None) -> None:
+        for uid in _uids(old) - _uids(new):
+            self.spots.get(uid, set()).discard(spot)
+        for uid in _uids(new):
+            self.spots.setdefault(uid, set()).add(spot)
+
+
+class Children:
+    """All children.
+
+    Attributes:
+        listeners: called with the uid of a channel of which a child has changed.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        discovery: Discovery,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        own_namespace: str = "",
+    ) -> None:
+        self.listeners: list[Callable[[str], None]] = []
+        self._api = api
+        self._discovery = discovery
+        self._spawn = spawn
+        self._own_namespace = own_namespace
+        self._watches: dict[Kind, Watch] = {}
+        self._index = Indexed()
+        self._applied = AppliedChildren()
+        # Shared children outside their channels' namespaces can't be owned: who wants them is known here only.
+        self._wanting: dict[Spot, set[str]] = {}
+        self._writing: dict[Spot, asyncio.Lock] = {}
+
+    async def watch_what_is_served(self) -> None:
+        """Begin to watch the kinds that the cluster serves; returns when all of them are listed."""
+        for kind in KINDS:
+            if self._discovery.serves(kind.api_version):
+                self._watch(kind)
+        await asyncio.gather(*(watch.cache.wait_until_listed() for watch in self._watches.values()))
+
+    @property
+    def apis(self) -> list[str]:
+        """Which optional APIs the cluster serves."""
+        return [api for api in OPTIONAL_APIS if self._discovery.serves(api)]
+
+    @property
+    def listed(self) -> bool:
+        return all(watch.cache.listed for watch in self._watches.values())
+
+    def all(self) -> Iterator[tuple[Spot, Body]]:
+        """Every child that there is."""
+        for kind, watch in self._watches.items():
+            for body in watch.cache:
+                yield (kind, key(body)), body
+
+    def channel_of(self, body: Body) -> str | None:
+        """The uid of the channel that a child belongs to; None for a shared one."""
+        found: str | None = (body["metadata"].get("labels") or {}).get(UID_LABEL)
+        return found
+
+    def observed(self, parent: Mapping[str, Any]) -> dict[str, dict[str, Body]]:
+        """As the hook wants to be told of them."""
+        found: dict[str, dict[str, Body]] = {}
+        for (kind, place), body in self._of(parent["metadata"]["uid"]):
+            own = place[0] == parent["metadata"]["namespace"]
+            found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = body
+        return found
+
+    async def make_so(self, parent: Mapping[str, Any], answers: Iterable[Mapping[str, Any]]) -> Outcome:
+        """Apply what is wanted and not there, delete what is there and not wanted.
+
+        Raises:
+            Unavailable: the API server did not answer.
+        """
+        problems: list[str] = []
+        waits: list[float] = []
+        uid = parent["metadata"]["uid"]
+        wanted: dict[Spot, Child] = {}
+        for answer in answers:
+            found = await self._read(parent, answer)
+            if isinstance(found, str):
+                problems.append(found)
+            else:
+                wanted[found.kind, found.place] = found
+        for spot, child in wanted.items():
+            if child.shared:
+                self._wanting.setdefault(spot, set()).add(uid)
+            try:
+                wait = await self._apply(parent, child)
+            except Refused as error:
+                problems.append(f"{child.title}: {error}")
+            else:
+                waits += [] if wait is None else [wait]
+        for spot, live in list(self._of(uid)):
+            if spot not in wanted:
+                problems += await self._let_go(parent, spot, live)
+        for spot in [spot for spot, uids in self._wanting.items() if uid in uids and spot not in wanted]:
+            problems += await self._want_no_more(spot, uid)
+        return Outcome(tuple(problems), min(waits, default=None))
+
+    async def _read(self, parent: Mapping[str, Any], answer: Mapping[str, Any]) -> Child | str:
+        """A child of the answer; a sentence when it can't be one."""
+        api_version, name = str(answer.get("apiVersion")), str(answer.get("kind"))
+        if not (answer.get("metadata") or {}).get("name"):
+            return f"{name}.{api_version}: a child without metadata.name was asked for"
+        kind = await self._discovery.by_kind(api_version, name)
+        if kind is None:
+            return f"{name}.{api_version} {answer['metadata']['name']}: the cluster does not serve this kind"
+        self._watch(kind)
+        return children_of.wanted(parent, answer, kind)
+
+    async def _apply(self, parent: Mapping[str, Any], child: Child) -> float | None:
+        """Apply it unless it is there; seconds to wait when it was healed a moment ago."""
+        spot = (child.kind, child.place)
+        cache = self._watch(child.kind).cache
+        await cache.wait_until_listed()
+        async with self._writing.setdefault(spot, asyncio.Lock()):
+            live = cache.get(child.place)
+            if live is not None and live["metadata"].get("deletionTimestamp"):
+                return GOING_SECONDS
+            if live is not None and self._applied.is_there(parent, child, live):
+                return None
+            wait = self._applied.contested(child, time.monotonic())
+            if wait is not None:
+                return wait
+            path = child.kind.path(*child.place)
+            if live is None:
+                live = await self._api.get(path)
+                if live is not None and children_of.is_foreign(live, child, parent):
+                    raise Conflict("there is one already that is not of this channel: delete or rename it", status=409)
+            references = self._owners(parent, child, live)
+            applied = await self._api.apply(path, children_of.with_owners(child, references))
+            cache.note(applied)
+            self._applied.note(child, applied, time.monotonic())
+            _log.info("child applied", child=child.title, channel="/".join(key(parent)))
+            return None
+
+    def _owners(self, parent: Mapping[str, Any], child: Child, live: Body | None) -> list[Body]:
+        if not children_of.may_own(child, parent):
+            return []
+        own = children_of.owner(parent, shared=child.shared)
+        if not child.shared:
+            return [own]
+        return list({**children_of.owners(live), own["uid"]: own}.values())
+
+    async def _let_go(self, parent: Mapping[str, Any], spot: Spot, live: Body) -> list[str]:
+        """Delete a child, or leave a shared one to the others that own it."""
+        kind, place = spot
+        uid = parent["metadata"]["uid"]
+        if (live["metadata"].get("labels") or {}).get(SHARED_LABEL) == "true":
+            self._wanting.get(spot, set()).discard(uid)
+            others = [one for of, one in children_of.owners(live).items() if of != uid]
+            if others or self._wanting.get(spot):
+                return await self._disown(spot, live, uid)
+        return await self._delete(kind, place, live)
+
+    async def _disown(self, spot: Spot, live: Body, uid: str) -> list[str]:
+        kind, place = spot
+        references = live["metadata"].get("ownerReferences") or []
+        kept = [one for one in references if one["uid"] != uid]
+        test = {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
+        swap = {"op": "replace", "path": "/metadata/ownerReferences", "value": kept}
+        try:
+            patched = await self._api.patch(kind.path(*place), [test, swap])
+        except Refused as error:
+            return [] if error.status == 404 else [f"{kind.title} {'/'.join(place)}: {error}"]
+        self._watch(kind).cache.note(patched)
+        return []
+
+    async def _want_no_more(self, spot: Spot, uid: str) -> list[str]:
+        self._wanting[spot].discard(uid)
+        live = self._watch(spot[0]).cache.get(spot[1])
+        if self._wanting[spot] or live is None or children_of.owners(live):
+            return []
+        del self._wanting[spot]
+        return await self._delete(*spot, live)
+
+    async def _delete(self, kind: Kind, place: Key, live: Body) -> list[str]:
+        self._applied.forget((kind, place))
+        if live["metadata"].get("deletionTimestamp"):
+            return []
+        try:
+            await self._api.delete(kind.path(*place), live["metadata"]["uid"])
+        except Refused as error:
+            return [f"{kind.title} {'/'.join(place)}: {error}"]
+        _log.info("child deleted", child=f"{kind.title} {'/'.join(place)}")
+        return []
+
+    def _of(self, uid: str) -> Iterator[tuple[Spot, Body]]:
+        for spot in sorted(self._index.spots.get(uid, ()), key=lambda each: (each[0].title, each[1])):
+            body = self._watch(spot[0]).cache.get(spot[1])
+            if body is not None:
+                yield spot, body
+
+    def _watch(self, kind: Kind) -> Watch:
+        watch = self._watches.get(kind)
+        if watch is None:
+            watch = Watch(self._api, kind, namespace=self._own_namespace, labels=f"{MANAGED_BY}={US}", quiet=True)
+            watch.cache.listeners.append(lambda old, new: self._on_change(kind, old, new))
+            self._watches[kind] = watch
+            self._spawn(watch.run())
+        return watch
+
+    def _on_change(self, kind: Kind, old: Body | None, new: Body | None) -> None:
+        body = new or old
+        assert body is not None
+        spot = (kind, key(body))
+        self._index.move(spot, old, new)
+        if new is None and spot in self._writing and not self._writing[spot].locked():
+            del self._writing[spot]
+        if old is not None and new is not None and children_of.signature(old) == children_of.signature(new):
+            return
+        for uid in (_uids(old) | _uids(new)) | self._wanting.get(spot, set()):
+            for listener in self.listeners:
+                listener(uid)
+
+
+def _uids(body: Body | None) -> set[str]:
+    """The channels that an object belongs to."""
+    if body is None:
+        return set()
+    own = (body["metadata"].get("labels") or {}).get(UID_LABEL)
+    return {*children_of.owners(body), *([own] if own else [])}

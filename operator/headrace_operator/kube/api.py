@@ -1,0 +1,208 @@
+"""One connection pool to the API server, and the requests that we make: objects are plain JSON.
+
+Translates what HTTP says into our errors; retries nothing, keeps nothing. Whoever calls knows what a failure means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Self
+
+import aiohttp
+
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace_operator.kube.access import Access
+
+Body = dict[str, Any]
+
+FIELD_MANAGER = "headrace"
+CALL_SECONDS, CONNECT_SECONDS = 30.0, 5.0
+# Bookmarks come about once a minute: a connection that is silent for longer is dead.
+SILENT_SECONDS = 150.0
+LINE_BYTES = 1 << 18
+PAGE = 500
+MERGE, JSON_PATCH, APPLY = (
+    "application/merge-patch+json",
+    "application/json-patch+json",
+    "application/apply-patch+yaml",
+)
+
+
+class Conflict(Refused):
+    """The object is not as we believed: read it again."""
+
+
+class Expired(Refused):
+    """The API server has forgotten the version that we have: list again."""
+
+
+class KubeApi:
+    """Calls the API server; made inside the loop that uses it, closed by its owner.
+
+    Attributes:
+        calls: requests so far, by verb.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self.calls: Counter[str] = Counter()
+        self._access = access
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=access.context or True),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=LINE_BYTES,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self._session.close()
+
+    async def get(self, path: str) -> Body | None:
+        """One object, not from a cache; None when it is not there.
+
+        Raises, as all methods:
+            Unavailable: no answer, or one that may be better in a while.
+            Refused: it will not; Conflict and Expired where that has a meaning.
+        """
+        try:
+            return await self._call("get", "GET", path)
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def list(self, path: str, selection: Mapping[str, str]) -> tuple[list[Body], str]:
+        """All objects in pages, as they are now, and the version from which to watch on."""
+        items: list[Body] = []
+        parameters = {**selection, "limit": str(PAGE)}
+        while True:
+            page = await self._call("list", "GET", path, parameters=parameters)
+            items += page.get("items") or ()
+            more = page["metadata"].get("continue")
+            if not more:
+                return items, str(page["metadata"]["resourceVersion"])
+            parameters["continue"] = more
+
+    async def watch(self, path: str, parameters: Mapping[str, str]) -> AsyncIterator[Body | None]:
+        """Changes as they come, until the server ends it; None first, once it has begun."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
+        query = {**parameters, "watch": "true", "allowWatchBookmarks": "true"}
+        self.calls["watch"] += 1
+        try:
+            async with self._session.get(
+                self._access.url + path, params=query, headers=self._headers(), timeout=timeout, allow_redirects=False
+            ) as answer:
+                if answer.status != 200:
+                    raise refusal("GET", path, answer.status, await answer.text(errors="replace"))
+                yield None
+                rest = b""
+                async for chunk in answer.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        yield _change(line, path)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise Unavailable(f"watching {path} broke off: {error or type(error).__name__}") from error
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> Body:
+        return await self._call("create", "POST", path, body, parameters={"fieldManager": FIELD_MANAGER})
+
+    async def replace(self, path: str, body: Mapping[str, Any]) -> Body:
+        """PUT; the version in the body is the condition."""
+        return await self._call("update", "PUT", path, body, parameters={"fieldManager": FIELD_MANAGER})
+
+    async def apply(self, path: str, body: Mapping[str, Any]) -> Body:
+        """Server-side apply; what others have written into our fields is overwritten."""
+        parameters = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        return await self._call("apply", "PATCH", path, body, content=APPLY, parameters=parameters)
+
+    async def merge(self, path: str, body: Mapping[str, Any]) -> Body:
+        """Merge patch."""
+        parameters = {"fieldManager": FIELD_MANAGER}
+        return await self._call("patch", "PATCH", path, body, content=MERGE, parameters=parameters)
+
+    async def patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> Body:
+        """JSON patch; a test that fails is a Conflict."""
+        parameters = {"fieldManager": FIELD_MANAGER}
+        return await self._call("patch", "PATCH", path, operations, content=JSON_PATCH, parameters=parameters)
+
+    async def delete(self, path: str, uid: str) -> None:
+        """Delete this very object, what it owns in the background; what is gone, or another, is deleted already."""
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        try:
+            await self._call("delete", "DELETE", path, body)
+        except Refused as error:
+            if error.status not in (404, 409):
+                raise
+
+    async def _call(
+        self,
+        verb: str,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        content: str = "application/json",
+        parameters: Mapping[str, str] | None = None,
+    ) -> Body:
+        self.calls[verb] += 1
+        data = None if body is None else json.dumps(body).encode()
+        timeout = aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS)
+        headers = {**self._headers(), "Content-Type": content}
+        try:
+            async with self._session.request(
+                method,
+                self._access.url + path,
+                data=data,
+                params=parameters,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+            ) as answer:
+                text = await answer.read()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise Unavailable(f"{method} {path}: {error or type(error).__name__}") from error
+        if answer.status >= 300:
+            raise refusal(method, path, answer.status, text.decode(errors="replace"))
+        return _object(text, path)
+
+    def _headers(self) -> dict[str, str]:
+        token = self._access.token()
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:
+    """What an answer that is no success means: 409 and a failed test of a patch are conflicts, 4xx is refused."""
+    try:
+        words = str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        words = text[:200]
+    sentence = f"{method} {path}: {words} (HTTP {status})"
+    if status == 410:
+        return Expired(sentence, status=status)
+    if status == 409 or (status == 422 and "test operation" in words) or "testing value" in words:
+        return Conflict(sentence, status=status)
+    if 400 <= status < 500 and status not in (408, 429):
+        return Refused(sentence, status=status)
+    return Unavailable(sentence)
+
+
+def _object(text: bytes, path: str) -> Body:
+    try:
+        body = json.loads(text)
+    except ValueError as error:
+        raise Unavailable(f"{path} answered with what is not JSON: {text[:100]!r}") from error
+    if not isinstance(body, dict):
+        raise Unavailable(f"{path} answered with what is no object: {text[:100]!r}")
+    return body
+
+
+def _change(line: bytes, path: str) -> Body:
+    change = _object(line, path)
+    if change.get("type") == "ERROR":
+        told = change.get("object") or {}
+        raise refusal("watch", path, int(told.get("code") or 500), json.dumps(told))
+    return change

@@ -1,0 +1,99 @@
+"""Kinds and the paths of their objects, and which kinds the cluster serves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace_operator.kube.api import KubeApi
+
+Key = tuple[str, str]
+"""Namespace and name; the former is empty for what has none."""
+# What is not served may be installed a little later.
+LOOK_AGAIN_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of objects, as `Kind("apps/v1", "Deployment", "deployments")`."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def title(self) -> str:
+        """As the hook names it: `Deployment.apps/v1`."""
+        return f"{self.kind}.{self.api_version}"
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The path of all objects, of those of a namespace, or of one."""
+        root = "/apis" if "/" in self.api_version else "/api"
+        parts = [root, self.api_version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/".join(parts)
+
+
+CHANNEL = Kind("messaging.knative.dev/v1alpha1", "NatsJetStreamChannel", "natsjetstreamchannels")
+LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
+EVENT = Kind("events.k8s.io/v1", "Event", "events")
+
+
+def key(body: Mapping[str, Any]) -> Key:
+    """Namespace and name of an object."""
+    metadata = body["metadata"]
+    return metadata.get("namespace") or "", metadata["name"]
+
+
+class Discovery:
+    """What the cluster serves, asked for at most every half a minute."""
+
+    def __init__(self, api: KubeApi) -> None:
+        self._api = api
+        self._served: frozenset[str] = frozenset()
+        self._resources: dict[str, tuple[float, tuple[Kind, ...]]] = {}
+
+    async def refresh(self) -> bool:
+        """Ask which group versions there are; True when that has changed.
+
+        Raises:
+            Unavailable, Refused: the API server did not say.
+        """
+        groups = (await self._api.get("/apis") or {}).get("groups") or ()
+        served = frozenset(version["groupVersion"] for group in groups for version in group["versions"])
+        changed, self._served = served != self._served, served
+        if changed:
+            self._resources.clear()
+        return changed
+
+    def serves(self, api_version: str) -> bool:
+        return api_version in self._served or "/" not in api_version
+
+    async def by_kind(self, api_version: str, kind: str) -> Kind | None:
+        """None when the cluster does not serve it. Raises as `refresh`."""
+        return next((one for one in await self._of(api_version) if one.kind == kind), None)
+
+    async def by_plural(self, api_version: str, plural: str) -> Kind | None:
+        """None when the cluster does not serve it. Raises as `refresh`."""
+        return next((one for one in await self._of(api_version) if one.plural == plural), None)
+
+    async def _of(self, api_version: str) -> tuple[Kind, ...]:
+        if not self.serves(api_version):
+            return ()
+        asked, known = self._resources.get(api_version, (0.0, ()))
+        if known or time.monotonic() < asked + LOOK_AGAIN_SECONDS:
+            return known
+        root = "/apis" if "/" in api_version else "/api"
+        listed = (await self._api.get(f"{root}/{api_version}") or {}).get("resources") or ()
+        found = tuple(
+            Kind(api_version, one["kind"], one["name"], bool(one["namespaced"]))
+            for one in listed
+            if "/" not in one["name"]
+        )
+        self._resources[api_version] = (time.monotonic(), found)
+        return found

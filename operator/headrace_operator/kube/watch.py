@@ -1,0 +1,200 @@
+"""A copy of all objects of one kind, kept up to date by a watch.
+
+Lists once, then watches from there; a watch that ends goes on where it was, and one whose place the API server has
+forgotten (410) lists again and tells of what has vanished meanwhile. Knows nothing of channels. `complete` says whether
+the copy can be believed to hold everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.io import log
+from headrace_operator.kube.api import Body, Expired, KubeApi
+from headrace_operator.kube.kinds import Key, Kind, key
+
+Listener = Callable[[Body | None, Body | None], None]
+"""Called with an object as it was and as it is; None: it was not, or is not any more."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
+# The server's own default; each watch ends at another moment, so that not all begin anew at once.
+WATCH_SECONDS = (300, 600)
+# Nobody reads them here, and they are half of the memory.
+NOISE = "kubectl.kubernetes.io/last-applied-configuration"
+
+_log = log.get("watch")
+
+
+class Cache:
+    """The objects of one kind.
+
+    Attributes:
+        complete: it has been listed, and the watch is up: what is not here is not there, but for a moment.
+        listeners: told of every change, after it was taken in.
+        without: members of the objects that are not kept, as a Secret's data.
+    """
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.complete = False
+        self.listeners: list[Listener] = []
+        self.without: tuple[str, ...] = ()
+        self.version = ""
+        self._objects: dict[Key, Body] = {}
+        self._listed = asyncio.Event()
+
+    def get(self, place: Key) -> Body | None:
+        return self._objects.get(place)
+
+    def __iter__(self) -> Iterator[Body]:
+        return iter(self._objects.values())
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    @property
+    def listed(self) -> bool:
+        """It has been listed once; from then on it is old at worst."""
+        return self._listed.is_set()
+
+    async def wait_until_listed(self) -> None:
+        await self._listed.wait()
+
+    def note(self, body: Body) -> None:
+        """Take in what the API server has just answered, ahead of the watch; what is older changes nothing."""
+        if key(body) not in self._objects and self.version and not _newer(_version(body), self.version):
+            # The watch is past it: it was deleted since.
+            return
+        self.put(body)
+
+    def put(self, body: Body) -> None:
+        body = slim(body)
+        for part in self.without:
+            body.pop(part, None)
+        place = key(body)
+        old = self._objects.get(place)
+        if old is not None and not _newer(_version(body), _version(old)):
+            return
+        self._objects[place] = body
+        self._tell(old, body)
+
+    def remove(self, body: Body) -> None:
+        old = self._objects.get(key(body))
+        if old is not None and not _newer(_version(old), _version(body)):
+            del self._objects[key(body)]
+            self._tell(old, None)
+
+    def replace(self, items: list[Body], version: str) -> None:
+        """All that there is, as of a version."""
+        self.version = version
+        present = {key(item) for item in items}
+        for place, old in list(self._objects.items()):
+            if place not in present and not _newer(_version(old), version):
+                del self._objects[place]
+                self._tell(old, None)
+        for item in items:
+            self.put(item)
+        self._listed.set()
+
+    def _tell(self, old: Body | None, new: Body | None) -> None:
+        for listener in self.listeners:
+            listener(old, new)
+
+
+class Watch:
+    """Keeps one cache up to date, for ever."""
+
+    def __init__(
+        self, api: KubeApi, kind: Kind, *, namespace: str = "", labels: str = "", fields: str = "", quiet: bool = False
+    ) -> None:
+        """Args:
+        namespace: empty for all.
+        labels, fields: selectors.
+        quiet: a kind that is not served, or not ours to see, is no trouble.
+        """
+        self.cache = Cache(kind)
+        self.namespace = namespace
+        self._api = api
+        self._path = kind.path(namespace)
+        self._selection = {name: text for name, text in (("labelSelector", labels), ("fieldSelector", fields)) if text}
+        self._quiet = quiet
+        self._complaint = ""
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                if not self.cache.version:
+                    items, version = await self._api.list(self._path, self._selection)
+                    self.cache.replace(items, version)
+                    self.cache.complete = True
+                await self._follow()
+                pause = FIRST_PAUSE
+                # A server that ends each watch at once must not be asked without pause.
+                await asyncio.sleep(FIRST_PAUSE * random.random())
+                continue
+            except Expired:
+                _log.debug("watch has expired, listing again", kind=self.cache.kind.title)
+                self.cache.version = ""
+            except (Unavailable, Refused) as error:
+                self._complain(error)
+                if isinstance(error, Refused):
+                    self.cache.version = ""
+            if self.cache.complete:
+                pause = FIRST_PAUSE
+            self.cache.complete = False
+            await asyncio.sleep(pause * (0.5 + random.random()))
+            pause = min(LONGEST_PAUSE, pause * 2)
+
+    async def _follow(self) -> None:
+        seconds = str(random.randint(*WATCH_SECONDS))
+        parameters = {**self._selection, "resourceVersion": self.cache.version, "timeoutSeconds": seconds}
+        async for change in self._api.watch(self._path, parameters):
+            if change is None:
+                self.cache.complete = True
+                self._at_ease()
+                continue
+            body = change["object"]
+            if change["type"] in ("ADDED", "MODIFIED"):
+                self.cache.put(body)
+            elif change["type"] == "DELETED":
+                self.cache.remove(body)
+            self.cache.version = _version(body) or self.cache.version
+
+    def _complain(self, error: HeadraceError) -> None:
+        if self._complaint != str(error):
+            self._complaint = str(error)
+            write = _log.debug if self._quiet and isinstance(error, Refused) else _log.warning
+            write("watch is interrupted, trying again", kind=self.cache.kind.title, error=str(error))
+
+    def _at_ease(self) -> None:
+        if self._complaint:
+            self._complaint = ""
+            _log.info("watch works again", kind=self.cache.kind.title)
+
+
+def slim(body: Body) -> Body:
+    """Without what nobody reads here."""
+    metadata = body["metadata"]
+    metadata.pop("managedFields", None)
+    annotations = metadata.get("annotations")
+    if annotations:
+        annotations.pop(NOISE, None)
+    return body
+
+
+def _version(body: Mapping[str, Any]) -> str:
+    return str(body["metadata"].get("resourceVersion") or "")
+
+
+def _newer(one: str, other: str) -> bool:
+    """Versions are numbers, in all API servers that there are; where one is not, the latest word counts."""
+    with suppress(ValueError):
+        return int(one) > int(other)
+    return one != other

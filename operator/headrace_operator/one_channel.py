@@ -1,0 +1,255 @@
+"""One pass over one channel: observe, ask the hook, do what it answers. The order of things is here.
+
+Alive: finalizer, hook, what it wants verified, entries to prune, children, status. Going: hook until it says that
+nothing is left, then the children, then the finalizer. Nothing here knows what a channel needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.io import log
+from headrace_operator import channel_object, related
+from headrace_operator.channel_object import ChannelWriter
+from headrace_operator.children import Children
+from headrace_operator.hook_client import HookAnswer, HookClient, Observation
+from headrace_operator.kube.api import Body, Conflict, KubeApi
+from headrace_operator.kube.kinds import Discovery, Key, key
+from headrace_operator.kube.watch import Cache
+from headrace_operator.related import Related
+
+# Ghosts come in crowds; the rest is asked for with the next pass.
+MOST_VERIFIED = 64
+FINALIZE_SECONDS = 5.0
+
+_log = log.get("operator")
+
+
+class Tell(Protocol):
+    """Tells people of a channel; a Kubernetes Event in the end."""
+
+    def __call__(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None: ...
+
+
+@dataclass(slots=True)
+class Known:
+    """What is remembered of a channel between two passes.
+
+    Attributes:
+        asked_for: uid and generation for which the hook has said what else it wants to see.
+        wanted: the status of the last answer.
+        written: the status as the API server had it then: it may leave out what the CRD does not know.
+        problem: what the last pass failed with, so that it is told of once.
+    """
+
+    asked_for: tuple[str, int] | None = None
+    wanted: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[str, Any] | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a pass works with."""
+
+    api: KubeApi
+    discovery: Discovery
+    channels: Cache
+    children: Children
+    related: Related
+
+
+class OneChannel:
+    """Makes passes, one channel at a time or many of them beside one another, but never two over the same.
+
+    Attributes:
+        on_pass: called with a channel after each pass that came to its end.
+    """
+
+    def __init__(self, cluster: Cluster, hook: HookClient, url: str, tell: Tell) -> None:
+        self.on_pass: list[Callable[[Body], None]] = []
+        self._cluster = cluster
+        self._hook = hook
+        self._url = url
+        self._tell = tell
+        self._writer = ChannelWriter(cluster.api)
+        self._known: dict[Key, Known] = {}
+
+    def forget(self, place: Key) -> None:
+        self._known.pop(place, None)
+        self._cluster.related.forget(place)
+
+    def ask_again(self) -> None:
+        """What was asked for before may be served now."""
+        for known in self._known.values():
+            known.asked_for = None
+
+    def status_is_ours(self, channel: Mapping[str, Any]) -> bool:
+        """Is its status what was written last? True while nothing was written yet."""
+        known = self._known.get(key(channel))
+        return known is None or known.written is None or known.written == (channel.get("status") or {})
+
+    async def work(self, place: Key) -> float | None:
+        """One pass; seconds until the next is wanted, None when something changes.
+
+        Raises:
+            HeadraceError: it did not come to its end, and is to be tried again.
+        """
+        channel = self._cluster.channels.get(place)
+        if channel is None:
+            self.forget(place)
+            return None
+        if not channel_object.is_going(channel):
+            return await self._keep(channel)
+        if channel_object.is_held(channel):
+            return await self._take_down(channel)
+        return None
+
+    async def _keep(self, channel: Body) -> float | None:
+        if not channel_object.is_held(channel):
+            channel = self._noted(await self._writer.hold(channel))
+        await self._look_around(channel)
+        answer = await self._asked(channel, self._hook.sync)
+        channel, pruned = await self._prune(channel, answer)
+        outcome = await self._cluster.children.make_so(channel, answer.children)
+        channel = await self._write_status(channel, answer)
+        self._note_end(channel, outcome.problems)
+        waits = [answer.resync_after, outcome.again_after, 0.0 if pruned else None]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    async def _take_down(self, channel: Body) -> float | None:
+        await self._look_around(channel)
+        answer = await self._asked(channel, self._hook.finalize)
+        if not answer.finalized:
+            outcome = await self._cluster.children.make_so(channel, answer.children)
+            channel = await self._write_status(channel, answer)
+            self._note_end(channel, outcome.problems)
+            return answer.resync_after or FINALIZE_SECONDS
+        outcome = await self._cluster.children.make_so(channel, ())
+        if outcome.problems:
+            self._note_end(channel, outcome.problems)
+        # What the last status patch has made of the version is known; what others have written meanwhile is a Conflict.
+        await self._writer.let_go(self._cluster.channels.get(key(channel)) or channel)
+        _log.info("channel is taken down", channel="/".join(key(channel)))
+        return None
+
+    async def _look_around(self, channel: Body) -> None:
+        """Have what the hook wants to see, as it said for this generation."""
+        known = self._known.setdefault(key(channel), Known())
+        version = (channel["metadata"]["uid"], int(channel["metadata"].get("generation") or 0))
+        if known.asked_for == version:
+            return
+        rules = await self._hook.customize(self._url, channel)
+        try:
+            read = [related.rule(each) for each in rules]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise Unavailable(f"reconcile wants to see what can't be read: {error!r} in {list(rules)}") from error
+        await self._cluster.related.ask_for(key(channel), read)
+        known.asked_for = version
+
+    async def _asked(self, channel: Body, call: Callable[..., Any]) -> HookAnswer:
+        """The hook's answer; when something of what it wanted verified is not there, the answer to that."""
+        observed = Observation(
+            self._cluster.children.observed(channel),
+            self._cluster.related.written(key(channel)),
+            {
+                "complete": self._cluster.related.complete(key(channel)),
+                "absent": [],
+                "apis": self._cluster.children.apis,
+            },
+        )
+        answer: HookAnswer = await call(self._url, channel, observed)
+        if not answer.verify:
+            return answer
+        absent = await self._absent(answer.verify[:MOST_VERIFIED])
+        if not absent:
+            return answer
+        told = replace(observed, headrace={**observed.headrace, "absent": absent})
+        again: HookAnswer = await call(self._url, channel, told)
+        return again
+
+    async def _absent(self, references: Iterable[Mapping[str, str]]) -> list[str]:
+        """Uids of those that the API server itself does not have, or only others of their names."""
+        found = []
+        for one in references:
+            kind = await self._cluster.discovery.by_kind(str(one.get("apiVersion")), str(one.get("kind")))
+            if kind is None or not one.get("name"):
+                continue
+            live = await self._cluster.api.get(kind.path(one.get("namespace", ""), one["name"]))
+            if live is None or live["metadata"]["uid"] != one.get("uid"):
+                found.append(str(one.get("uid")))
+        return found
+
+    async def _prune(self, channel: Body, answer: HookAnswer) -> tuple[Body, bool]:
+        kept = channel_object.without(channel, answer.prune)
+        if kept is None:
+            return channel, False
+        try:
+            pruned = self._noted(await self._writer.prune(channel, kept))
+        except Conflict:
+            # Somebody was faster: what the hook has seen is not so any more, and it is asked again.
+            return channel, True
+        gone = ", ".join(answer.prune)
+        message = f"taken out of spec.subscribers, since their Subscriptions do not exist any more: {gone}"
+        self._tell(pruned, "SubscribersPruned", message)
+        return pruned, True
+
+    async def _write_status(self, channel: Body, answer: HookAnswer) -> Body:
+        known = self._known.setdefault(key(channel), Known())
+        before = channel.get("status") or {}
+        if not answer.status or (known.written == before and known.wanted == answer.status):
+            return channel
+        patch = channel_object.difference(before, answer.status)
+        if patch:
+            try:
+                channel = self._noted(await self._writer.write_status(channel, patch))
+            except Refused as error:
+                if error.status == 404 or isinstance(error, Conflict):
+                    # Gone, or another one of its name: its own pass will see to that.
+                    return channel
+                raise
+        known.wanted, known.written = answer.status, channel.get("status") or {}
+        tell_of_changes(self._tell, channel, before, answer.status)
+        return channel
+
+    def _note_end(self, channel: Body, problems: tuple[str, ...]) -> None:
+        """The pass is at its end; what could not be done makes it one that failed."""
+        for listener in self.on_pass:
+            listener(channel)
+        if problems:
+            raise Refused("; ".join(problems), status=409)
+        self._known.setdefault(key(channel), Known()).problem = ""
+
+    def note_problem(self, place: Key, error: HeadraceError) -> None:
+        """Tell of what a pass has failed with, once for each in a row that is the same."""
+        known = self._known.setdefault(place, Known())
+        if known.problem == str(error):
+            return
+        known.problem = str(error)
+        _log.warning("pass failed, trying again", channel="/".join(place), error=str(error))
+        channel = self._cluster.channels.get(place)
+        if channel is not None and not isinstance(error, Conflict):
+            self._tell(channel, "ReconcileFailed", str(error), warning=True)
+
+    def _noted(self, channel: Body) -> Body:
+        self._cluster.channels.note(channel)
+        return channel
+
+
+def tell_of_changes(
+    tell: Tell, channel: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> None:
+    """An Event for each condition that is not what it was."""
+    was = {one.get("type"): (one.get("status"), one.get("reason")) for one in before.get("conditions") or ()}
+    for one in after.get("conditions") or ():
+        now = (one.get("status"), one.get("reason"))
+        old = was.get(one.get("type"))
+        if old == now or (old is None and one.get("status") == "True" and one.get("type") != "Ready"):
+            continue
+        holds = one.get("status") == "True"
+        reason = str(one["type"]) if holds else str(one.get("reason") or f"Not{one['type']}")
+        words = f"{one['type']} is {one.get('status')}" + (f": {one['message']}" if one.get("message") else "")
+        tell(channel, reason, words, warning=not holds)

@@ -1,0 +1,149 @@
+"""The operator, whole: what is started after what, and stopped before what."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from headrace.core.errors import Refused, Unavailable
+from headrace.core.settings import ForwardSettings, KubeSettings, NatsSettings, OperatorSettings, TokenSettings
+from headrace.io import environment, log
+from headrace.io.connect import client as connect
+from headrace.io.web import Token
+from headrace_operator import probes
+from headrace_operator.announcing import Announcer
+from headrace_operator.children import Children
+from headrace_operator.election import Election
+from headrace_operator.hook_client import HookClient
+from headrace_operator.kube import access
+from headrace_operator.kube.access import Access
+from headrace_operator.kube.api import KubeApi
+from headrace_operator.kube.kinds import CHANNEL, Discovery
+from headrace_operator.kube.watch import Watch
+from headrace_operator.leading import Leading
+from headrace_operator.lease_client import LeaseClient
+from headrace_operator.one_channel import Cluster, OneChannel
+from headrace_operator.related import Related
+from headrace_operator.waking import Waking
+
+# What an installed or removed API changes: one request, for all of them.
+DISCOVERY_SECONDS = 60.0
+FIRST_DISCOVERY_PAUSE = 0.5
+
+_log = log.get("operator")
+
+
+async def run(settings: OperatorSettings, kube: KubeSettings, nats: NatsSettings, token: Token) -> None:
+    """Serve until cancelled; then everything is given back.
+
+    Raises:
+        Misconfigured: the settings can't be used.
+    """
+    await Operator(settings, access.find(kube), nats, token).run()
+
+
+def configured() -> Coroutine[Any, Any, None]:
+    """The operator of this process's environment; raises Misconfigured before anything is started."""
+    settings = environment.read(OperatorSettings)
+    log.configure(settings.log_level, plain=settings.log_format == "plain")
+    environment.read(ForwardSettings)
+    environment.read(TokenSettings)
+    return run(settings, environment.read(KubeSettings), environment.read(NatsSettings), Token.configured())
+
+
+class Operator:
+    """One operator process."""
+
+    def __init__(self, settings: OperatorSettings, access: Access, nats: NatsSettings, token: Token) -> None:
+        self._settings = settings
+        self._access = access
+        self._nats = nats
+        self._token = token
+        self._identity = settings.identity or f"{socket.gethostname()}-{secrets.token_hex(4)}"
+        self._tasks: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        settings = self._settings
+        async with AsyncExitStack() as stack:
+            api = await stack.enter_async_context(KubeApi(self._access))
+            hook = await stack.enter_async_context(HookClient(self._shared_token))
+            leases = await stack.enter_async_context(LeaseClient(self._shared_token))
+            client = connect(self._nats, name="headrace-operator")
+            stack.push_async_callback(client.close)
+            discovery = Discovery(api)
+            namespace = settings.namespace or ""
+            channels = Watch(api, CHANNEL, namespace=namespace)
+            children = Children(api, discovery, self._spawn, namespace)
+            related = Related(api, discovery, self._spawn, namespace)
+            cluster = Cluster(api, discovery, channels.cache, children, related)
+            announcer = Announcer(api, self._identity)
+            waking = Waking(
+                client,
+                leases,
+                forward=settings.forward,
+                max_in_flight=environment.read(ForwardSettings).max_in_flight,
+                sweep_seconds=settings.sweep.total_seconds(),
+            )
+            passes = OneChannel(cluster, hook, settings.hook, announcer)
+            resync = settings.resync.total_seconds()
+            leading = Leading(cluster, passes, waking, workers=settings.workers, resync=resync)
+            place = (settings.lease_namespace or self._access.namespace, settings.lease_name)
+            election = Election(api, place, self._identity, settings.lease_duration.total_seconds())
+
+            def numbers() -> Mapping[str, float]:
+                queue = leading.queue
+                return {
+                    "leads": float(election.leads),
+                    "channels": float(len(channels.cache)),
+                    "queue_depth": float(queue.depth),
+                    "queue_busy": float(queue.busy),
+                    "channels_failing": float(queue.failing),
+                }
+
+            own = probes.OperatorMetrics(numbers, lambda: api.calls)
+            port = await stack.enter_async_context(
+                probes.served(settings.host, settings.port, lambda: channels.cache.listed, waking.scaler.rows, own)
+            )
+            _log.info("operator", identity=self._identity, api_server=self._access.url, port=port)
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                tasks.create_task(channels.run(), name="watch-channels")
+                tasks.create_task(announcer.run(), name="events")
+                await self._discovered(discovery)
+                tasks.create_task(self._discover_for_ever(discovery, children, leading), name="discovery")
+                await children.watch_what_is_served()
+                await election.run(leading.run)
+
+    async def _discovered(self, discovery: Discovery) -> None:
+        while True:
+            try:
+                await discovery.refresh()
+                return
+            except (Unavailable, Refused) as error:
+                _log.warning("the API server does not say what it serves, trying again", error=str(error))
+                await asyncio.sleep(FIRST_DISCOVERY_PAUSE)
+
+    async def _discover_for_ever(self, discovery: Discovery, children: Children, leading: Leading) -> None:
+        while True:
+            await asyncio.sleep(DISCOVERY_SECONDS)
+            try:
+                changed = await discovery.refresh()
+            except (Unavailable, Refused) as error:
+                _log.warning("the API server does not say what it serves, trying again", error=str(error))
+                continue
+            if changed:
+                _log.info("the cluster serves other APIs than before", optional=children.apis)
+                await children.watch_what_is_served()
+                leading.passes_ask_again()
+
+    def _shared_token(self) -> str:
+        return self._token.read().decode()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        assert self._tasks is not None, "watches are begun by run() and what it calls"
+        return self._tasks.create_task(work)

@@ -1,0 +1,119 @@
+"""The scaler with the channels of the cluster: which streams it serves, and at which `forward` a lease is opened.
+
+Reads the status that the hook has written; so it works from the first moment on, whether the hook answers or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace.core.errors import Unavailable
+from headrace.core.lease import Lease, LeaseAnswer
+from headrace.io.api import JetStreamApi
+from headrace.io.client import Client
+from headrace_operator.kube.api import Body
+from headrace_operator.kube.kinds import Key, key
+from headrace_operator.lease_client import LeaseClient
+from headrace_operator.scaler import Scaler
+
+# The sweep tells of a missing stream again and again, also while it is being made.
+REPAIR_SECONDS = 5.0
+# Trouble comes in crowds.
+LOOK_SECONDS = 2.0
+
+
+class Waking:
+    """Wakes `forward` for every channel.
+
+    Attributes:
+        scaler: does the work.
+        on_trouble: called with a channel that is to be reconciled, and in how many seconds.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        leases: LeaseClient,
+        *,
+        forward: str | None,
+        max_in_flight: int,
+        sweep_seconds: float,
+    ) -> None:
+        """Args:
+        forward: where a consumer is delivered for whose status names none.
+        """
+        self.on_trouble: list[Callable[[Key, float], None]] = []
+        self._leases = leases
+        self._forward = forward
+        self._streams: dict[Key, str] = {}
+        self._channels: dict[str, Key] = {}
+        self._urls: dict[str, dict[str, str]] = {}
+        self._put_at: dict[Key, float] = {}
+        self._told = False
+        api = JetStreamApi(client)
+        self.scaler = Scaler(client, api, self._open, max_in_flight=max_in_flight, sweep_seconds=sweep_seconds)
+        self.scaler.on_missing.append(lambda stream: self._trouble(stream, REPAIR_SECONDS))
+        self.scaler.on_trouble.append(lambda stream: self._trouble(stream, LOOK_SECONDS))
+
+    def put(self, channel: Mapping[str, Any], *, look: bool = False) -> None:
+        """Serve it as its status says; `look`: its consumers may have changed."""
+        place, status = key(channel), channel.get("status") or {}
+        stream = str(status.get("stream") or "")
+        if self._streams.get(place) != stream:
+            self.remove(place)
+            if stream:
+                self._streams[place], self._channels[stream] = stream, place
+            self._tell_scaler()
+        if not stream:
+            return
+        rows = status.get("consumers") or ()
+        self._urls[stream] = {str(row.get("durable")): str(row.get("forward") or "") for row in rows}
+        if look:
+            self._put_at[place] = asyncio.get_running_loop().time()
+            self.scaler.look_soon(stream)
+
+    def remove(self, place: Key) -> None:
+        stream = self._streams.pop(place, None)
+        self._put_at.pop(place, None)
+        if stream is not None and self._channels.get(stream) == place:
+            del self._channels[stream]
+            self._urls.pop(stream, None)
+            self._tell_scaler()
+
+    async def _open(self, lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:
+        url = self._urls.get(lease.stream, {}).get(lease.consumer) or self._forward
+        if not url:
+            raise Unavailable(
+                f"no forward is known for {lease.stream}/{lease.consumer}: its channel's status names none yet, and "
+                "FORWARD_URL is not set"
+            )
+        return await self._leases.open(url, lease, on_ending)
+
+    def _trouble(self, stream: str, seconds: float) -> None:
+        """Have the channel reconciled, but not for each event, and not while what is missing is being made."""
+        place = self._channels.get(stream)
+        if place is None:
+            return
+        since = self._put_at.get(place, float("-inf"))
+        wait = max(0.0, since + seconds - asyncio.get_running_loop().time())
+        for listener in self.on_trouble:
+            listener(place, wait)
+
+    def _tell_scaler(self) -> None:
+        """Once for all that change in this moment: at the start a thousand do."""
+        if not self._told:
+            self._told = True
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    def _serve(self) -> None:
+        self._told = False
+        self.scaler.serve(self._channels)
+
+
+def changed_for_scaler(old: Body | None, new: Body | None) -> bool:
+    """Has anything changed that the scaler reads?"""
+    parts = ("stream", "consumers")
+    before, after = ((each or {}).get("status") or {} for each in (old, new))
+    return any(before.get(part) != after.get(part) for part in parts)

@@ -1,0 +1,127 @@
+"""Keys that want to be worked on: each once at a time, the longest waiting first, with back-off for those that fail.
+
+Knows keys, time and chance; not what the work is. A key that is added while it is worked on is worked on again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 60.0
+
+
+class WorkQueue(Generic[Key]):
+    """The queue of one loop."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Key] = deque()
+        self._queued: set[Key] = set()
+        self._busy: set[Key] = set()
+        self._again: set[Key] = set()
+        self._failures: dict[Key, int] = {}
+        self._later: dict[Key, float] = {}
+        self._moments: list[tuple[float, int, Key]] = []
+        self._serial = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._filled = asyncio.Event()
+
+    @property
+    def depth(self) -> int:
+        """Keys that wait for a free worker."""
+        return len(self._waiting)
+
+    @property
+    def busy(self) -> int:
+        """Keys that are worked on."""
+        return len(self._busy)
+
+    @property
+    def failing(self) -> int:
+        """Keys whose last work failed."""
+        return len(self._failures)
+
+    def works_on(self, key: Key) -> bool:
+        return key in self._busy
+
+    def add(self, key: Key) -> None:
+        """Work on it soon; it may be in the queue already."""
+        self._later.pop(key, None)
+        if key in self._busy:
+            self._again.add(key)
+        elif key not in self._queued:
+            self._queued.add(key)
+            self._waiting.append(key)
+            self._filled.set()
+
+    def add_after(self, key: Key, seconds: float) -> None:
+        """Work on it then, or earlier if something else says so."""
+        moment = asyncio.get_running_loop().time() + max(0.0, seconds)
+        planned = self._later.get(key)
+        if planned is not None and planned <= moment:
+            return
+        self._later[key] = moment
+        self._serial += 1
+        heapq.heappush(self._moments, (moment, self._serial, key))
+        self._set_timer()
+
+    def note_failure(self, key: Key) -> float:
+        """Work on it again after a pause that grows with each failure in a row, up to a minute; gives the pause."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 20))
+        pause = longest * (0.5 + random.random() / 2)
+        self.add_after(key, pause)
+        return pause
+
+    def note_success(self, key: Key) -> None:
+        self._failures.pop(key, None)
+
+    def forget(self, key: Key) -> None:
+        """It is gone: nothing is planned for it any more."""
+        self._failures.pop(key, None)
+        self._later.pop(key, None)
+
+    async def run(self, work: Callable[[Key], Awaitable[None]], workers: int) -> None:
+        """Work until cancelled. `work` is to raise nothing: whatever it raises ends the queue."""
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(workers):
+                tasks.create_task(self._work(work), name=f"worker-{number}")
+
+    async def _work(self, work: Callable[[Key], Awaitable[None]]) -> None:
+        while True:
+            while not self._waiting:
+                self._filled.clear()
+                await self._filled.wait()
+            key = self._waiting.popleft()
+            self._queued.discard(key)
+            self._busy.add(key)
+            try:
+                await work(key)
+            finally:
+                self._busy.discard(key)
+                if key in self._again:
+                    self._again.discard(key)
+                    self.add(key)
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._moments:
+            self._timer = asyncio.get_running_loop().call_at(self._moments[0][0], self._ring)
+
+    def _ring(self) -> None:
+        now = asyncio.get_running_loop().time()
+        while self._moments and self._moments[0][0] <= now:
+            moment, _, key = heapq.heappop(self._moments)
+            # What was planned anew, or done meanwhile, has another moment or none.
+            if self._later.get(key) == moment:
+                self.add(key)
+        self._timer = None
+        self._set_timer()

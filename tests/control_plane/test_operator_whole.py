@@ -1,0 +1,115 @@
+"""End to end: a channel is applied, an event is POSTed to `receive`, and `forward`, woken by the operator, delivers it.
+
+Real are the API server, the nats-server, the operator and the three functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.control_plane.channel_manifests import channel
+from tests.control_plane.test_operator_channels import ready, until_status
+from tests.support.functions import Function
+from tests.support.kube_api import CHANNELS, Api
+from tests.support.nats_server import NatsServer
+from tests.support.operator_process import OperatorProcess
+from tests.support.streams import Nats
+from tests.support.subscriber import Place, Subscriber
+from tests.support.waiting import until
+
+Start = Callable[..., OperatorProcess]
+UID = "5d0a2f1c-0000-4000-8000-00000000000a"
+
+
+@pytest.fixture
+def functions(nats_server: NatsServer, tmp_path: Path) -> Iterator[dict[str, Function]]:
+    """Running."""
+    found = {
+        "receive": Function("receive", nats_server.url, tmp_path),
+        "forward": Function("forward", nats_server.url, tmp_path),
+        "reconcile": Function("reconcile", nats_server.url, tmp_path),
+    }
+    try:
+        for function in found.values():
+            function.start()
+        yield found
+    finally:
+        for function in found.values():
+            function.stop()
+
+
+async def post(receive: Function, namespace: str, event: str) -> None:
+    headers = {"ce-specversion": "1.0", "ce-id": event, "ce-source": "/test", "ce-type": "order"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{receive.url}/{namespace}/orders", data=b"{}", headers=headers) as answer,
+    ):
+        assert answer.status == 202, await answer.text()
+
+
+def subscribed(place: Place) -> dict[str, object]:
+    return {"subscribers": [{"uid": UID, "name": "billing", "generation": 1, "subscriberUri": place.uri}]}
+
+
+async def test_an_event_reaches_the_subscriber_of_a_channel_that_was_applied(
+    operator: Start,
+    api: Api,
+    namespace: str,
+    functions: dict[str, Function],
+    subscriber: Subscriber,
+    nats_server: NatsServer,
+) -> None:
+    place = subscriber.place()
+    urls = {"hook": functions["reconcile"].url, "FORWARD_URL": functions["forward"].url}
+    running = operator(**urls, OPERATOR_SWEEP="60s")
+    path = CHANNELS.format(namespace=namespace)
+    manifest = channel("orders", subscribed(place))
+    (await api.apply(f"{path}/orders", manifest, manager="kubectl")).unwrapped()
+    await until_status(api, namespace, lambda found: ready(found) == "True")
+    await post(functions["receive"], namespace, "first")
+    await place.wait(1, 60.0)
+
+    # Killed, and another begins: what came meanwhile is delivered, and nothing twice.
+    running.kill()
+    await post(functions["receive"], namespace, "second")
+    operator(**urls, OPERATOR_SWEEP="60s")
+    await place.wait(2, 60.0)
+    assert place.ids == ["first", "second"]
+
+    await api.delete(f"{path}/orders")
+    await api.gone(f"{path}/orders")
+    async with Nats(nats_server.url) as nats:
+        assert await nats.client.jetstream().streams_info() == []
+
+
+async def test_a_stream_that_vanishes_is_made_anew(
+    operator: Start,
+    api: Api,
+    namespace: str,
+    functions: dict[str, Function],
+    subscriber: Subscriber,
+    nats_server: NatsServer,
+) -> None:
+    place = subscriber.place()
+    operator(hook=functions["reconcile"].url, FORWARD_URL=functions["forward"].url, OPERATOR_SWEEP="1s")
+    path = CHANNELS.format(namespace=namespace)
+    (await api.create(path, channel("orders", subscribed(place)))).unwrapped()
+    await until_status(api, namespace, lambda found: ready(found) == "True")
+    async with Nats(nats_server.url) as nats:
+        jetstream = nats.client.jetstream()
+        name = next(one.config.name for one in await jetstream.streams_info() if not one.config.name.endswith("_aside"))
+
+        await jetstream.delete_stream(name)
+
+        async def is_back() -> bool:
+            return name in [one.config.name for one in await jetstream.streams_info()]
+
+        await until("the stream is back", is_back, 60.0)
+    await asyncio.sleep(0)
+    await post(functions["receive"], namespace, "after")
+    await place.wait(1, 60.0)

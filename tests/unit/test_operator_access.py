@@ -1,0 +1,92 @@
+"""How the operator finds its API server: a kubeconfig as kubectl has it, or the files of a pod."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import yaml
+
+from headrace.core.errors import Misconfigured
+from headrace.core.settings import KubeSettings
+from headrace_operator.kube import access
+
+AUTHORITY = trustme.CA()
+
+
+def kubeconfig(path: Path, user: dict[str, Any], **cluster: Any) -> Path:
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://api:6443/", **cluster}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": "eventing"}}],
+        "current-context": "x",
+    }
+    file = path / "kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+def encoded(pem: trustme.Blob) -> str:
+    return base64.b64encode(pem.bytes()).decode()
+
+
+def test_a_token_and_an_authority(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, {"token": "secret"}, **{"certificate-authority-data": encoded(AUTHORITY.cert_pem)})
+    found = access.find(KubeSettings(kubeconfig=str(file)))
+    assert (found.url, found.token(), found.namespace) == ("https://api:6443", "secret", "eventing")
+    assert found.context is not None
+    assert [one["subject"] for one in found.context.get_ca_certs()] != []
+
+
+def test_a_client_certificate(tmp_path: Path) -> None:
+    client = AUTHORITY.issue_cert("client")
+    user = {
+        "client-certificate-data": encoded(client.cert_chain_pems[0]),
+        "client-key-data": encoded(client.private_key_pem),
+    }
+    found = access.from_kubeconfig(kubeconfig(tmp_path, user))
+    assert found.token() == ""
+
+
+def test_a_token_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("one\n")
+    os.utime(file, (1, 1))
+    found = access.from_kubeconfig(kubeconfig(tmp_path, {"tokenFile": "token"}))
+    assert found.token() == "one"
+    file.write_text("two")
+    assert found.token() == "two"
+    file.unlink()
+    assert found.token() == "two", "while it is replaced the old one is good"
+
+
+def test_the_service_account_of_a_pod(tmp_path: Path) -> None:
+    AUTHORITY.cert_pem.write_to_path(tmp_path / "ca.crt")
+    (tmp_path / "namespace").write_text("knative-eventing")
+    (tmp_path / "token").write_text("of the pod")
+    found = access.from_service_account("fd00::1", 443, tmp_path)
+    assert (found.url, found.token(), found.namespace) == ("https://[fd00::1]:443", "of the pod", "knative-eventing")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("a: b", "is not a kubeconfig", id="something else"),
+        pytest.param("}", "is not a kubeconfig", id="not YAML"),
+    ],
+)
+def test_what_is_no_kubeconfig(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(text)
+    with pytest.raises(Misconfigured, match=words):
+        access.from_kubeconfig(file)
+
+
+def test_a_way_to_authenticate_that_is_not_spoken(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, {"exec": {"command": "aws"}})
+    with pytest.raises(Misconfigured, match="authenticates with 'exec': give a token"):
+        access.from_kubeconfig(file)
