@@ -24,7 +24,7 @@ from headrace_operator.work_queue import WorkQueue
 SHORTEST_WAIT = 0.1
 # After that time without our status the channel is looked at again.
 FOREIGN_STATUS_SECONDS = 1.0
-STRAYS_SECONDS = 60.0
+STRAYS_SECONDS = 5.0
 
 _log = log.get("operator")
 

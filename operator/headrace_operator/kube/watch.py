@@ -74,6 +74,9 @@ class Cache:
 
     def put(self, body: Body) -> None:
         body = slim(body)
+        # Lists leave them out.
+        body.setdefault("apiVersion", self.kind.api_version)
+        body.setdefault("kind", self.kind.kind)
         for part in self.without:
             body.pop(part, None)
         place = key(body)
