@@ -21,14 +21,16 @@ from headrace.io import hints, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator import lag, losses
+from headrace_operator.agenda import Agenda
 from headrace_operator.served import Clock, Served, ServedStreams
+from headrace_operator.sweep import Sweep
 
 OpenLease = Callable[[Lease, Callable[[], None]], Awaitable[LeaseAnswer]]
 """Holds one lease until it ends, and calls back when its process was told to end; raises Unavailable or Refused."""
 
 # A stream without consumers may be hinted at twenty times a second.
 REFRESH_SECONDS = 1.0
-# Looks at all consumers are coalesced, so that many answers at once cost one pass.
+# Thoughts are coalesced, so that many answers at once cost one pass.
 PASS_SECONDS = 0.01
 # A lease of 20 s may be a little longer on its way before it begins.
 LATE_SECONDS = 2.0
@@ -65,9 +67,10 @@ class Scaler:
         self._clock = clock or Clock()
         self._streams = ServedStreams(api, self._clock)
         self._tasks: asyncio.TaskGroup | None = None
-        self._changed = asyncio.Event()
+        self._agenda = Agenda(self._clock.monotonic)
+        self._sweep = Sweep(api, self._streams, self._note_look)
+        self._open = 0
         self._sweep_now = asyncio.Event()
-        self._complaint = ""
         self.on_change: list[Callable[[], None]] = []
         self.on_trouble: list[Callable[[str], None]] = []
         self._slots: dict[tuple[str, str], set[asyncio.Task[None]]] = {}
@@ -82,18 +85,20 @@ class Scaler:
 
     async def run(self) -> None:
         """Serve until cancelled; that closes the open leases' connections."""
+        self._streams.begin()
         subject, sweep_now = names.wake_subject(">"), self._sweep_now.set
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             tasks.create_task(hints.hear(self._client, subject, self._on_hint, sweep_now), name="hints")
             tasks.create_task(self._sweep_for_ever(), name="sweep")
-            tasks.create_task(self._watch_the_clock(), name="clock")
+            tasks.create_task(self._keep_the_agenda(), name="agenda")
 
     async def refresh(self, stream: str) -> None:
         """Read the consumers of a stream again: they have just been changed. Failing is left to the sweep."""
         with suppress(HeadraceError):
             await self._streams.look_at(stream)
-        self._note_change()
+        self._note_look(stream)
+        self._tell_listeners()
 
     def look_soon(self, stream: str) -> None:
         """Like `refresh`, without waiting for it."""
@@ -127,52 +132,34 @@ class Scaler:
 
     def _on_turned(self, served: Served) -> None:
         """Give up its open leases: they would deliver by the old word for up to 20 s."""
-        slots = self._slots.get((served.stream, served.consumer), set())
+        slots = self._slots.get(served.key, set())
         if slots:
             _log.info("leases are given up: the Subscription has changed", **served.words)
             served.outlook = lag.hinted(served.outlook, self._clock.monotonic())
         for slot in slots:
             slot.cancel()
 
-    async def _watch_the_clock(self) -> None:
+    async def _keep_the_agenda(self) -> None:
         while True:
-            self._changed.clear()
-            now = self._clock.monotonic()
-            for served in self._streams.all():
+            for stream, consumer in await self._agenda.take():
+                found = self._streams.get(stream)
+                served = found.consumers.get(consumer) if found is not None else None
+                if served is None:
+                    self._agenda.plan((stream, consumer), None)
+                    continue
                 self._fill(served)
                 self._tell_if_turned(served)
-            moments = [lag.look_again_at(served.outlook, now) for served in self._streams.all()]
-            soonest = min((moment for moment in moments if moment is not None), default=None)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(None if soonest is None else max(0.0, soonest - now)):
-                    await self._changed.wait()
+                self._agenda.plan(served.key, lag.look_again_at(served.outlook, self._clock.monotonic()))
             await asyncio.sleep(PASS_SECONDS)
 
     async def _sweep_for_ever(self) -> None:
         while True:
             self._sweep_now.clear()
-            await self._sweep()
-            self._note_change()
+            await self._sweep.once()
+            self._tell_listeners()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._sweep_seconds):
                     await self._sweep_now.wait()
-
-    async def _sweep(self) -> None:
-        complaint = ""
-        for name in self._streams.names():
-            try:
-                await self._streams.look_at(name)
-            except Refused as error:
-                complaint = f"{name}: {error}"
-            except Unavailable as error:
-                # It would be the same for the others, after as long a wait for each.
-                complaint = str(error)
-                break
-        if complaint and not self._complaint:
-            _log.warning("consumers can't be looked at, still trying", error=complaint)
-        elif self._complaint and not complaint:
-            _log.info("consumers can be looked at again")
-        self._complaint = complaint
 
     def _fill(self, served: Served) -> None:
         """Open as many slots as the consumer is short of."""
@@ -180,20 +167,23 @@ class Scaler:
         why = lag.reason(served.outlook, now)
         for _ in range(lag.short(served.outlook, now)):
             self._note_opened(served, why)
-            slots = self._slots.setdefault((served.stream, served.consumer), set())
+            slots = self._slots.setdefault(served.key, set())
             slot = self._spawn(self._hold_slot(served))
             slots.add(slot)
             slot.add_done_callback(slots.discard)
 
     async def _hold_slot(self, served: Served) -> None:
         while True:
-            await self._hold_lease(served)
+            try:
+                await self._hold_lease(served)
+            finally:
+                self._open -= 1
             now = self._clock.monotonic()
             if not self._streams.holds(served) or lag.short(served.outlook, now) <= 0:
                 break
             self._note_opened(served, lag.reason(served.outlook, now))
-        self._note_change()
-        if not self._busy():
+        self._note_change(served)
+        if not self._open:
             _log.debug("forward is idle", **served.words)
 
     async def _hold_lease(self, served: Served) -> None:
@@ -203,7 +193,7 @@ class Scaler:
                 answer = await self._open_lease(wanted, is_ending)
         except asyncio.CancelledError:
             served.outlook = lag.abandoned(served.outlook)
-            self._note_change()
+            self._note_change(served)
             raise
         except (Unavailable, Refused) as error:
             self._note_failed(served, error)
@@ -233,7 +223,7 @@ class Scaler:
             nonlocal late
             late = True
             served.outlook = lag.overdue(served.outlook)
-            self._note_change()
+            self._note_change(served)
 
         def is_ending() -> None:
             nonlocal late, ending
@@ -243,7 +233,7 @@ class Scaler:
             timer.cancel()
             late = ending = True
             served.outlook = lag.ending(served.outlook, self._clock.monotonic())
-            self._note_change()
+            self._note_change(served)
 
         timer = asyncio.get_running_loop().call_later(seconds, is_late)
         try:
@@ -254,11 +244,12 @@ class Scaler:
                 served.outlook = lag.caught_up(served.outlook, ended=ending)
 
     def _note_opened(self, served: Served, why: str) -> None:
-        if not self._busy():
+        if not self._open:
             _log.debug("forward is woken", **served.words, why=why)
         served.outlook = lag.opened(served.outlook, self._clock.monotonic())
         served.opened += 1
-        self._note_change()
+        self._open += 1
+        self._note_change(served)
 
     def _note_failed(self, served: Served, error: HeadraceError) -> None:
         served.failures += 1
@@ -284,13 +275,17 @@ class Scaler:
         for listener in self.on_trouble:
             listener(served.stream)
 
-    def _note_change(self) -> None:
-        self._changed.set()
+    def _note_change(self, served: Served) -> None:
+        self._agenda.add((served.key,))
+        self._tell_listeners()
+
+    def _note_look(self, stream: str) -> None:
+        found = self._streams.get(stream)
+        self._agenda.add((stream, consumer) for consumer in (found.consumers if found is not None else ()))
+
+    def _tell_listeners(self) -> None:
         for listener in self.on_change:
             listener()
-
-    def _busy(self) -> bool:
-        return any(served.outlook.open for served in self._streams.all())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         assert self._tasks is not None, "leases are opened by run() and what it calls"

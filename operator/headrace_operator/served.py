@@ -58,6 +58,10 @@ class Served:
     full: bool = False
 
     @property
+    def key(self) -> tuple[str, str]:
+        return self.stream, self.consumer
+
+    @property
     def words(self) -> dict[str, str]:
         """For the log."""
         return {"subscription": self.subscriber.full_name, "stream": self.stream, "consumer": self.consumer}
@@ -81,14 +85,23 @@ class Served:
         }
 
 
+State = tuple[str, int, int]
+"""Of a stream: when it was made, its last sequence, and how many consumers it has."""
+
+# What is not told of by any of that, as a consumer that was made anew by hand.
+LOOK_SECONDS = 300.0
+
+
 @dataclass(slots=True)
 class Stream:
-    """One served stream: its consumers, and where their stage records are."""
+    """One served stream: its consumers, and where their stage records are; `state` as of before the last look."""
 
     consumers: dict[str, Served] = field(default_factory=dict)
     records: dict[str, StageRecords] = field(default_factory=dict)
     damaged: set[str] = field(default_factory=set)
     listed_at: float = float("-inf")
+    looked_at: float = float("-inf")
+    state: State | None = None
     listing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -135,8 +148,25 @@ class ServedStreams:
         stream = self._streams.get(served.stream)
         return stream is not None and stream.consumers.get(served.consumer) is served
 
-    async def look_at(self, name: str) -> None:
+    def begin(self) -> None:
+        """Others may have served them meanwhile: what was seen long ago counts for nothing."""
+        for stream in self._streams.values():
+            stream.looked_at = float("-inf")
+
+    def is_still(self, name: str, state: State) -> bool:
+        """Is there nothing that a look at its consumers could tell?"""
+        stream = self._streams.get(name)
+        if stream is None:
+            return True
+        known = (served.outlook.counters for served in stream.consumers.values())
+        recent = self._clock.monotonic() < stream.looked_at + LOOK_SECONDS
+        return recent and stream.state == state and not any(one.pending or one.ack_pending for one in known)
+
+    async def look_at(self, name: str, state: State | None = None) -> None:
         """Read all consumers of a stream.
+
+        Args:
+            state: of the stream, from before now.
 
         Raises:
             Unavailable: JetStream did not answer.
@@ -148,6 +178,7 @@ class ServedStreams:
         async with stream.listing:
             asked_at = stream.listed_at = self._clock.monotonic()
             infos = {str(info["name"]): info async for info in self._api.consumers(name)}
+            stream.looked_at, stream.state = asked_at, state
             lost = stream.consumers.keys() - infos.keys()
             keyed = ((durable, self._found(stream, name, infos[durable])) for durable in infos)
             before = stream.consumers
