@@ -67,6 +67,11 @@ class Announcer:
         self._waiting[name] = self._body(name, channel, reason, message, warning=warning)
         self._filled.set()
 
+    @property
+    def waiting(self) -> int:
+        """Events that are not written yet."""
+        return len(self._waiting)
+
     async def run(self) -> None:
         """Write until cancelled."""
         while True:

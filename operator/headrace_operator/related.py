@@ -20,6 +20,8 @@ from headrace_operator.kube.watch import Watch
 LIST_SECONDS = 15.0
 # Many, or not for everyone: only those that are named are watched.
 BY_NAME = ("ConfigMap", "Secret")
+# Some MiB each, where there are thousands of Subscriptions.
+MOST_JOINED = 4
 SECRET_PARTS = ("data", "stringData")
 
 _log = log.get("related")
@@ -57,15 +59,29 @@ class Texts:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
         self._texts: dict[Key, bytes] = {}
+        # The same for all channels of a namespace, until something changes.
+        self._joined: dict[tuple[Rule, str], bytes] = {}
         watch.cache.listeners.append(self._on_change)
 
-    def members(self, rule: Rule, namespace: str) -> Iterator[bytes]:
+    def members(self, rule: Rule, namespace: str) -> bytes:
+        """Those that a rule takes, with commas between them."""
+        if rule.names:
+            return b",".join(self._members(rule, namespace))
+        joined = self._joined.get((rule, namespace))
+        if joined is None:
+            if len(self._joined) >= MOST_JOINED:
+                self._joined.clear()
+            joined = self._joined[rule, namespace] = b",".join(self._members(rule, namespace))
+        return joined
+
+    def _members(self, rule: Rule, namespace: str) -> Iterator[bytes]:
         for (of, name), text in self._texts.items():
             if rule.takes(of, name):
                 place = name if of in (namespace, "") else f"{of}/{name}"
                 yield json.dumps(place).encode() + b":" + text
 
     def _on_change(self, old: Body | None, new: Body | None) -> None:
+        self._joined.clear()
         if new is not None:
             self._texts[key(new)] = json.dumps(new).encode()
         elif old is not None:
@@ -121,8 +137,11 @@ class Related:
         groups: dict[str, list[bytes]] = {}
         for rule in self._rules.get(channel, ()):
             for (kind, *_), texts in self._of(rule):
-                groups.setdefault(kind.title, []).extend(texts.members(rule, channel[0]))
-        members = (json.dumps(title).encode() + b":{" + b",".join(found) + b"}" for title, found in groups.items())
+                groups.setdefault(kind.title, []).append(texts.members(rule, channel[0]))
+        members = (
+            json.dumps(title).encode() + b":{" + b",".join(filter(None, found)) + b"}"
+            for title, found in groups.items()
+        )
         return b"{" + b",".join(members) + b"}"
 
     def complete(self, channel: Key) -> list[str]:

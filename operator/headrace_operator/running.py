@@ -102,6 +102,7 @@ class Operator:
                     "channels": float(len(channels.cache)),
                     "queue_depth": float(queue.depth),
                     "queue_busy": float(queue.busy),
+                    "events_waiting": float(announcer.waiting),
                     "channels_failing": float(queue.failing),
                 }
 

@@ -86,12 +86,16 @@ class Scaler:
     async def run(self) -> None:
         """Serve until cancelled; that closes the open leases' connections."""
         self._streams.begin()
+        self._open = 0
         subject, sweep_now = names.wake_subject(">"), self._sweep_now.set
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            tasks.create_task(hints.hear(self._client, subject, self._on_hint, sweep_now), name="hints")
-            tasks.create_task(self._sweep_for_ever(), name="sweep")
-            tasks.create_task(self._keep_the_agenda(), name="agenda")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                tasks.create_task(hints.hear(self._client, subject, self._on_hint, sweep_now), name="hints")
+                tasks.create_task(self._sweep_for_ever(), name="sweep")
+                tasks.create_task(self._keep_the_agenda(), name="agenda")
+        finally:
+            self._tasks = None
 
     async def refresh(self, stream: str) -> None:
         """Read the consumers of a stream again: they have just been changed. Failing is left to the sweep."""

@@ -57,11 +57,11 @@ def test_the_readme_is_short_and_opens_with_the_two_commands() -> None:
 
 
 def test_every_task_that_a_document_names_exists() -> None:
-    tasks = set(re.findall(r"^  ([a-z:]+):$", (ROOT / "Taskfile.yml").read_text(), re.MULTILINE))
+    tasks = set(re.findall(r"^  ([a-z:-]+):$", (ROOT / "Taskfile.yml").read_text(), re.MULTILINE))
     named = {
         name
         for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-        for name in re.findall(r"`task ([a-z:]+)", document.read_text())
+        for name in re.findall(r"`task ([a-z:-]+)", document.read_text())
     }
     assert named <= tasks
 

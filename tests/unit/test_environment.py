@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from headrace.core.errors import Misconfigured
-from headrace.core.settings import ForwardSettings, NatsSettings, ReceiveSettings, ReconcileSettings
+from headrace.core.settings import ForwardSettings, NatsSettings, OperatorSettings, ReceiveSettings, ReconcileSettings
 from headrace.host import application
 from headrace.io import environment
 
@@ -104,3 +104,23 @@ def test_without_a_shared_token_nobody_is_served(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(Misconfigured) as refused:
         application(target)
     assert refused.value.field == "HEADRACE_TOKEN_FILE"
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        pytest.param({}, "HOOK_URL: set it", id="missing"),
+        pytest.param({"HOOK_URL": "reconcile"}, "HOOK_URL is 'reconcile': give a URL, as http://", id="no URL"),
+        pytest.param(
+            {"HOOK_URL": "http://r", "OPERATOR_RESYNC": "1s"}, "OPERATOR_RESYNC is '1s': give at least", id="span"
+        ),
+    ],
+)
+def test_what_the_operator_must_be_told(variables: dict[str, str], words: str) -> None:
+    with pytest.raises(Misconfigured) as raised:
+        environment.read(OperatorSettings, variables)
+    assert str(raised.value).startswith(words)
+
+
+def test_a_url_of_the_operator_has_no_slash_at_its_end() -> None:
+    assert environment.read(OperatorSettings, {"HOOK_URL": "http://reconcile/"}).hook == "http://reconcile"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from headrace.core import duration
 from headrace.core.errors import InvalidSpec
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 _IDENTITY = ("creds_file", "nkey_seed_file", "user", "password", "token")
-URL = r"^https?://[^\s/]+.*[^/]$"
 
 
 def _span(value: object) -> object:
@@ -54,6 +53,16 @@ def _variables(value: object) -> object:
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Variables = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_variables)]
+
+
+def _url(value: str) -> str:
+    """Without a slash at its end."""
+    if not value.startswith(("http://", "https://")) or not value.partition("://")[2].strip("/"):
+        raise ValueError("give a URL, as http://reconcile.knative-eventing.svc.cluster.local")
+    return value.rstrip("/")
+
+
+Url = Annotated[str, AfterValidator(_url)]
 
 
 class _Settings(BaseModel):
@@ -346,9 +355,9 @@ class KubeSettings(_Settings):
 class OperatorSettings(_Settings):
     """What the operator must know."""
 
-    hook: str = Field(alias="HOOK_URL", description="base URL of `reconcile`", pattern=URL)
-    forward: str | None = Field(
-        None, alias="FORWARD_URL", description="`forward` for consumers whose status names none", pattern=URL
+    hook: Url = Field(alias="HOOK_URL", description="base URL of `reconcile`")
+    forward: Url | None = Field(
+        None, alias="FORWARD_URL", description="`forward` for consumers whose status names none"
     )
     namespace: str | None = Field(
         None, alias="WATCH_NAMESPACE", description="serve the channels of this namespace only; unset: of all"

@@ -34,7 +34,8 @@ def read(model: type[Settings], environment: Mapping[str, str] | None = None) ->
         variable = str(first["loc"][0]) if first["loc"] else ", ".join(given)
         secret = any(word in variable for word in ("PASSWORD", "TOKEN"))
         # What concerns several of them names them itself.
-        subject = f"{variable}{'' if secret else f' is {given.get(variable)!r}'}: " if first["loc"] else ""
+        quoted = f" is {given[variable]!r}" if variable in given and not secret else ""
+        subject = f"{variable}{quoted}: " if first["loc"] else ""
         raise Misconfigured(f"{subject}{_sentence(first)}", field=variable) from None
 
 
@@ -42,6 +43,8 @@ def _sentence(error: ErrorDetails) -> str:
     """What to do about it, in words that a deployer knows."""
     bounds = error.get("ctx", {})
     match error["type"]:
+        case "missing":
+            return "set it"
         case "int_parsing" | "int_parsing_size":
             return "give a whole number"
         case "bool_parsing":

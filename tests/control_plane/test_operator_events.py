@@ -1,0 +1,57 @@
+"""Kubernetes Events: what people see of a channel with `kubectl describe`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from tests.control_plane.test_operator_channels import create, ready, until_status
+from tests.support.hook import Hook, status
+from tests.support.kube_api import CHANNELS, Api
+from tests.support.operator_process import OperatorProcess
+from tests.support.waiting import until
+
+Start = Callable[..., OperatorProcess]
+
+
+async def until_told(api: Api, namespace: str, wanted: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+    """The channel's Events, once they are like that."""
+    found: list[dict[str, Any]] = []
+
+    async def is_so() -> bool:
+        items = (await api.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")).unwrapped()["items"]
+        found[:] = [one for one in items if one["regarding"]["name"] == "orders"]
+        return wanted(found)
+
+    await until("the Events are there", is_so, 60.0)
+    return found
+
+
+def reasons(events: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    return {(one["type"], one["reason"]) for one in events}
+
+
+async def test_a_condition_that_changes_is_an_event_and_the_same_again_is_counted(
+    operator: Start, api: Api, namespace: str, hook: Hook
+) -> None:
+    hook.sync = lambda _: {"status": status(1, "False")}
+    running = operator()
+    await create(api, namespace)
+    [event] = await until_told(api, namespace, lambda found: reasons(found) == {("Warning", "NotYet")})
+    assert event["note"] == "Ready is False: as the test wants"
+    assert event["reportingController"] == "headrace.dev/operator"
+    assert "series" not in event
+
+    where = f"{CHANNELS.format(namespace=namespace)}/orders"
+    for generation, word in ((2, "True"), (3, "False")):
+        hook.sync = lambda request, word=word: {"status": status(request["parent"]["metadata"]["generation"], word)}
+        if generation == 3:
+            # Another operator: it does not know what was said, and finds out.
+            await asyncio.to_thread(running.stop)
+            running = operator()
+        (await api.merge(where, {"spec": {"delivery": {"retry": generation}}})).unwrapped()
+        await until_status(api, namespace, lambda found, word=word: ready(found) == word)
+    events = await until_told(api, namespace, lambda found: any("series" in one for one in found))
+    assert reasons(events) == {("Warning", "NotYet"), ("Normal", "Ready")}
+    assert next(one for one in events if one["reason"] == "NotYet")["series"]["count"] == 2
