@@ -46,6 +46,7 @@ class Scaler:
         on_trouble: called with a stream of which a condition may have changed: a window has turned full, or has room
             again, or events are stuck or lost.
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
+        spares: says of a stream and a consumer whether somebody pulls there without end: no lease is opened then.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Scaler:
         self._sweep_now = asyncio.Event()
         self.on_change: list[Callable[[], None]] = []
         self.on_trouble: list[Callable[[str], None]] = []
+        self.spares: Callable[[str, str], bool] = lambda _stream, _consumer: False
         self._slots: dict[tuple[str, str], set[asyncio.Task[None]]] = {}
         self._streams.on_turned.append(self._on_turned)
         self._streams.on_lost.append(self._tell_of_trouble)
@@ -167,6 +169,8 @@ class Scaler:
 
     def _fill(self, served: Served) -> None:
         """Open as many slots as the consumer is short of."""
+        if self.spares(*served.key):
+            return
         now = self._clock.monotonic()
         why = lag.reason(served.outlook, now)
         for _ in range(lag.short(served.outlook, now)):

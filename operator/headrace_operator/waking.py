@@ -50,10 +50,12 @@ class Waking:
         self._streams: dict[Key, str] = {}
         self._channels: dict[str, Key] = {}
         self._urls: dict[str, dict[str, str]] = {}
+        self._spared: dict[str, set[str]] = {}
         self._put_at: dict[Key, float] = {}
         self._told = False
         api = JetStreamApi(client)
         self.scaler = Scaler(client, api, self._open, max_in_flight=max_in_flight, sweep_seconds=sweep_seconds)
+        self.scaler.spares = lambda stream, consumer: consumer in self._spared.get(stream, ())
         self.scaler.on_missing.append(lambda stream: self._trouble(stream, REPAIR_SECONDS))
         self.scaler.on_trouble.append(lambda stream: self._trouble(stream, LOOK_SECONDS))
 
@@ -70,6 +72,7 @@ class Waking:
             return
         rows = status.get("consumers") or ()
         self._urls[stream] = {str(row.get("durable")): str(row.get("forward") or "") for row in rows}
+        self._spared[stream] = {str(row.get("durable")) for row in rows if row.get("pulls")}
         if look:
             self._put_at[place] = asyncio.get_running_loop().time()
             self.scaler.look_soon(stream)
@@ -80,6 +83,7 @@ class Waking:
         if stream is not None and self._channels.get(stream) == place:
             del self._channels[stream]
             self._urls.pop(stream, None)
+            self._spared.pop(stream, None)
             self._tell_scaler()
 
     async def _open(self, lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:

@@ -83,6 +83,7 @@ async def test_nothing_is_asked_or_written_while_nothing_changes(
         await until_status(api, namespace, lambda found: ready(found) == "True", f"orders-{number}")
     await until("the queue is empty", lambda: running.number("headrace_operator_queue_busy") == 0)
     await asyncio.sleep(1.0)
+    assert (len(hook.of("customize")), len(hook.of("sync"))) == (5, 5)
     calls, requests = len(hook.calls), len(relay.asked)
     await asyncio.sleep(3.0)
     assert len(hook.calls) == calls

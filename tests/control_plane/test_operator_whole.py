@@ -6,7 +6,7 @@ Real are the API server, the nats-server, the operator and the three functions.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import aiohttp
@@ -113,3 +113,45 @@ async def test_a_stream_that_vanishes_is_made_anew(
     await asyncio.sleep(0)
     await post(functions["receive"], namespace, "after")
     await place.wait(1, 60.0)
+
+
+async def test_the_functions_that_reconcile_answers_are_applied_and_those_that_pull_get_no_lease(
+    operator: Start,
+    api: Api,
+    namespace: str,
+    functions: dict[str, Function],
+    subscriber: Subscriber,
+    nats_server: NatsServer,
+    tmp_path: Path,
+) -> None:
+    place = subscriber.place()
+    settings = {"HEADRACE_IMAGE": "example.com/headrace@sha256:0", "SYSTEM_NAMESPACE": namespace}
+    with Function("reconcile", nats_server.url, tmp_path, **settings) as reconcile:
+        # Leases would be opened here, and be served, if any were.
+        operator(hook=reconcile.url, FORWARD_URL=functions["forward"].url, OPERATOR_SWEEP="1s")
+        path = CHANNELS.format(namespace=namespace)
+        annotations = {"headrace.dev/runtime": "deployment"}
+        manifest = channel("orders", subscribed(place), annotations=annotations)
+        (await api.create(path, manifest)).unwrapped()
+        await until_status(api, namespace, lambda found: any(one.get("pulls") for one in found.get("consumers", ())))
+
+        async def kinds(where: str) -> list[str]:
+            return [one["metadata"]["name"] for one in (await api.get(where)).unwrapped()["items"]]
+
+        deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+        assert any(name.startswith("headrace-receive") for name in await kinds(deployments))
+        assert len(await kinds(deployments)) >= 2
+        await post(functions["receive"], namespace, "for the one that pulls")
+        await asyncio.sleep(3.0)
+        assert place.received == []
+
+        await api.delete(f"{path}/orders")
+        await api.gone(f"{path}/orders")
+        await until_gone(lambda: kinds(deployments))
+
+
+async def until_gone(names: Callable[[], Awaitable[list[str]]]) -> None:
+    async def is_so() -> bool:
+        return await names() == []
+
+    await until("all of them are gone", is_so, 60.0)
