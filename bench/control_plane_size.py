@@ -125,7 +125,7 @@ async def measured(plane: ControlPlane, operator: OperatorProcess, count: int, i
         await all_ready(api, count)
         ready, busy = time.monotonic() - began, cpu_seconds(operator.pid) - cpu
         print(f"all ready after {ready:.0f} s", file=sys.stderr)
-        await until("its Events are written", lambda: not operator.number("headrace_operator_events_waiting"), 300.0)
+        await until("its Events are written", lambda: operator.number("headrace_operator_events_waiting") == 0.0, 300.0)
         await asyncio.sleep(SETTLE_SECONDS)
         calls, cpu = requests(operator), cpu_seconds(operator.pid)
         await asyncio.sleep(idle)
