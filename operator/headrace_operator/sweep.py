@@ -7,6 +7,7 @@ few minutes. Called by `headrace_operator.scaler`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ from headrace_operator.served import ServedStreams, State
 # For fewer it is not worth listing what may be thousands of others.
 FEW = 16
 LIST_SECONDS = 10.0
+# Who may not list is not answered at all; each stream may still be asked by its name.
+LIST_AGAIN_SECONDS = 600.0
 
 _log = log.get("scaler")
 
@@ -33,6 +36,7 @@ class Sweep:
         self._streams = streams
         self._note = note
         self._complaint = ""
+        self._list_again_at = float("-inf")
 
     async def once(self) -> None:
         """Look at every stream that may have something."""
@@ -63,12 +67,14 @@ class Sweep:
 
     async def _states(self) -> Mapping[str, State] | None:
         """What tells whether a stream has news, by name; None when that is not known."""
-        if len(self._streams.names()) < FEW:
+        now = asyncio.get_running_loop().time()
+        if len(self._streams.names()) < FEW or now < self._list_again_at:
             return None
         try:
             found = [(str(one["config"]["name"]), _state(one)) async for one in self._api.streams(timeout=LIST_SECONDS)]
-        except Refused:
-            # Not everyone may list; each may still be asked by its name.
+        except (Refused, Unavailable) as error:
+            self._list_again_at = now + LIST_AGAIN_SECONDS
+            _log.warning("streams can't be listed, each is asked by its name for a while", error=str(error))
             return None
         return dict(found)
 

@@ -161,6 +161,7 @@ async def operator_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatc
         await client.flush(WORK_SECONDS)
         assert heard == [names.wake_subject(lane.channel.stream)]
         assert [one["name"] async for one in api.consumers(lane.channel.stream, timeout=SHORT)] == [lane.consumer]
+        assert lane.channel.stream in [one["config"]["name"] async for one in api.streams(timeout=SHORT)]
         await api.call(f"CONSUMER.INFO.{lane.channel.stream}.{lane.consumer}", timeout=SHORT)
         assert await api.find("STREAM.INFO.NOTHING", timeout=SHORT) is None
         prefix = f"{lane.channel.namespace}.{lane.channel.name}._knative_aside"

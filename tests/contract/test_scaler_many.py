@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
+from headrace.core.settings import NatsSettings
+from headrace.io.api import JetStreamApi
+from headrace.io.connect import client as connect
+from headrace_operator.served import Clock, ServedStreams
+from headrace_operator.sweep import Sweep
+from tests.support.nats_server import NatsServer
 from tests.support.scaling import Scale, leases, store, subscribed
 from tests.support.streams import METADATA_KEY, Channel, Nats, metadata
 from tests.support.subscriber import Place
@@ -73,3 +82,23 @@ async def test_consumers_that_are_spared_get_no_lease(own_nats: Nats, stand_in: 
         assert stand_in.received == []
         running.scaler.spares = lambda _stream, _consumer: False
         await stand_in.wait(1)
+
+
+async def test_whoever_may_not_list_streams_asks_each_of_them(tmp_path: Path) -> None:
+    deny = 'permissions: {publish: {deny: ["$JS.API.STREAM.LIST"]}}'
+    users = f"authorization {{ users: [{{user: all, password: x}}, {{user: few, password: x, {deny}}}] }}"
+    server = NatsServer(tmp_path / "guarded", config=users)
+    server.start()
+    client = connect(NatsSettings(url=server.url, user="few", password=SecretStr("x")))
+    looked: list[str] = []
+    try:
+        async with Nats(server.url.replace("nats://", "nats://all:x@")) as everything:
+            channels = await many(everything)
+        api = JetStreamApi(client)
+        streams = ServedStreams(api, Clock())
+        streams.replace(channel.stream for channel in channels)
+        await Sweep(api, streams, looked.append).once()
+    finally:
+        await client.close()
+        server.kill()
+    assert sorted(looked) == sorted(channel.stream for channel in channels)
