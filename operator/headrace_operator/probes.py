@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -38,16 +40,22 @@ class OperatorMetrics(Collector):
 
 @asynccontextmanager
 async def served(
-    host: str, port: int, ready: Callable[[], bool], rows: Rows, own: OperatorMetrics
+    host: str, port: int, ready: Callable[[], bool], rows: Rows, more: Iterable[Collector]
 ) -> AsyncIterator[int]:
     """Serve for the time of the block; gives the port.
+
+    Args:
+        rows: the scaler's; called on the loop.
+        more: what else is told; collected on a thread, since thousands of consumers are a long text.
 
     Raises:
         Misconfigured: nobody can listen there.
     """
+    seen: list[Mapping[str, Any]] = []
     registry = CollectorRegistry()
-    registry.register(ScalerMetrics(rows))
-    registry.register(own)
+    registry.register(ScalerMetrics(lambda: seen))
+    for collector in more:
+        registry.register(collector)
 
     async def healthz(_request: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -57,7 +65,9 @@ async def served(
         return web.Response(status=200 if well else 503, text="ok\n" if well else "the watches are not up yet\n")
 
     async def metrics(_request: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        seen[:] = rows()
+        text = await asyncio.to_thread(generate_latest, registry)
+        return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     app = web.Application()
     app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])

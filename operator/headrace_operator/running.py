@@ -7,11 +7,16 @@ import secrets
 import socket
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import Any
+
+from prometheus_client.registry import Collector
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.settings import ForwardSettings, KubeSettings, NatsSettings, OperatorSettings, TokenSettings
 from headrace.io import environment, log
+from headrace.io.api import JetStreamApi
+from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from headrace.io.web import Token
 from headrace_operator import probes
@@ -23,11 +28,13 @@ from headrace_operator.kube import access
 from headrace_operator.kube.access import Access
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import CHANNEL, Discovery
-from headrace_operator.kube.watch import Watch
+from headrace_operator.kube.watch import Cache, Watch
 from headrace_operator.leading import Leading
 from headrace_operator.lease_client import LeaseClient
+from headrace_operator.metrics import ConnectionMetrics, StorageMetrics
 from headrace_operator.one_channel import Cluster, OneChannel
 from headrace_operator.related import Related
+from headrace_operator.storage import Storage
 from headrace_operator.waking import Waking
 
 # What an installed or removed API changes: one request, for all of them.
@@ -53,6 +60,47 @@ def configured() -> Coroutine[Any, Any, None]:
     environment.read(ForwardSettings)
     environment.read(TokenSettings)
     return run(settings, environment.read(KubeSettings), environment.read(NatsSettings), Token.configured())
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the metrics are read from."""
+
+    api: KubeApi
+    hook: HookClient
+    client: Client
+    channels: Cache
+    announcer: Announcer
+    waking: Waking
+    leading: Leading
+    election: Election
+
+    def storage(self) -> Storage:
+        """To be run; the operator that does not lead reads nothing."""
+        return Storage(
+            JetStreamApi(self.client),
+            lambda: self.waking.streams if self.election.leads else (),
+            lambda: self.waking.scaler.stats()["consumers"],
+            ask=asyncio.get_running_loop().call_soon_threadsafe,
+        )
+
+    def collectors(self, storage: Storage) -> tuple[Collector, ...]:
+        return (
+            probes.OperatorMetrics(self._numbers, lambda: dict(self.api.calls)),
+            StorageMetrics(storage),
+            ConnectionMetrics(self.hook.calls, lambda: self.client.connected),
+        )
+
+    def _numbers(self) -> Mapping[str, float]:
+        queue = self.leading.queue
+        return {
+            "leads": float(self.election.leads),
+            "channels": float(len(self.channels)),
+            "queue_depth": float(queue.depth),
+            "queue_busy": float(queue.busy),
+            "channels_failing": float(queue.failing),
+            "events_waiting": float(self.announcer.waiting),
+        }
 
 
 class Operator:
@@ -95,26 +143,23 @@ class Operator:
             place = (settings.lease_namespace or self._access.namespace, settings.lease_name)
             election = Election(api, place, self._identity, settings.lease_duration.total_seconds())
 
-            def numbers() -> Mapping[str, float]:
-                queue = leading.queue
-                return {
-                    "leads": float(election.leads),
-                    "channels": float(len(channels.cache)),
-                    "queue_depth": float(queue.depth),
-                    "queue_busy": float(queue.busy),
-                    "events_waiting": float(announcer.waiting),
-                    "channels_failing": float(queue.failing),
-                }
-
-            own = probes.OperatorMetrics(numbers, lambda: api.calls)
+            parts = Parts(api, hook, client, channels.cache, announcer, waking, leading, election)
+            storage = parts.storage()
             port = await stack.enter_async_context(
-                probes.served(settings.host, settings.port, lambda: channels.cache.listed, waking.scaler.rows, own)
+                probes.served(
+                    settings.host,
+                    settings.port,
+                    lambda: channels.cache.listed,
+                    waking.scaler.rows,
+                    parts.collectors(storage),
+                )
             )
             _log.info("operator", identity=self._identity, api_server=self._access.url, port=port)
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 tasks.create_task(channels.run(), name="watch-channels")
                 tasks.create_task(announcer.run(), name="events")
+                tasks.create_task(storage.run(), name="storage")
                 await self._discovered(discovery)
                 tasks.create_task(self._discover_for_ever(discovery, children, leading), name="discovery")
                 await children.watch_what_is_served()

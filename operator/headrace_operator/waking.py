@@ -59,6 +59,11 @@ class Waking:
         self.scaler.on_missing.append(lambda stream: self._trouble(stream, REPAIR_SECONDS))
         self.scaler.on_trouble.append(lambda stream: self._trouble(stream, LOOK_SECONDS))
 
+    @property
+    def streams(self) -> list[str]:
+        """Those that are served."""
+        return list(self._channels)
+
     def put(self, channel: Mapping[str, Any], *, look: bool = False) -> None:
         """Serve it as its status says; `look`: its consumers may have changed."""
         place, status = key(channel), channel.get("status") or {}

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.control_plane.test_operator_channels import create, read, ready, until_status
-from tests.control_plane.test_operator_children import answers, deployment, path, service, until_there
 from tests.support.api_relay import ApiRelay, Asked
 from tests.support.control_plane import ControlPlane
 from tests.support.hook import Hook
 from tests.support.kube_api import CHANNELS, Api, connect
 from tests.support.operator_process import OperatorProcess
 from tests.support.waiting import until
+from tests.support.wanted_children import answers, deployment, path, service, until_there
 
 Start = Callable[..., OperatorProcess]
 
