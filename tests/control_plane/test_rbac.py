@@ -203,7 +203,12 @@ CHILDREN: dict[str, dict[str, Any]] = {
     "/apis/keda.sh/v1alpha1/namespaces/{}/scaledobjects": {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",
-        "spec": {},
+        "spec": {
+            "scaleTargetRef": {"name": "forward"},
+            "triggers": [
+                {"type": "nats-jetstream", "metadata": {"account": "$G", "stream": "KN_A__B", "consumer": "KN_SUB_1"}}
+            ],
+        },
     },
 }
 
