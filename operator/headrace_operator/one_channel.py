@@ -154,7 +154,7 @@ class OneChannel:
         """The hook's answer; when something of what it wanted verified is not there, the answer to that."""
         observed = Observation(
             self._cluster.children.observed(channel),
-            self._cluster.related.written(key(channel)),
+            self._cluster.related.written(channel),
             {
                 "complete": self._cluster.related.complete(key(channel)),
                 "absent": [],

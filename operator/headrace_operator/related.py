@@ -1,7 +1,7 @@
 """The objects that the hook wants to see beside the channel and its children, each kind watched once for all channels.
 
-What `customize` asks for becomes watches here, and what these hold becomes the `related` of a request. Most channels
-ask for the same thousands of Subscriptions, so every object is kept as JSON, ready to be sent.
+What `customize` asks for becomes watches here, and what these hold becomes the `related` of a request: each object is
+kept as JSON, ready to be sent. Of thousands of Subscriptions only those that concern the channel are.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.io import log
+from headrace_operator import channel_object
 from headrace_operator.kube.api import Body, KubeApi
 from headrace_operator.kube.kinds import Discovery, Key, Kind, key
 from headrace_operator.kube.watch import Watch
@@ -20,8 +21,6 @@ from headrace_operator.kube.watch import Watch
 LIST_SECONDS = 15.0
 # Many, or not for everyone: only those that are named are watched.
 BY_NAME = ("ConfigMap", "Secret")
-# Some MiB each, where there are thousands of Subscriptions.
-MOST_JOINED = 4
 SECRET_PARTS = ("data", "stringData")
 
 _log = log.get("related")
@@ -31,13 +30,18 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One of `relatedResources`; empty means any."""
+    """One of `relatedResources`; empty means any.
+
+    Attributes:
+        concerning: only those that name the channel as their `spec.channel`, or whose uid the channel mentions.
+    """
 
     api_version: str
     plural: str
     namespace: str = ""
     names: tuple[str, ...] = ()
     labels: str = ""
+    concerning: bool = False
 
     @property
     def told_by(self) -> tuple[str, ...]:
@@ -59,33 +63,36 @@ class Texts:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
         self._texts: dict[Key, bytes] = {}
-        # The same for all channels of a namespace, until something changes.
-        self._joined: dict[tuple[Rule, str], bytes] = {}
+        self._by_uid: dict[str, Key] = {}
+        self._by_channel: dict[Key, set[Key]] = {}
         watch.cache.listeners.append(self._on_change)
 
-    def members(self, rule: Rule, namespace: str) -> bytes:
-        """Those that a rule takes, with commas between them."""
-        if rule.names:
-            return b",".join(self._members(rule, namespace))
-        joined = self._joined.get((rule, namespace))
-        if joined is None:
-            if len(self._joined) >= MOST_JOINED:
-                self._joined.clear()
-            joined = self._joined[rule, namespace] = b",".join(self._members(rule, namespace))
-        return joined
-
-    def _members(self, rule: Rule, namespace: str) -> Iterator[bytes]:
-        for (of, name), text in self._texts.items():
+    def members(self, rule: Rule, parent: Body) -> Iterator[bytes]:
+        """Those that a rule takes."""
+        for of, name in self._concerning(parent) if rule.concerning else self._texts:
             if rule.takes(of, name):
-                place = name if of in (namespace, "") else f"{of}/{name}"
-                yield json.dumps(place).encode() + b":" + text
+                place = name if of in (parent["metadata"]["namespace"], "") else f"{of}/{name}"
+                yield json.dumps(place).encode() + b":" + self._texts[of, name]
+
+    def _concerning(self, parent: Body) -> list[Key]:
+        mentioned = {self._by_uid[uid] for uid in channel_object.mentioned(parent) if uid in self._by_uid}
+        return sorted(mentioned | self._by_channel.get(key(parent), set()))
 
     def _on_change(self, old: Body | None, new: Body | None) -> None:
-        self._joined.clear()
+        if old is not None:
+            place = key(old)
+            self._texts.pop(place, None)
+            self._by_uid.pop(str(old["metadata"].get("uid")), None)
+            named = channel_object.named_by(old)
+            if others := self._by_channel.get(named):
+                others.discard(place)
+                if not others:
+                    del self._by_channel[named]
         if new is not None:
-            self._texts[key(new)] = json.dumps(new).encode()
-        elif old is not None:
-            self._texts.pop(key(old), None)
+            place = key(new)
+            self._texts[place] = json.dumps(new).encode()
+            self._by_uid[str(new["metadata"].get("uid"))] = place
+            self._by_channel.setdefault(channel_object.named_by(new), set()).add(place)
 
 
 class Related:
@@ -132,20 +139,17 @@ class Related:
             for name in rule.told_by:
                 self._named.get((rule.plural, name), set()).discard(channel)
 
-    def written(self, channel: Key) -> bytes:
+    def written(self, channel: Body) -> bytes:
         """The `related` of a request for it."""
         groups: dict[str, list[bytes]] = {}
-        for rule in self._rules.get(channel, ()):
+        for rule in self._rules.get(key(channel), ()):
             for (kind, *_), texts in self._of(rule):
-                groups.setdefault(kind.title, []).append(texts.members(rule, channel[0]))
-        members = (
-            json.dumps(title).encode() + b":{" + b",".join(filter(None, found)) + b"}"
-            for title, found in groups.items()
-        )
+                groups.setdefault(kind.title, []).extend(texts.members(rule, channel))
+        members = (json.dumps(title).encode() + b":{" + b",".join(found) + b"}" for title, found in groups.items())
         return b"{" + b",".join(members) + b"}"
 
     def complete(self, channel: Key) -> list[str]:
-        """Kinds of which that holds every object of the cluster."""
+        """Kinds of which that holds every object of the cluster, or each that concerns the channel."""
         found = set()
         for rule in self._rules.get(channel, ()):
             if rule.namespace or rule.names or rule.labels:
@@ -226,6 +230,7 @@ def rule(wanted: Mapping[str, Any]) -> Rule:
         str(wanted.get("namespace") or ""),
         tuple(map(str, wanted.get("names") or ())),
         _selector(wanted.get("labelSelector") or {}),
+        (wanted.get("headrace") or {}).get("concerning") == "parent",
     )
 
 

@@ -14,7 +14,11 @@ from headrace.core.subscriber import Destination
 from headrace.core.truth import Subscription, Truth
 from tests.support.channels import channel
 
-SUBSCRIPTIONS = {"apiVersion": "messaging.knative.dev/v1", "resource": "subscriptions"}
+SUBSCRIPTIONS = {
+    "apiVersion": "messaging.knative.dev/v1",
+    "resource": "subscriptions",
+    "headrace": {"concerning": "parent"},
+}
 
 
 def ref(kind: str = "Service", api: str = "v1", name: str = "dead", **more: str) -> dict[str, Any]:

@@ -17,8 +17,10 @@ def rules(parent: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The `relatedResources` of a channel: all Subscriptions, and what its dead letter sink refers to.
 
     Subscriptions are asked for everywhere: an entry of `spec.subscribers` does not tell its Subscription's namespace.
+    Our operator leaves out those that neither name the channel nor are named by it; a stock Metacontroller sends all.
     """
-    found: list[dict[str, Any]] = [{"apiVersion": SUBSCRIPTION_API, "resource": "subscriptions"}]
+    everywhere: dict[str, Any] = {"apiVersion": SUBSCRIPTION_API, "resource": "subscriptions"}
+    found = [{**everywhere, "headrace": {"concerning": "parent"}}]
     ref = sink_ref(parent)
     if ref is not None:
         namespace = parent["metadata"]["namespace"]

@@ -1,0 +1,78 @@
+"""Of thousands of Subscriptions a request for one channel holds those that concern it."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from headrace_operator.kube.kinds import Kind
+from headrace_operator.kube.watch import Cache
+from headrace_operator.related import Texts, rule
+
+ASKED = {"apiVersion": "messaging.knative.dev/v1", "resource": "subscriptions"}
+CONCERNING = {**ASKED, "headrace": {"concerning": "parent"}}
+
+
+class Held:
+    """What is watched, and what of it a channel is sent."""
+
+    def __init__(self) -> None:
+        kind = Kind("messaging.knative.dev/v1", "Subscription", "subscriptions", namespaced=True)
+        self.cache = Cache(kind)
+        self._version = 0
+        self._texts = Texts(SimpleNamespace(cache=self.cache))  # type: ignore[arg-type]  # its cache is all it needs
+
+    def put(self, namespace: str, name: str, uid: str, channel: Any) -> None:
+        self._version += 1
+        metadata = {"namespace": namespace, "name": name, "uid": uid, "resourceVersion": str(self._version)}
+        self.cache.put({"metadata": metadata, "spec": {"channel": channel}})
+
+    def sent(self, wanted: dict[str, Any], channel: dict[str, Any]) -> set[str]:
+        members = b",".join(self._texts.members(rule(wanted), channel))
+        return set(json.loads(b"{" + members + b"}"))
+
+
+def channel(*subscribers: str, consumers: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "metadata": {"namespace": "shop", "name": "orders"},
+        "spec": {"subscribers": [{"uid": uid} for uid in subscribers]},
+        "status": {"consumers": [{"uid": uid} for uid in consumers]},
+    }
+
+
+def held() -> Held:
+    found = Held()
+    found.put("shop", "mine", "u1", {"name": "orders", "kind": "Channel"})
+    found.put("ops", "from-afar", "u2", {"namespace": "shop", "name": "orders"})
+    found.put("shop", "other", "u3", {"name": "bills"})
+    found.put("ops", "namesake", "u4", {"name": "orders"})
+    found.put("ops", "strange", "u5", "orders")
+    return found
+
+
+def test_those_that_name_the_channel_are_sent_from_every_namespace_whatever_kind_they_say() -> None:
+    assert held().sent(CONCERNING, channel()) == {"mine", "ops/from-afar"}
+
+
+def test_so_are_those_that_the_channel_mentions() -> None:
+    assert held().sent(CONCERNING, channel("u3", "gone", consumers=("u5",))) == {
+        "mine",
+        "ops/from-afar",
+        "other",
+        "ops/strange",
+    }
+
+
+def test_who_does_not_say_so_is_sent_all_of_them() -> None:
+    assert len(held().sent(ASKED, channel())) == 5
+
+
+def test_what_is_deleted_or_made_again_for_another_channel_is_not_sent_any_more() -> None:
+    found = held()
+    found.put("ops", "from-afar", "u9", {"namespace": "shop", "name": "bills"})
+    for each in list(found.cache):
+        if each["metadata"]["name"] == "mine":
+            found.cache.remove(each)
+    assert found.sent(CONCERNING, channel("u1", "u2")) == set()
+    assert found.sent(CONCERNING, channel("u9")) == {"ops/from-afar"}
