@@ -16,7 +16,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import trustme
@@ -27,6 +27,7 @@ from tests.support import control_plane_binaries as binaries
 START_SECONDS = 180.0
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 10.0
+CONTROLLERS = ("garbage-collector-controller", "namespace-controller")
 _TOKEN = "admin-of-the-tests"
 _PR_SET_PDEATHSIG = 1
 
@@ -41,12 +42,14 @@ class ControlPlane:
         kubeconfig: for kubectl and for clients that read one.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, controllers: Sequence[str] = CONTROLLERS) -> None:
         """Args:
         directory: for certificates, logs and data; made when it does not exist.
+        controllers: what kube-controller-manager runs.
         """
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
+        self._which = controllers
         self._programs = binaries.found()
         self._processes: list[tuple[str, subprocess.Popen[bytes]]] = []
         self._etcd, self._etcd_peer, self._port, self._controllers = _free_ports(4)
@@ -139,7 +142,7 @@ class ControlPlane:
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig}",
             "--leader-elect=false",
-            "--controllers=garbage-collector-controller,namespace-controller",
+            f"--controllers={','.join(self._which)}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self._controllers}",
             f"--tls-cert-file={self._directory / 'server.pem'}",

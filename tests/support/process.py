@@ -92,6 +92,11 @@ class Running:
             self._child.kill()
             self._child.wait()
 
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        self._child.kill()
+        self._child.wait()
+
     def _wait(self, arrived: Callable[[], bool]) -> Running:
         deadline = time.monotonic() + START_SECONDS
         while not arrived():

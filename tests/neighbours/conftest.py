@@ -1,0 +1,127 @@
+"""One control plane with Knative Eventing's own controller and webhook, and Headrace on it as local processes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from infra.generate import crd
+from tests.support import control_plane_binaries, eventing, neighbour_binaries
+from tests.support.control_plane import CONTROLLERS, ControlPlane
+from tests.support.functions import Function
+from tests.support.kube_api import Api, connect
+from tests.support.nats_server import NatsServer
+from tests.support.operator_process import OperatorProcess
+from tests.support.process import Running
+from tests.support.subscriber import Subscriber
+
+ROLES = Path(__file__).parents[2] / "infra" / "base" / "rbac" / "knative.yaml"
+# Knative's roles take ours in by their labels.
+AGGREGATION = "clusterrole-aggregation-controller"
+# A consumer outlives its Subscription by little, so that the end of it is in the test.
+GRACE = "5s"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Running, with nothing on it."""
+    try:
+        neighbour_binaries.found()
+        started = ControlPlane(tmp_path_factory.mktemp("control-plane"), controllers=(*CONTROLLERS, AGGREGATION))
+    except (control_plane_binaries.Missing, neighbour_binaries.Missing) as missing:
+        pytest.fail(str(missing))
+    started.start()
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture(scope="session")
+def neighbours(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Knative Eventing at work, our kind and the roles for it in place."""
+    directory = tmp_path_factory.mktemp("eventing")
+
+    async def begin() -> list[Running]:
+        session, api = connect(control_plane)
+        async with session:
+            # Our roles first: what the controller may not see once, it does not look for again.
+            for text in (crd.FILE, ROLES):
+                for body in yaml.safe_load_all(text.read_text(encoding="utf-8")):
+                    await eventing.apply(api, body)
+            return await eventing.begin(control_plane, api, directory)
+
+    processes = asyncio.run(begin())
+    try:
+        yield control_plane
+    finally:
+        for process in processes:
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """A running nats-server with JetStream."""
+    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
+def headrace(
+    neighbours: ControlPlane, nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Function]]:
+    """The three functions, with paths as addresses and without pods, and the operator of the whole cluster."""
+    directory, url = tmp_path_factory.mktemp("headrace"), nats_server.url
+    functions = {name: Function(name, url, directory) for name in ("receive", "forward")}
+    functions["reconcile"] = Function(
+        "reconcile", url, directory, HEADRACE_ADDRESS=functions["receive"].url, RECONCILE_GONE_GRACE=GRACE
+    )
+    operator = OperatorProcess(
+        neighbours.kubeconfig,
+        url,
+        functions["reconcile"].url,
+        directory,
+        FORWARD_URL=functions["forward"].url,
+        POD_NAMESPACE="knative-eventing",
+    )
+    try:
+        for function in functions.values():
+            function.start()
+        operator.start()
+        yield functions
+    finally:
+        operator.stop()
+        for function in functions.values():
+            function.stop()
+
+
+@pytest.fixture
+async def api(neighbours: ControlPlane) -> AsyncIterator[Api]:
+    """A client that may do everything."""
+    session, found = connect(neighbours)
+    async with session:
+        yield found
+
+
+@pytest.fixture
+async def namespace(api: Api) -> str:
+    """A new one."""
+    name = f"test-{next(_numbers)}"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    (await api.create("/api/v1/namespaces", body)).unwrapped()
+    return name
+
+
+@pytest.fixture(scope="session")
+def subscriber() -> Iterator[Subscriber]:
+    """HTTP places that record what they are sent."""
+    with Subscriber() as server:
+        yield server

@@ -1,0 +1,154 @@
+"""Knative Eventing's own controller and webhook make what people make of channels, and events flow through Headrace.
+
+`task test:neighbours`; docs/neighbours.md says what runs, and what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.control_plane.channel_manifests import API_VERSION, channel
+from tests.support.crowd import is_ready
+from tests.support.functions import Function
+from tests.support.kube_api import CHANNELS, Api
+from tests.support.sending import BINARY, send
+from tests.support.subscriber import Place, Say, Subscriber
+from tests.support.subscription_controller import SUBSCRIPTIONS
+from tests.support.waiting import until
+
+MESSAGING = "/apis/messaging.knative.dev/v1/namespaces/{namespace}/channels"
+FLOWS = "/apis/flows.knative.dev/v1/namespaces/{namespace}/{plural}"
+TEMPLATE = {"apiVersion": API_VERSION, "kind": "NatsJetStreamChannel"}
+
+
+async def ready(api: Api, path: str) -> dict[str, Any]:
+    """The object once it is Ready; the last status in the words of a failure."""
+    found: dict[str, Any] = {}
+
+    async def is_so() -> bool:
+        found.clear()
+        found.update((await api.get(path)).unwrapped())
+        return is_ready(found)
+
+    try:
+        await until(f"{path} is Ready", is_so, 60.0)
+    except AssertionError as late:
+        raise AssertionError(f"{late}; its status is {found.get('status')}") from late
+    return found
+
+
+async def post(url: str, event: str, **attributes: str) -> None:
+    more = {f"ce-{name}": value for name, value in attributes.items()}
+    reply = await send(url, b'{"n": 1}', {**BINARY, "ce-id": event, **more})
+    assert reply.status == 202, reply
+
+
+def subscription(name: str, of: Mapping[str, str], place: Place) -> dict[str, Any]:
+    return {
+        "apiVersion": "messaging.knative.dev/v1",
+        "kind": "Subscription",
+        "metadata": {"name": name},
+        "spec": {"channel": dict(of), "subscriber": {"uri": place.uri}},
+    }
+
+
+def flow(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "flows.knative.dev/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"channelTemplate": TEMPLATE, **spec},
+    }
+
+
+def replies(event: str) -> Say:
+    """A new event as the answer."""
+    return Say(200, {**BINARY, "ce-id": event, "ce-type": "reply"}, b'{"n": 2}')
+
+
+async def test_a_subscription_to_our_channel_is_ready_and_events_flow(
+    headrace: dict[str, Function], api: Api, namespace: str, subscriber: Subscriber
+) -> None:
+    place = subscriber.place()
+    path = CHANNELS.format(namespace=namespace)
+    (await api.create(path, channel("orders"))).unwrapped()
+    subscriptions = SUBSCRIPTIONS.format(namespace=namespace)
+    (await api.create(subscriptions, subscription("billing", {**TEMPLATE, "name": "orders"}, place))).unwrapped()
+    await ready(api, f"{subscriptions}/billing")
+    of = await ready(api, f"{path}/orders")
+
+    await post(of["status"]["address"]["url"], "1")
+
+    await place.wait(1, 60.0)
+    assert place.ids == ["1"]
+    await api.delete(f"{subscriptions}/billing")
+    await api.gone(f"{subscriptions}/billing")
+    await api.delete(f"{path}/orders")
+    await api.gone(f"{path}/orders")
+
+
+async def test_a_channel_whose_template_is_ours_is_ready_and_events_flow(
+    headrace: dict[str, Function], api: Api, namespace: str, subscriber: Subscriber
+) -> None:
+    place, path = subscriber.place(), MESSAGING.format(namespace=namespace)
+    generic = {"apiVersion": "messaging.knative.dev/v1", "kind": "Channel"}
+    body = {**generic, "metadata": {"name": "generic"}, "spec": {"channelTemplate": TEMPLATE}}
+    (await api.create(path, body)).unwrapped()
+    subscriptions = SUBSCRIPTIONS.format(namespace=namespace)
+    (await api.create(subscriptions, subscription("audit", {**generic, "name": "generic"}, place))).unwrapped()
+    of = await ready(api, f"{path}/generic")
+    await ready(api, f"{subscriptions}/audit")
+
+    await post(of["status"]["address"]["url"], "1")
+
+    await place.wait(1, 60.0)
+    assert place.ids == ["1"]
+    # With its owner goes the channel, and with that its streams.
+    await api.delete(f"{path}/generic")
+    await api.gone(f"{CHANNELS.format(namespace=namespace)}/generic")
+
+
+async def test_a_sequence_is_ready_and_hands_replies_from_step_to_step(
+    headrace: dict[str, Function], api: Api, namespace: str, subscriber: Subscriber
+) -> None:
+    steps, end = [subscriber.place(replies("a")), subscriber.place(replies("b"))], subscriber.place()
+    path = FLOWS.format(namespace=namespace, plural="sequences")
+    spec = {"steps": [{"uri": step.uri} for step in steps], "reply": {"uri": end.uri}}
+    (await api.create(path, flow("Sequence", "line", spec))).unwrapped()
+    of = await ready(api, f"{path}/line")
+
+    await post(of["status"]["address"]["url"], "1")
+
+    await end.wait(1, 60.0)
+    assert [step.ids for step in steps] == [["1"], ["a"]]
+    assert end.ids == ["b"]
+
+    # A step less is a channel less, which Knative's controller deletes.
+    (await api.merge(f"{path}/line", {"spec": {"steps": spec["steps"][:1]}})).unwrapped()
+    await api.gone(f"{CHANNELS.format(namespace=namespace)}/line-kn-sequence-1")
+    of = await ready(api, f"{path}/line")
+    await post(of["status"]["address"]["url"], "2")
+    await end.wait(2, 60.0)
+
+
+async def test_a_parallel_is_ready_and_takes_the_branches_whose_filters_answer(
+    headrace: dict[str, Function], api: Api, namespace: str, subscriber: Subscriber
+) -> None:
+    filters = [subscriber.place(replies("passed")), subscriber.place(Say(202))]
+    branches = [subscriber.place(replies("done")), subscriber.place(replies("never"))]
+    end = subscriber.place()
+    path = FLOWS.format(namespace=namespace, plural="parallels")
+    pairs = [
+        {"filter": {"uri": one.uri}, "subscriber": {"uri": two.uri}} for one, two in zip(filters, branches, strict=True)
+    ]
+    (await api.create(path, flow("Parallel", "fork", {"branches": pairs, "reply": {"uri": end.uri}}))).unwrapped()
+    of = await ready(api, f"{path}/fork")
+
+    await post(of["status"]["address"]["url"], "1")
+
+    await end.wait(1, 60.0)
+    await filters[1].wait(1, 60.0)
+    assert [one.ids for one in filters] == [["1"], ["1"]]
+    assert [one.ids for one in branches] == [["passed"], []]
+    assert end.ids == ["done"]
