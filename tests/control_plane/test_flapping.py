@@ -6,14 +6,13 @@ controller is a stand-in with the races that were measured of it; `tests/neighbo
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.control_plane.channel_manifests import API_VERSION, channel
-from tests.support.crowd import Crowd, beside, consumers
+from tests.support.crowd import Crowd, come_change_and_go
 from tests.support.functions import Function
 from tests.support.kube_api import CHANNELS, Api
 from tests.support.nats_server import NatsServer
@@ -66,37 +65,5 @@ async def test_fifty_subscriptions_come_change_and_go_and_nobody_misses_an_event
         return bool(((await api.get(path)).unwrapped().get("status") or {}).get("address"))
 
     await until("the channel has an address", has_address, 60.0)
-    names = [f"s{number}" for number in range(50)]
-    moved, left, again = names[:15], names[15:30], names[30:40]
-    newcomers = [f"n{number}" for number in range(10)]
-    async with beside(controller.run(), crowd.watch(), crowd.flow("early")):
-        await asyncio.gather(*map(crowd.join, names))
-        await crowd.all_ready(names)
-        births = await consumers(nats_server.url, stream)
-        await asyncio.gather(
-            *map(crowd.move, moved),
-            *map(crowd.leave, left),
-            *map(crowd.come_again, again),
-            *map(crowd.join, newcomers),
-        )
-        await asyncio.gather(*map(crowd.move, moved[:5]), *map(crowd.come_again, again[:5]))
-        await crowd.settled(path)
-    await crowd.ledger_is_full()
+    await come_change_and_go(crowd, path, (nats_server.url, stream), controller.run())
     assert min(controller.vanished, controller.fallen_back, controller.come_back) > 0, "the list did not lie"
-
-    # Who has gone and every former address get nothing of what is sent from now on.
-    await crowd.flow("late", 20)
-    await crowd.ledger_is_full()
-    assert crowd.strays("late") == {}
-
-    # Each has the consumer that it was born with, and those of the others go.
-    staying = {name for name, member in crowd.members.items() if member.stays}
-
-    async def are_gone() -> bool:
-        return (await consumers(nats_server.url, stream)).keys() == staying
-
-    await until("consumers of Subscriptions that are gone are gone", are_gone, 60.0)
-    after = await consumers(nats_server.url, stream)
-    assert {name: after[name] for name in staying - set(newcomers)} == {
-        name: births[name] for name in staying - set(newcomers)
-    }

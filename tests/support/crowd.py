@@ -190,6 +190,47 @@ class Crowd:
         }
 
 
+async def come_change_and_go(
+    crowd: Crowd, path: str, stream: tuple[str, str], *works: Coroutine[Any, Any, None]
+) -> None:
+    """Fifty join; then, all at once, a third move, a third leave, others come again, and ten more join.
+
+    Args:
+        path: of the channel.
+        stream: URL of its NATS, and the name of the stream.
+        works: what is to run meanwhile.
+    """
+    names, newcomers = [f"s{number}" for number in range(50)], [f"n{number}" for number in range(10)]
+    moving, leaving, again = names[:15], names[15:30], names[30:40]
+    async with beside(*works, crowd.watch(), crowd.flow("early")):
+        await asyncio.gather(*map(crowd.join, names))
+        await crowd.all_ready(names)
+        births = await consumers(*stream)
+        await asyncio.gather(
+            *map(crowd.move, moving),
+            *map(crowd.leave, leaving),
+            *map(crowd.come_again, again),
+            *map(crowd.join, newcomers),
+        )
+        await asyncio.gather(*map(crowd.move, moving[:5]), *map(crowd.come_again, again[:5]))
+        await crowd.settled(path)
+    await crowd.ledger_is_full()
+
+    # Who has gone and every former address get nothing of what is sent from now on.
+    await crowd.flow("late", 20)
+    await crowd.ledger_is_full()
+    assert crowd.strays("late") == {}
+
+    # Each has the consumer that it was born with, and those of the others go.
+    async def are_gone() -> bool:
+        return (await consumers(*stream)).keys() == {one.name for one in crowd.members.values() if one.stays}
+
+    await until("consumers of Subscriptions that are gone are gone", are_gone, PATIENCE)
+    after = await consumers(*stream)
+    old = set(names) - set(leaving)
+    assert {name: after[name] for name in old} == {name: births[name] for name in old}
+
+
 async def consumers(nats_url: str, stream: str) -> dict[str, tuple[str, str]]:
     """Name and birth of the consumer of each Subscription, by the Subscription's name."""
     found: dict[str, tuple[str, str]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +55,18 @@ class Api:
         async with self._session.get(self._url + path, params=parameters) as response:
             text = "" if response.status < 300 else await response.text()
             return Answer(response.status, json.loads(text) if text.startswith("{") else {"message": text})
+
+    async def changes(self, path: str, name: str) -> AsyncIterator[dict[str, Any]]:
+        """Every version of one object of a collection from now on, for five minutes at most."""
+        parameters = {"watch": "true", "timeoutSeconds": "300", "fieldSelector": f"metadata.name={name}"}
+        async with self._session.get(self._url + path, params=parameters) as response:
+            assert response.status == 200, await response.text()
+            rest = b""
+            async for chunk in response.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    found: dict[str, Any] = json.loads(line)["object"]
+                    yield found
 
     async def create(self, path: str, body: Mapping[str, Any], *, strict: bool = False, dry: bool = False) -> Answer:
         """POST; `strict` refuses unknown fields, as `kubectl apply` does, and `dry` stores nothing."""
