@@ -61,7 +61,14 @@ def read(paths: Sequence[str]) -> list[Document]:
     Raises:
         InvalidSpec: a file can't be read, is no YAML, or holds what JSON can't; names file and document.
     """
-    return [document for path in paths for file in _files(Path(path)) for document in _documents(file)]
+    return [
+        document for path in paths for file in _files(Path(path)) for document in _documents(str(file), _text(file))
+    ]
+
+
+def read_text(where: str, text: str) -> list[Document]:
+    """All documents of a text that `where` names; raises as `read`."""
+    return list(_documents(where, text))
 
 
 def _files(path: Path) -> list[Path]:
@@ -80,8 +87,8 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _documents(file: Path) -> Iterator[Document]:
-    for where, body in _bodies(file):
+def _documents(name: str, text: str) -> Iterator[Document]:
+    for where, body in _bodies(name, text):
         try:
             json_values.check(body)
         except InvalidSpec as error:
@@ -89,19 +96,22 @@ def _documents(file: Path) -> Iterator[Document]:
         yield from _objects(where, body)
 
 
-def _bodies(file: Path) -> Iterator[tuple[str, object]]:
+def _text(file: Path) -> str:
     try:
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
+
+
+def _bodies(name: str, text: str) -> Iterator[tuple[str, object]]:
     number = 0
     try:
         loader = _Loader(text)
         while loader.check_data():  # type: ignore[no-untyped-call]  # PyYAML's stubs leave it untyped
             number += 1
-            yield f"{file}, document {number}", loader.get_data()
+            yield f"{name}, document {number}", loader.get_data()
     except (yaml.YAMLError, *_LEAKS) as error:
-        raise InvalidSpec(f"{file}, document {max(number, 1)}: this is not YAML: {error}", field="-f") from error
+        raise InvalidSpec(f"{name}, document {max(number, 1)}: this is not YAML: {error}", field="-f") from error
 
 
 def _unreadable(path: Path, error: Exception) -> InvalidSpec:

@@ -51,6 +51,38 @@ def test_manifests_are_converted_with_notes_beside() -> None:
     assert "typeMatching" in ran.err
 
 
+IN_MEMORY = b"""
+apiVersion: messaging.knative.dev/v1
+kind: InMemoryChannel
+metadata: {name: orders, namespace: shop}
+"""
+
+
+def test_manifests_are_converted_from_standard_input() -> None:
+    ran = run("convert", "-f", "-", "--strict", stdin=IN_MEMORY)
+
+    [body] = yaml.safe_load_all(ran.ok().out)
+    assert (body["kind"], body["metadata"]) == ("NatsJetStreamChannel", {"namespace": "shop", "name": "orders"})
+    assert "standard input, document 1: events that the old channel still holds" in ran.err
+
+
+@pytest.mark.parametrize("given", [b"kind: Secret\napiVersion: v1\n", (CONVERT / "argo.yaml").read_bytes()])
+def test_with_strict_what_has_no_equal_fails(given: bytes) -> None:
+    lax, strict = run("convert", "-f", "-", stdin=given), run("convert", "-f", "-", "--strict", stdin=given)
+
+    assert (lax.status, strict.status) == (0, 1)
+    assert strict.out == lax.out
+    assert strict.err.endswith(" have no equal\n")
+
+
+@pytest.mark.parametrize(("given", "problem"), [(b"a: [", "standard input, document 1"), (b"\xff", "not UTF-8")])
+def test_standard_input_that_is_no_manifest_is_told(given: bytes, problem: str) -> None:
+    ran = run("convert", "-f", "-", stdin=given)
+
+    assert ran.status != 0
+    assert problem in ran.err
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_is_told_how_to_complete(shell: str) -> None:
     out = run("completion", shell).ok().out

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +11,9 @@ from headrace.core.errors import Misconfigured
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import on_nats, tell
+
+if TYPE_CHECKING:
+    from headrace_cli.documents import Document
 
 BENCH = """\
 Measure a channel: how fast it takes events, and how fast its Subscriptions settle them. The events are real ones of
@@ -26,12 +30,14 @@ BENCH_EXAMPLES = params.examples("""\
 
 CONVERT = """\
 Turn manifests of other systems into channels, Brokers, Triggers and Subscriptions: Kyma's Subscriptions and Eventing,
-Argo's EventBus, EventSource and Sensor, and Knative's other channels. What has no equal is told on standard error.
+Argo's EventBus, EventSource and Sensor, and Knative's other channels. What has no equal, and what is yours to see to,
+is told on standard error; with --strict the exit status is 1 when something had no equal.
 """
 
 CONVERT_EXAMPLES = params.examples("""\
   kn jetstream convert -f old.yaml > new.yaml
   kn jetstream convert -f subscriptions.yaml -f eventing.yaml -o json
+  kubectl get sensors,eventbus -A -o yaml | kn jetstream convert -f - --strict > new.yaml
 """)
 
 COMPLETION = """\
@@ -64,17 +70,33 @@ def _convert(**given: Any) -> int:
 
 
 def _converted(given: Given) -> int:
-    from headrace_cli import convert, documents
+    from headrace_cli import convert
     from headrace_cli.view.output import text_of
 
-    found = convert.convert(documents.read(given["files"]))
+    found = convert.convert(each for file in given["files"] for each in _documents(file))
     for note in found.notes:
         tell(str(note))
     if given["output"] == "json":
         click.echo(text_of({"apiVersion": "v1", "kind": "List", "items": found.objects}, "json"), nl=False)
     else:
         click.echo("---\n".join(text_of(each, "yaml") for each in found.objects), nl=False)
+    lost = sum(note.lost for note in found.notes)
+    if given["strict"] and lost:
+        tell(f"{lost} things have no equal")
+        return 1
     return 0
+
+
+def _documents(file: str) -> list[Document]:
+    from headrace_cli import documents
+
+    if file != "-":
+        return documents.read([file])
+    try:
+        text = sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise Misconfigured(f"standard input is not UTF-8: {error}", field="-f") from error
+    return documents.read_text("standard input", text)
 
 
 def _completion(**given: Any) -> int:
@@ -149,8 +171,9 @@ COMMANDS = [
                 multiple=True,
                 required=True,
                 metavar="FILE",
-                help="Manifest file or directory. Repeatable.",
+                help="Manifest file or directory; - for standard input. Repeatable.",
             ),
+            click.Option(["--strict"], is_flag=True, help="Fail when something has no equal."),
             params.output("yaml", "json"),
         ],
     ),

@@ -25,9 +25,9 @@ def event_bus(reading: Reading) -> Iterator[dict[str, Any]]:
         yield from objects.broker(reading.namespace, reading.name, {})
         return
     if url := reading.text(f"{at}.url"):
-        reading.note(f"its NATS is {url}: name it in the ConfigMap config-nats")
+        reading.advise(f"its NATS is {url}: name it in the ConfigMap config-nats")
     else:
-        reading.note("its NATS server is not converted: install NATS by its own chart, and name it in config-nats")
+        reading.advise("its NATS server is not converted: install NATS by its own chart, and name it in config-nats")
     config = _stream(reading, f"{at}.streamConfig")
     yield from objects.broker(reading.namespace, reading.name, {"stream": {"config": config}} if config else {})
 

@@ -18,13 +18,13 @@ _REWIRE = "events that the old channel still holds are not moved: let it drain b
 def of_the_peer(reading: Reading) -> Iterator[dict[str, Any]]:
     """Works as it is; what the API server has added is left out."""
     spec = {key: value for key, value in reading.object("spec").items() if key != "subscribers"}
-    reading.note("works unchanged: apply it as it is, its stream and its consumers are taken over")
+    reading.advise("works unchanged: apply it as it is, its stream and its consumers are taken over")
     yield objects.channel(reading.namespace, reading.name, spec, reading.metadata)
 
 
 def of_another_kind(reading: Reading) -> Iterator[dict[str, Any]]:
     """A channel without storage of its own, or in NATS Streaming."""
-    reading.note(_REWIRE)
+    reading.advise(_REWIRE)
     delivery = reading.object("spec.delivery")
     spec = {"delivery": delivery} if delivery else {}
     yield objects.channel(reading.namespace, reading.name, spec, reading.metadata)
@@ -32,7 +32,7 @@ def of_another_kind(reading: Reading) -> Iterator[dict[str, Any]]:
 
 def of_kafka(reading: Reading) -> Iterator[dict[str, Any]]:
     """KafkaChannel: its retention becomes maxAge, its replication the replicas."""
-    reading.note(_REWIRE)
+    reading.advise(_REWIRE)
     config: dict[str, Any] = {}
     replicas = reading.number("spec.replicationFactor")
     if replicas is not None:
@@ -64,7 +64,9 @@ def subscription(reading: Reading) -> Iterator[dict[str, Any]]:
         return
     spec = copy.deepcopy(reading.object("spec"))
     spec["channel"] = {**objects.CHANNEL, "name": spec["channel"].get("name")}
-    reading.note("spec.channel can't be changed on an object that exists: delete the old Subscription, then apply this")
+    reading.advise(
+        "spec.channel can't be changed on an object that exists: delete the old Subscription, then apply this"
+    )
     yield {
         "apiVersion": "messaging.knative.dev/v1",
         "kind": "Subscription",

@@ -17,10 +17,16 @@ from headrace_cli.documents import Document
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that has no equal, or that a person must see to; `where` names the document that it is about."""
+    """What to tell of a document.
+
+    Attributes:
+        where: names the document.
+        lost: it has no equal; else it is advice.
+    """
 
     where: str
     words: str
+    lost: bool = True
 
     def __str__(self) -> str:
         return f"{self.where}: {self.words}"
@@ -81,6 +87,7 @@ def convert(documents: Iterable[Document]) -> Converted:
             if made not in found.objects:
                 found.objects.append(made)
         found.notes += [Note(document.where, words) for words in reading.notes]
+        found.notes += [Note(document.where, words, lost=False) for words in reading.advice]
     _refuse_two_of_one_name(found.objects)
     return found
 

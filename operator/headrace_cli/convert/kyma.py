@@ -38,7 +38,7 @@ def subscription(reading: Reading) -> Iterator[dict[str, Any]]:
             f"maxInFlightMessages is {in_flight}: leases bound what is in flight; to bound it harder, give the "
             "channel's consumerConfigTemplate a maxAckPending"
         )
-    reading.note(
+    reading.advise(
         "Kyma tries 100 times, 30 s apart, and drops the event; this tries 11 times with growing pauses, and then "
         "parks it, unless you give the Trigger a dead letter sink"
     )
@@ -66,7 +66,7 @@ def eventing(reading: Reading) -> Iterator[dict[str, Any]]:
         config["maxMsgs"] = most
         reading.note("natsMaxMsgsPerTopic counts for each type there; all events of a channel share maxMsgs here")
     if prefix := reading.text(f"{at}.eventTypePrefix"):
-        reading.note(f"eventTypePrefix {prefix!r} is not needed: producers send plain types to the Broker's address")
+        reading.advise(f"eventTypePrefix {prefix!r} is not needed: producers send plain types to the Broker's address")
     # One stream for the cluster there; here each namespace with Subscriptions gets a Broker like it.
     reading.shared["kyma"] = {"stream": {"config": config}}
     return iter(())

@@ -14,12 +14,13 @@ class Reading:
     """A document.
 
     Attributes:
-        notes: what to tell of it.
+        notes: what has no equal, in words; advice: what a person must see to, though nothing is left out.
         shared: what documents say that concerns others of the same run.
     """
 
     def __init__(self, where: str, body: dict[str, Any], shared: dict[str, Any] | None = None) -> None:
         self.notes: list[str] = []
+        self.advice: list[str] = []
         self.shared = {} if shared is None else shared
         self._where = where
         self._body = body
@@ -46,7 +47,12 @@ class Reading:
         return kept
 
     def note(self, words: str) -> None:
+        """Something that has no equal."""
         self.notes.append(words)
+
+    def advise(self, words: str) -> None:
+        """Something to be done or known, of what has its equal."""
+        self.advice.append(words)
 
     def fault(self, path: str, words: str) -> InvalidSpec:
         return InvalidSpec(f"{self._where}: {path} {words}", field=path)
@@ -98,7 +104,7 @@ class Reading:
     def within(self, path: str, body: dict[str, Any]) -> Reading:
         """A part of it, whose faults bear its path, and whose notes are noted here."""
         part = Reading(f"{self._where}: {path}", body)
-        part.notes = self.notes
+        part.notes, part.advice = self.notes, self.advice
         return part
 
 
