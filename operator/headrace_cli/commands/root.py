@@ -8,7 +8,19 @@ from typing import Any
 
 import click
 
-from headrace_cli.commands import channel, deadletter, extras, health, look, replay, send, storage, subscription, up
+from headrace_cli.commands import (
+    channel,
+    deadletter,
+    extras,
+    hand_back,
+    health,
+    look,
+    replay,
+    send,
+    storage,
+    subscription,
+    up,
+)
 
 HELP = """\
 A Knative Eventing channel on NATS JetStream: see into it, send, watch, replay, recover.
@@ -75,6 +87,7 @@ def tree() -> click.Group:
         *health.COMMANDS,
         *storage.COMMANDS,
         *extras.COMMANDS,
+        hand_back.COMMAND,
     ]
     return click.Group(
         "headrace",

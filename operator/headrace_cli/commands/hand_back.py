@@ -1,0 +1,60 @@
+"""`hand-back`: its words. What it does is in `headrace_cli.returning`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace_cli.commands import params
+from headrace_cli.commands.running import in_cluster, on_nats
+
+if TYPE_CHECKING:
+    from headrace_cli.cluster.objects import Objects
+
+HELP = """\
+Give channels back to the Go channel's controller, while events flow: each Subscription gets the consumer that it would
+have made, which goes on behind the last settled event, and our marks are taken away. Nothing is lost; what was settled
+above that comes again. It may be interrupted, and done again.
+
+Stop the operator before, or it takes them over again. It refuses while a consumer is served.
+"""
+
+EXAMPLES = params.examples("""\
+  kn jetstream hand-back shop/orders --dry-run
+  kn jetstream hand-back -A --yes
+  kn jetstream hand-back -A --cluster              asks the channels' objects whether consumerType is Pull
+""")
+
+
+def _hand_back(**given: Any) -> int:
+    from headrace_cli.returning import verbs
+
+    objects = _objects(given) if in_cluster(given) else None
+    return on_nats(given, lambda session: verbs.hand_back(session, given, objects))
+
+
+def _objects(given: params.Given) -> Objects:
+    from headrace_cli.cluster.kube import Kube
+
+    return Kube(Path(given["kubeconfig"]) if given["kubeconfig"] else None, given["context"])
+
+
+COMMAND = click.Command(
+    "hand-back",
+    callback=_hand_back,
+    help=HELP,
+    short_help="Give channels back to the Go channel.",
+    epilog=EXAMPLES,
+    params=[
+        click.Argument(["channel"], metavar="CHANNEL", required=False),
+        click.Option(["--pull"], is_flag=True, help="Their consumerType is Pull; with --cluster, the objects say it."),
+        click.Option(["--force"], is_flag=True, help="Also while a consumer is served."),
+        params.dry_run(),
+        params.yes(),
+        *params.namespace(every=True),
+        *params.nats(),
+        *params.cluster(),
+    ],
+)

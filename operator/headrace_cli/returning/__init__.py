@@ -1,0 +1,1 @@
+"""Channels are given back to the Go channel's controller: `hand-back`."""
