@@ -36,6 +36,7 @@ is told on standard error; with --strict the exit status is 1 when something had
 
 CONVERT_EXAMPLES = params.examples("""\
   kn jetstream convert -f old.yaml > new.yaml
+  kn jetstream convert -f old.yaml --suffix=-js > new.yaml        Subscriptions beside the old ones
   kn jetstream convert -f subscriptions.yaml -f eventing.yaml -o json
   kubectl get sensors,eventbus -A -o yaml | kn jetstream convert -f - --strict > new.yaml
 """)
@@ -73,7 +74,7 @@ def _converted(given: Given) -> int:
     from headrace_cli import convert
     from headrace_cli.view.output import text_of
 
-    found = convert.convert(each for file in given["files"] for each in _documents(file))
+    found = convert.convert((each for file in given["files"] for each in _documents(file)), given["suffix"])
     for note in found.notes:
         tell(str(note))
     if given["output"] == "json":
@@ -172,6 +173,12 @@ COMMANDS = [
                 required=True,
                 metavar="FILE",
                 help="Manifest file or directory; - for standard input. Repeatable.",
+            ),
+            click.Option(
+                ["--suffix"],
+                metavar="TEXT",
+                default="",
+                help="Append it to the names of Subscriptions, so that old and new ones deliver side by side.",
             ),
             click.Option(["--strict"], is_flag=True, help="Fail when something has no equal."),
             params.output("yaml", "json"),

@@ -64,12 +64,14 @@ def subscription(reading: Reading) -> Iterator[dict[str, Any]]:
         return
     spec = copy.deepcopy(reading.object("spec"))
     spec["channel"] = {**objects.CHANNEL, "name": spec["channel"].get("name")}
-    reading.advise(
-        "spec.channel can't be changed on an object that exists: delete the old Subscription, then apply this"
-    )
+    suffix = reading.shared.get("suffix", "")
+    if not suffix:
+        advice = "delete the old Subscription before, or convert with --suffix"
+        reading.advise(f"spec.channel can't be changed on an object that exists: {advice}")
+    name = objects.legal(reading.name + suffix)
     yield {
         "apiVersion": "messaging.knative.dev/v1",
         "kind": "Subscription",
-        "metadata": {**reading.metadata, "namespace": reading.namespace, "name": reading.name},
+        "metadata": {**reading.metadata, "namespace": reading.namespace, "name": name},
         "spec": spec,
     }

@@ -66,14 +66,17 @@ def kinds() -> list[str]:
     return sorted(f"{kind} ({group})" for group, kind in _KINDS)
 
 
-def convert(documents: Iterable[Document]) -> Converted:
+def convert(documents: Iterable[Document], suffix: str = "") -> Converted:
     """Convert all documents; those of other kinds are noted and left out.
+
+    Args:
+        suffix: of the names of Subscriptions, so that they may stand beside those that they come from.
 
     Raises:
         InvalidSpec: a document of a known kind is not as that kind is; names document and field.
     """
     found = Converted()
-    shared: dict[str, Any] = {}
+    shared: dict[str, Any] = {"suffix": suffix}
     # What holds for others comes before them.
     for document in sorted(documents, key=lambda one: one.body.get("kind") != "Eventing"):
         group = str(document.body.get("apiVersion", "")).partition("/")[0]
