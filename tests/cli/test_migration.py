@@ -24,6 +24,7 @@ from headrace.core.children.services import CHANNEL_ROLE
 from headrace.core.peer import ADVICE
 from headrace.core.settings import NatsSettings
 from headrace.io.connect import client as connect
+from headrace_operator.channel_object import FINALIZER
 from tests.support.channels import channel, entry, stream
 from tests.support.go_channel import OURS, PUSH, STREAM, THEIRS, GoChannel
 from tests.support.handing_back import marks
@@ -96,6 +97,10 @@ async def hook(own_server: NatsServer) -> AsyncIterator[Hook]:
     connection = connect(NatsSettings(url=own_server.url))
     yield Hook(connection)
     await connection.close()
+
+
+def test_the_finalizer_that_is_to_be_taken_out_is_ours() -> None:
+    assert f"`{FINALIZER}`" in (DOCS / "migration.md").read_text()
 
 
 def test_every_block_of_the_page_is_walked() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import nats.aio.client
 import pytest
 
+from headrace.core import names
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
@@ -151,6 +152,23 @@ async def test_it_refuses_while_a_lease_is_open(
     assert await marks(hook) == []
     await waiting.unsubscribe()
     await bound.unsubscribe()
+
+
+async def test_it_refuses_while_an_operator_is_at_work_though_there_is_nothing_to_do(
+    hook: Hook, cli: Cli, stranger: nats.aio.client.Client
+) -> None:
+    await hook.sync(channel(entry("aaaa-1")))
+    heard = await stranger.subscribe(names.wake_subject(">"))
+    await stranger.flush()
+
+    refused = await hand_back(cli)
+
+    assert (refused.status, "an operator is at work" in refused.err) == (1, True)
+    assert await marks(hook) != []
+    await heard.unsubscribe()
+    await stranger.flush()
+    (await hand_back(cli)).ok()
+    assert await marks(hook) == []
 
 
 async def test_it_refuses_while_a_by_key_lease_has_its_pin(

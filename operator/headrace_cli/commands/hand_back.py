@@ -18,7 +18,7 @@ Give channels back to the Go channel's controller, while events flow: each Subsc
 have made, which goes on behind the last settled event, and our marks are taken away. Nothing is lost; what was settled
 above that comes again. It may be interrupted, and done again.
 
-Stop the operator before, or it takes them over again. It refuses while a consumer is served.
+Stop the operator before, or it takes them over again. It refuses while one is at work, or a consumer is served.
 """
 
 EXAMPLES = params.examples("""\
@@ -50,7 +50,7 @@ COMMAND = click.Command(
     params=[
         click.Argument(["channel"], metavar="CHANNEL", required=False),
         click.Option(["--pull"], is_flag=True, help="Their consumerType is Pull; with --cluster, the objects say it."),
-        click.Option(["--force"], is_flag=True, help="Also while a consumer is served."),
+        click.Option(["--force"], is_flag=True, help="Also while an operator is at work or a consumer is served."),
         params.dry_run(),
         params.yes(),
         *params.namespace(every=True),

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from headrace.core import names
-from headrace.core.errors import Misconfigured, Refused
+from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.subscriber import SubscriberState
+from headrace.io.client import Broken
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channel, channels
 from headrace_cli.catalog.names import ref
@@ -18,6 +19,11 @@ from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
 from headrace_cli.returning.steps import HandOver
+
+# Long for a server to say that nobody listens, which it does at once.
+LISTENER_SECONDS = 1.0
+NOBODY = "503"
+NO_STREAM = "hand-back"
 
 Plan = tuple[Channel, Sequence[Subscription]]
 
@@ -35,7 +41,9 @@ async def hand_back(session: Session, given: Given, objects: Objects | None) -> 
     if not plans:
         tell("there is nothing of ours to hand back")
         return 0
-    _refuse_served(plans, force=given["force"])
+    if not given["force"]:
+        _refuse_served(plans)
+        await _refuse_operator(session)
     question = "\n".join(line for plan in plans for line in _told(plan))
     if given["dry_run"]:
         tell(f"{question}\nNothing was changed.")
@@ -75,13 +83,34 @@ def _ours(known: Sequence[Subscription]) -> list[Subscription]:
     return [one for one in known if one.subscriber is not None or one.damage]
 
 
-def _refuse_served(plans: Sequence[Plan], *, force: bool) -> None:
+def _refuse_served(plans: Sequence[Plan]) -> None:
     served = [one for _, known in plans for one in known if one.waiting or _pinned(one.info)]
-    if served and not force:
+    if served:
         some = ", ".join(f"{one.channel.ref} for {one.ref}" for one in served[:5])
         raise Refused(
             f"{len(served)} consumers are served just now ({some}): stop the operator, whose leases end within their "
             "length, and do this again; --force does it all the same, and what is in a lease's hands comes twice",
+            status=409,
+        )
+
+
+async def _refuse_operator(session: Session) -> None:
+    """An operator that has nothing to deliver opens no lease, but hears of new events all the while."""
+    try:
+        # Of a stream that it does not know, so that it does nothing upon it.
+        answer = await session.client.request(names.wake_subject(NO_STREAM), timeout=LISTENER_SECONDS)
+    except Refused:
+        # Whoever may not ask can't be told.
+        return
+    except Broken:
+        raise Unavailable("the connection to NATS broke: do this again") from None
+    except Unavailable:
+        # It hears, and never answers.
+        answer = None
+    if answer is None or answer.status != NOBODY:
+        raise Refused(
+            f"an operator is at work: somebody listens to {names.wake_subject('>')}, and would take the channels over "
+            "again; stop it, and do this again. --force does it all the same",
             status=409,
         )
 
