@@ -8,9 +8,15 @@ from typing import Any
 
 import pytest
 
+from headrace.core import names
+from headrace.core.settings import NatsSettings
+from headrace.io.connect import client as connect
+from tests.support.channels import channel, entry
 from tests.support.cli import Ran, run
 from tests.support.control_plane import ControlPlane
 from tests.support.kube_api import CHANNELS, Api
+from tests.support.nats_server import NatsServer
+from tests.support.reconciling import Hook
 
 
 @pytest.fixture
@@ -83,3 +89,29 @@ def test_a_file_that_is_no_kubeconfig_is_told(tmp_path: Path) -> None:
     ran = run("channel", "list", "--kubeconfig", str(tmp_path / "nowhere"))
 
     assert (ran.status, "can't be used" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(("template", "deliver"), [({"consumerType": "Pull"}, False), ({}, True)])
+async def test_a_channels_object_says_which_consumers_it_is_handed_back_with(
+    kn: Any,
+    api: Api,
+    namespace: str,
+    nats_server: NatsServer,
+    template: dict[str, str],
+    deliver: bool,
+) -> None:
+    connection = connect(NatsSettings(url=nats_server.url))
+    body = channel(name="orders", namespace=namespace, consumerConfigTemplate=template)
+    del body["metadata"]["uid"], body["metadata"]["generation"]
+    made = (await api.create(CHANNELS.format(namespace=namespace), body)).unwrapped()
+    try:
+        hook = Hook(connection)
+        await hook.sync({**made, "spec": {**made["spec"], "subscribers": [entry("aaaa-1")]}})
+
+        (await kn("hand-back", f"{namespace}/orders", "--yes", "--nats", nats_server.url)).ok()
+
+        consumer = await hook.consumer(names.stream(namespace, "orders"), "KN_SUB_AAAA1")
+    finally:
+        await connection.close()
+    assert consumer is not None
+    assert bool(consumer.get("deliver_subject")) is deliver
