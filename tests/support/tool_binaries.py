@@ -6,6 +6,7 @@ among them: its module needs a part that the module proxy does not serve.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -39,4 +40,5 @@ def found(*programs: Program) -> Mapping[str, Path]:
 
 
 if __name__ == "__main__":
-    go_programs.run(PROGRAMS)
+    # All of them, or those that are named.
+    go_programs.run([program for program in PROGRAMS if not sys.argv[1:] or program.name in sys.argv[1:]])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headrace.core import secret_files
 from headrace.core.children import Access, File
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.manifest import parse
@@ -153,9 +154,11 @@ def test_credentials_are_mounted_and_never_copied() -> None:
 
     body = the(wanted(entry(), settings=settings), KSVC, "receive")
 
-    creds = {"name": "nats-user", "items": [{"key": "nats.creds", "path": "nats.creds"}]}
+    files = [{"key": file, "path": file} for file in secret_files.FILES]
+    creds = {"name": "nats-user", "items": files, "optional": True}
+    config = {"name": "config-jetstream", "optional": True}
     assert at(body, "spec/template/spec/volumes") == [
-        {"name": "nats-config", "projected": {"sources": [{"configMap": {"name": "config-jetstream"}}]}},
+        {"name": "nats-config", "projected": {"sources": [{"configMap": config}]}},
         {"name": "nats-cluster", "projected": {"sources": [{"secret": creds}]}},
     ]
     assert at(body, "spec/template/spec/containers/0/volumeMounts") == [

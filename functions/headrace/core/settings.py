@@ -292,12 +292,13 @@ class FunctionsSettings(_Settings):
     nats_config_map: str | None = Field(
         None,
         alias="HEADRACE_NATS_CONFIG_MAP",
-        description="ConfigMap that is mounted for the functions as their `NATS_CONFIG_DIR`",
+        description="ConfigMap that is mounted for the functions as their `NATS_CONFIG_DIR`, where it is there",
     )
     creds_secret: str | None = Field(
         None,
         alias="HEADRACE_NATS_CREDS_SECRET",
-        description="Secret that is mounted for the functions in their `NATS_CREDENTIALS_DIR`, key `nats.creds`",
+        description="Secret that is mounted for the functions in their `NATS_CREDENTIALS_DIR`, where it is there: keys "
+        "`nats.creds`, `nkey.seed`, `token`, `username` and `password`, `tls.crt` and `tls.key`, `ca.crt`",
     )
     keda_monitoring: str | None = Field(
         None,

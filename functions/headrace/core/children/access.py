@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from headrace.core import secret_files
 from headrace.core.settings import FunctionsSettings
 
-CREDS_KEY = "nats.creds"
 CREDENTIALS_DIRECTORY = "/etc/headrace/credentials"
 """Of Secrets, in a folder for each level: cluster, namespace, channel."""
 CONFIG_DIRECTORY = "/etc/headrace/nats-config"
@@ -63,7 +62,8 @@ class Access:
 
     def with_config_map(self, name: str) -> Access:
         """A ConfigMap that says where NATS is."""
-        mount = Mount("nats-config", CONFIG_DIRECTORY, (File(config_map=name),))
+        # Optional: a namespace without it, whose functions are told NATS_URL, is no reason for pods that never start.
+        mount = Mount("nats-config", CONFIG_DIRECTORY, (File(config_map=name, optional=True),))
         told = self._with_variable("NATS_CONFIG_DIR", CONFIG_DIRECTORY)._with_variable("NATS_CONFIG_NAME", name)
         return replace(told, mounts=(*self.mounts, mount))
 
@@ -77,11 +77,14 @@ def by_settings(settings: FunctionsSettings) -> Access:
     if settings.nats_config_map:
         access = access.with_config_map(settings.nats_config_map)
     if settings.creds_secret:
-        access = access.with_credentials("cluster", [File(CREDS_KEY, CREDS_KEY, secret=settings.creds_secret)])
+        access = access.with_credentials("cluster", _files(settings.creds_secret))
     return access
 
 
 def with_own(access: Access, secret: str) -> Access:
     """What a channel brings of its own, if anything: the keys that its Secret has."""
-    given = [File(one.key, one.file, one.secret, optional=True) for one in secret_files.of_secret(secret)]
-    return access.with_credentials("channel", given) if secret else access
+    return access.with_credentials("channel", _files(secret)) if secret else access
+
+
+def _files(secret: str) -> list[File]:
+    return [File(one.key, one.file, one.secret, optional=one.optional) for one in secret_files.of_secret(secret)]

@@ -1,0 +1,60 @@
+{{- define "headrace.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
+{{- end }}
+
+{{- define "headrace.pullSecrets" -}}
+{{- with .Values.image.pullSecrets -}}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . | quote }}
+{{- end }}
+{{- end -}}
+{{- end }}
+
+{{- define "headrace.placement" -}}
+{{- with .nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "headrace.env" -}}
+{{- range $name, $value := . }}
+- {name: {{ $name }}, value: {{ $value | quote }}}
+{{- end }}
+{{- end }}
+
+{{- /* What reconcile is told of receive and forward, where it is not the default. */ -}}
+{{- define "headrace.functions" -}}
+{{- with .Values.functions }}
+{{- if ne .isolation "subscriber" }}
+- {name: HEADRACE_ISOLATION, value: {{ .isolation }}}
+{{- end }}
+{{- if not .hostUrls }}
+- {name: HEADRACE_HOST_URLS, value: "false"}
+{{- end }}
+{{- if .zeroInitialScale }}
+- {name: HEADRACE_ZERO_INITIAL_SCALE, value: "true"}
+{{- end }}
+{{- with .kedaMonitoring }}
+- {name: HEADRACE_KEDA_MONITORING, value: {{ . | quote }}}
+{{- end }}
+{{- if .env }}
+- name: HEADRACE_FUNCTIONS_ENV
+  value: "{{ range $name, $value := .env }}{{ $name }}={{ $value }} {{ end }}"
+{{- end }}
+{{- end }}
+{{- with .Values.image.pullSecrets }}
+- {name: HEADRACE_PULL_SECRETS, value: {{ join "," . | quote }}}
+{{- end }}
+{{- end }}

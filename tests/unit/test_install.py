@@ -1,0 +1,197 @@
+"""What is committed for installing is what would be written from `infra/base`, and is true of the settings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from headrace.core import secret_files, settings
+from headrace.core.settings import NatsSettings, ReconcileSettings, TokenSettings
+from headrace.io import environment
+from infra.generate import install, marked, values
+from tests.support.install import INFRA, ROOT, SYSTEM, by_name, container, documents, in_file, variables
+
+DEPLOYMENT = "apps/v1 Deployment"
+KNATIVE = "serving.knative.dev/v1 Service"
+OPTIONAL = {
+    "nats-config": "config-nats",
+    "nats-credentials": "headrace-nats",
+    "defaults": "config-ch-jetstream-defaults",
+}
+# Of the operator's pods, which the settings of functions don't know.
+OF_THE_POD = {"POD_NAME", "POD_NAMESPACE", "HOOK_URL"}
+WRITTEN = install.files()
+
+
+@pytest.fixture(scope="module")
+def installed() -> dict[tuple[str, str, str], dict[str, Any]]:
+    return by_name(in_file(install.INSTALL))
+
+
+@pytest.fixture(scope="module")
+def reconcile(installed: dict[tuple[str, str, str], dict[str, Any]]) -> dict[str, Any]:
+    return installed[DEPLOYMENT, SYSTEM, "headrace-reconcile"]
+
+
+@pytest.fixture(scope="module")
+def operator(installed: dict[tuple[str, str, str], dict[str, Any]]) -> dict[str, Any]:
+    return installed[DEPLOYMENT, SYSTEM, "headrace-operator"]
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(INFRA)))
+def test_what_is_committed_is_what_would_be_written(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == WRITTEN[path], "run `task manifests`"
+
+
+def test_no_file_is_left_of_what_is_not_written_any_more() -> None:
+    by_hand = {"_names.tpl", "token.yaml", "monitoring.yaml", "NOTES.txt"}
+    for folder in ("templates", "crds", "files"):
+        there = {path.name for path in (INFRA / "chart" / folder).iterdir()} - by_hand
+        assert there == {path.name for path in WRITTEN if path.parent == INFRA / "chart" / folder}
+
+
+def test_every_file_of_the_base_is_in_it() -> None:
+    there = {path for path in (INFRA / "base").rglob("*.yaml") if path.name != "kustomization.yaml"}
+    assert there == {path for path in install.resources() if path.is_relative_to(INFRA / "base")}
+
+
+def test_nothing_is_installed_that_users_have_or_that_holds_what_is_theirs(
+    installed: dict[tuple[str, str, str], dict[str, Any]],
+) -> None:
+    kinds = {kind for kind, _, _ in installed}
+    assert kinds & {"v1 Namespace", "v1 Secret", "v1 ConfigMap"} == set()
+
+
+@pytest.mark.parametrize("name", ["headrace-operator", "headrace-reconcile"])
+def test_what_users_have_is_mounted_where_it_is_and_the_token_must_be_there(
+    installed: dict[tuple[str, str, str], dict[str, Any]], name: str
+) -> None:
+    body = installed[DEPLOYMENT, SYSTEM, name]
+    for volume in body["spec"]["template"]["spec"]["volumes"]:
+        source = volume.get("secret") or volume["configMap"]
+        called = source.get("secretName") or source["name"]
+        if volume["name"] == "token":
+            assert (called, "optional" in source) == ("headrace-token", False)
+        else:
+            assert (called, source["optional"]) == (OPTIONAL[volume["name"]], True)
+    mounted = {one["mountPath"] for one in container(body)["volumeMounts"]}
+    found = variables(body)
+    assert found["HEADRACE_TOKEN_FILE"] == "/etc/headrace/token/token"
+    assert {found["NATS_CONFIG_DIR"], f"{found['NATS_CREDENTIALS_DIR']}/cluster", "/etc/headrace/token"} <= mounted
+    assert "cluster" in secret_files.LEVELS
+
+
+def test_reconcile_takes_its_environment(reconcile: dict[str, Any]) -> None:
+    found = variables(reconcile)
+    for model in (ReconcileSettings, NatsSettings, TokenSettings):
+        environment.read(model, found)
+    read = environment.read(ReconcileSettings, found)
+    assert read.image == container(reconcile)["image"]
+    assert read.system_namespace == SYSTEM
+    assert read.nats_config_map == found["NATS_CONFIG_NAME"]
+    assert {found["HEADRACE_DEFAULTS_DIR"]} < {one["mountPath"] for one in container(reconcile)["volumeMounts"]}
+
+
+@pytest.mark.parametrize("name", ["headrace-operator", "headrace-reconcile"])
+def test_every_variable_is_a_setting(installed: dict[tuple[str, str, str], dict[str, Any]], name: str) -> None:
+    models = [model for model in vars(settings).values() if hasattr(model, "model_fields")]
+    known = {field.alias for model in models for field in model.model_fields.values()}
+    told = {one["name"] for one in container(installed[DEPLOYMENT, SYSTEM, name])["env"]}
+    assert told - known - OF_THE_POD == {"FUNCTION_TARGET"} & told
+
+
+def test_the_operator_asks_reconcile_where_it_is(
+    installed: dict[tuple[str, str, str], dict[str, Any]], operator: dict[str, Any]
+) -> None:
+    service = installed["v1 Service", SYSTEM, "headrace-reconcile"]
+    assert variables(operator)["HOOK_URL"] == f"http://{service['metadata']['name']}.{SYSTEM}.svc"
+    assert service["spec"]["ports"][0]["port"] == 80
+
+
+def test_as_a_knative_service_reconcile_has_the_pod_of_its_deployment(reconcile: dict[str, Any]) -> None:
+    (service,) = in_file(INFRA / "overlays/knative/reconcile.yaml")
+    for key in ("name", "image", "env", "resources", "securityContext", "volumeMounts"):
+        assert container(service)[key] == container(reconcile)[key]
+    pods, plain = service["spec"]["template"]["spec"], reconcile["spec"]["template"]["spec"]
+    for key in ("serviceAccountName", "automountServiceAccountToken", "enableServiceLinks", "volumes"):
+        assert pods[key] == plain[key]
+
+
+@pytest.mark.parametrize("name", ["headrace-operator", "headrace-reconcile"])
+def test_pods_are_restricted(installed: dict[tuple[str, str, str], dict[str, Any]], name: str) -> None:
+    context = container(installed[DEPLOYMENT, SYSTEM, name])["securityContext"]
+    assert context == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def test_the_image_is_nobodys_until_it_is_set() -> None:
+    text = install.INSTALL.read_text(encoding="utf-8")
+    # As the head of the file says, which is the fourth.
+    assert text.count("headrace.example/headrace:0.1.0") == 3 + 1
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert version
+    (chart,) = in_file(INFRA / "chart/Chart.yaml")
+    assert (chart["version"], chart["appVersion"]) == (version[1], version[1])
+
+
+def test_a_mark_gives_its_template_to_the_chart_and_is_gone_from_what_is_applied() -> None:
+    text = """\
+a: 1  # chart: {{ .Values.a }}
+b:  # chart: {{ toYaml .Values.b | nindent 2 }}
+  c: 2
+  d:
+    - 3
+# chart+ {{- include "more" . }}
+e: knative-eventing
+"""
+    assert marked.plain(text) == "a: 1\nb:\n  c: 2\n  d:\n    - 3\ne: knative-eventing\n"
+    assert marked.template(text) == (
+        "a: {{ .Values.a }}\nb: {{ toYaml .Values.b | nindent 2 }}\n"
+        '{{- include "more" . }}\ne: {{ .Release.Namespace }}\n'
+    )
+
+
+def test_a_mark_in_the_wrong_place_is_an_error() -> None:
+    with pytest.raises(AssertionError, match="a bad mark"):
+        marked.template("- {a: 1}  # chart: {{ .Values.a }}\n")
+
+
+def test_the_values_are_their_own_schemas() -> None:
+    (found,) = documents(values.yaml_text())
+    assert values.Values.model_validate(found) == values.Values()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"imagee": {}}, id="a misspelt value"),
+        pytest.param({"image": {"digest": "sha256:short"}}, id="a digest that is none"),
+        pytest.param({"reconcile": {"kind": "job"}}, id="another kind"),
+        pytest.param({"operator": {"replicas": 0}}, id="no operator"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        values.Values.model_validate(wrong)
+
+
+def test_every_object_of_the_schema_that_has_members_is_closed() -> None:
+    def open_ones(node: Any, path: str = "") -> list[str]:
+        if isinstance(node, list):
+            return [found for one in node for found in open_ones(one, path)]
+        if not isinstance(node, dict):
+            return []
+        own = [path] if "properties" in node and node.get("additionalProperties") is not False else []
+        return own + [found for key, one in node.items() if key != "properties" for found in open_ones(one, key)]
+
+    assert open_ones(values.schema()) == []
+    assert values.schema()["$defs"]["Image"]["properties"]["digest"]["pattern"]
