@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +196,33 @@ def test_every_object_of_the_schema_that_has_members_is_closed() -> None:
 
     assert open_ones(values.schema()) == []
     assert values.schema()["$defs"]["Image"]["properties"]["digest"]["pattern"]
+
+
+def test_kind_leads_this_machines_ports_to_those_of_the_overlay() -> None:
+    (cluster,) = in_file(INFRA / "kind/cluster.yaml")
+    led = {one["containerPort"]: one for one in cluster["nodes"][0]["extraPortMappings"]}
+    services = [
+        one
+        for file in ("nats.yaml", "receive.yaml")
+        for one in in_file(INFRA / "overlays/kind" / file)
+        if one["kind"] == "Service"
+    ]
+    opened = {port["nodePort"] for one in services for port in one["spec"]["ports"]}
+    assert led.keys() == opened
+    assert {one["listenAddress"] for one in led.values()} == {"127.0.0.1"}
+
+
+def test_kind_says_what_it_would_do_with_files_that_are_there() -> None:
+    command = ["bash", "infra/kind/up", "--serving", "--dry-run"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    named = set(re.findall(r"infra/[\w./-]+", done.stdout))
+    assert named == {"infra/kind/cluster.yaml", "infra/overlays/kind"}
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert "kubectl --context kind-headrace apply --server-side -k infra/overlays/kind" in done.stdout
+
+
+def test_kind_does_nothing_with_a_word_that_it_does_not_know() -> None:
+    done = subprocess.run(["bash", "infra/kind/up", "--dryrun"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "what is --dryrun?" in done.stderr

@@ -1,0 +1,189 @@
+"""The commands of docs/install.md, word for word, with the real tools on a real API server; and NATS asked for real."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import tool_binaries
+from tests.support.control_plane import ControlPlane
+from tests.support.install import DOCUMENT, INFRA, ROOT, Block, blocks
+from tests.support.nats_server import NatsServer, free_port
+
+NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
+OURS = "deployments,services,serviceaccounts,roles,rolebindings,poddisruptionbudgets,clusterroles,clusterrolebindings"
+STREAMS = "streams"
+
+
+class Shell:
+    """Commands in a copy of `infra`, with kubectl and the tools that were built on its PATH."""
+
+    def __init__(self, directory: Path, kubeconfig: Path) -> None:
+        assert shutil.which("kubectl"), "there is no kubectl: install it, or leave this file out"
+        self._directory = directory
+        tools = directory / "bin"
+        tools.mkdir()
+        for name, place in tool_binaries.found(tool_binaries.HELM, tool_binaries.KUSTOMIZE).items():
+            (tools / name).symlink_to(place)
+        shutil.copytree(INFRA, directory / "infra")
+        self._environment = {
+            **os.environ,
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "KUBECONFIG": str(kubeconfig),
+            "IMAGE": "registry.example/headrace@sha256:" + "0" * 64,
+            "HOME": str(directory),
+        }
+
+    def write(self, name: str, text: str) -> None:
+        path = self._directory / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def __call__(self, text: str) -> str:
+        """What the commands write; their own words when one fails."""
+        command = ["bash", "-euo", "pipefail", "-c", text]
+        done = subprocess.run(
+            command, cwd=self._directory, env=self._environment, capture_output=True, text=True, timeout=180
+        )
+        assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """On a cluster that has the neighbours' kinds and the namespace of Knative Eventing."""
+    control_plane = ControlPlane(tmp_path / "control-plane")
+    control_plane.start()
+    try:
+        run = Shell(tmp_path, control_plane.kubeconfig)
+        run(f"kubectl create namespace knative-eventing; kubectl apply --server-side -f {NEIGHBOURS}")
+        yield run
+    finally:
+        control_plane.stop()
+
+
+def of(section: str) -> list[Block]:
+    return [block for block in blocks() if block.section == section]
+
+
+def run_section(shell: Shell, section: str) -> None:
+    """Its files are written and its commands are run, in order."""
+    for block in of(section):
+        if block.kind == "yaml":
+            shell.write(block.about, block.text)
+        elif block.about == "run":
+            shell(block.text)
+
+
+def left(shell: Shell) -> list[str]:
+    """What is ours in the cluster."""
+    selection = "-A -l app.kubernetes.io/name=headrace -o name"
+    return shell(f"kubectl get {OURS} {selection}; kubectl get crd -o name | grep natsjetstream || true").split()
+
+
+def token(shell: Shell) -> str:
+    return shell("kubectl -n knative-eventing get secret headrace-token -o jsonpath='{.data.token}'")
+
+
+def test_every_block_that_is_to_be_run_is_run_by_a_test_here() -> None:
+    marked = {block.section for block in blocks() if block.about == "run"}
+    assert marked == {"kubectl", "kustomize", "Helm", "Upgrade", "Uninstall"}
+    assert {block.about for block in blocks()} == {"", "run", STREAMS, "mine/kustomization.yaml"}
+
+
+def test_by_kubectl_in_and_out_again(shell: Shell) -> None:
+    by_kubectl = next(block.text for block in of("Uninstall") if block.about == "run")
+    run_section(shell, "kubectl")
+    image = shell(
+        "kubectl -n knative-eventing get deployment headrace-reconcile -o jsonpath="
+        """'{.spec.template.spec.containers[0].env[?(@.name=="HEADRACE_IMAGE")].value}'"""
+    )
+    assert image.startswith("registry.example/headrace@sha256:0")
+    run_section(shell, "Upgrade")
+    for sample in ("default-ch-webhook", "config-br-default-channel"):
+        shell(f"kubectl -n knative-eventing create configmap {sample}")
+    for block in of("Knative's default channel"):
+        shell(block.text)
+    assert len(left(shell)) > 10
+
+    shell(by_kubectl)
+
+    assert left(shell) == []
+    # What users have made is theirs.
+    assert shell("kubectl -n knative-eventing get configmap config-nats -o name").strip() == "configmap/config-nats"
+
+
+def test_by_kustomize_the_image_is_the_users_everywhere(shell: Shell) -> None:
+    run_section(shell, "kustomize")
+    deployments = shell("kubectl -n knative-eventing get deployments -o yaml")
+    assert deployments.count("registry.example/headrace:0.1.0") == 3
+    assert "headrace.example" not in deployments
+
+
+def test_by_kustomize_with_knative_it_is_the_users_too(tmp_path: Path) -> None:
+    (mine,) = [block.text for block in of("kustomize") if block.kind == "yaml"]
+    told = "{group: serving.knative.dev, kind: Service, name: headrace-reconcile}"
+    assert told in DOCUMENT.read_text(encoding="utf-8")
+    mine = mine.replace("../infra/base", "../infra/overlays/knative")
+    mine = mine.replace("select: {kind: Deployment, name: headrace-reconcile}", f"select: {told}")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kustomization.yaml").write_text(mine, encoding="utf-8")
+    shutil.copytree(INFRA, tmp_path / "infra")
+    kustomize = tool_binaries.found(tool_binaries.KUSTOMIZE)["kustomize"]
+    built = subprocess.run([kustomize, "build", tmp_path / "mine"], capture_output=True, text=True, timeout=60)
+    assert built.stdout.count("registry.example/headrace:0.1.0") == 3, built.stderr
+    assert "headrace.example" not in built.stdout
+
+
+def test_by_helm_in_and_out_again_with_one_token_for_ever(shell: Shell) -> None:
+    install, uninstall = of("Helm")[0].text.rsplit("helm upgrade", 1), of("Uninstall")[-1].text
+    shell(install[0])
+    first = token(shell)
+    assert len(first) > 40
+    notes = shell("helm upgrade" + install[1])
+    assert "BEFORE YOU UNINSTALL" in notes
+    assert token(shell) == first
+
+    shell(uninstall)
+
+    assert left(shell) == []
+    assert "headrace-token" not in shell("kubectl -n knative-eventing get secrets -o name")
+
+
+def test_helm_leaves_a_token_that_somebody_else_has_made(shell: Shell) -> None:
+    shell("kubectl -n knative-eventing create secret generic headrace-token --from-literal=token=mine")
+    shell("helm install headrace infra/chart -n knative-eventing && helm uninstall headrace -n knative-eventing")
+    assert token(shell) == "bWluZQ=="
+
+
+def test_streams_that_hold_data_are_listed(tmp_path: Path) -> None:
+    (block,) = [block for block in blocks() if block.about == STREAMS]
+    monitor = free_port()
+    server = NatsServer(tmp_path / "nats", config=f"http_port: {monitor}").start()
+    try:
+        subprocess.run([sys.executable, "-c", _PUBLISH, server.url], check=True, timeout=60)
+        command = block.text.replace("127.0.0.1:8222", f"127.0.0.1:{monitor}")
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], capture_output=True, text=True, timeout=60)
+    finally:
+        server.kill()
+    assert (done.stdout, done.returncode) == ("$G KN_SHOP__ORDERS 2 messages\n", 0), done.stderr
+
+
+_PUBLISH = """
+import asyncio, sys, nats
+async def main():
+    client = await nats.connect(sys.argv[1])
+    stream = client.jetstream()
+    for name in ("KN_SHOP__ORDERS", "KN_SHOP__EMPTY", "OTHER"):
+        await stream.add_stream(name=name, subjects=[name])
+    for name in ("KN_SHOP__ORDERS", "KN_SHOP__ORDERS", "OTHER"):
+        await stream.publish(name, b"x")
+    await client.close()
+asyncio.run(main())
+"""

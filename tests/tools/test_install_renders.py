@@ -1,0 +1,205 @@
+"""kustomize and Helm render what is committed, and both the same."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import tool_binaries
+from tests.support.install import INFRA, SYSTEM, by_name, container, documents, in_file, variables
+
+CHART = INFRA / "chart"
+DEPLOYMENT = "apps/v1 Deployment"
+KNATIVE = "serving.knative.dev/v1 Service"
+TOKEN = ("v1 Secret", SYSTEM, "headrace-token")
+CRD = "apiextensions.k8s.io/v1 CustomResourceDefinition"
+# Our Helm is built without its release's word on the newest Kubernetes.
+KUBERNETES = ("--kube-version", "1.34.0")
+Objects = dict[tuple[str, str, str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def helm() -> Path:
+    return tool_binaries.found(tool_binaries.HELM)["helm"]
+
+
+@pytest.fixture(scope="module")
+def kustomize() -> Path:
+    return tool_binaries.found(tool_binaries.KUSTOMIZE)["kustomize"]
+
+
+def said(*command: str | Path) -> str:
+    """What a program writes; its own words when it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def built(kustomize: Path, folder: Path) -> Objects:
+    return by_name(documents(said(kustomize, "build", folder)))
+
+
+def rendered(helm: Path, *options: str, namespace: str = SYSTEM) -> Objects:
+    command = (helm, "template", "headrace", CHART, "-n", namespace, "--include-crds", *KUBERNETES, *options)
+    return by_name(documents(said(*command)))
+
+
+def test_the_base_is_install_yaml(kustomize: Path) -> None:
+    assert built(kustomize, INFRA / "base") == by_name(in_file(INFRA / "install.yaml"))
+
+
+def test_as_plain_deployments_only_the_runtime_differs(kustomize: Path) -> None:
+    base, plain = built(kustomize, INFRA / "base"), built(kustomize, INFRA / "overlays/deployment")
+    reconcile = (DEPLOYMENT, SYSTEM, "headrace-reconcile")
+    assert variables(plain.pop(reconcile)) == {**variables(base.pop(reconcile)), "HEADRACE_RUNTIME": "deployment"}
+    assert plain == base
+
+
+def test_with_knative_a_service_stands_in_the_place_of_the_deployment(kustomize: Path) -> None:
+    base, knative = built(kustomize, INFRA / "base"), built(kustomize, INFRA / "overlays/knative")
+    (service,) = in_file(INFRA / "overlays/knative/reconcile.yaml")
+    assert knative.pop((KNATIVE, SYSTEM, "headrace-reconcile")) == service
+    del base[DEPLOYMENT, SYSTEM, "headrace-reconcile"], base["v1 Service", SYSTEM, "headrace-reconcile"]
+    assert knative == base
+
+
+def test_kind_brings_nats_and_its_own_image(kustomize: Path) -> None:
+    base, kind = built(kustomize, INFRA / "base"), built(kustomize, INFRA / "overlays/kind")
+    added = {(key, name) for key, _, name in kind.keys() - base.keys()}
+    assert {("apps/v1 StatefulSet", "nats"), ("v1 Service", "headrace-receive-node")} < added
+    assert base.keys() < kind.keys()
+    reconcile = kind[DEPLOYMENT, SYSTEM, "headrace-reconcile"]
+    operator = kind[DEPLOYMENT, SYSTEM, "headrace-operator"]
+    images = {container(reconcile)["image"], container(operator)["image"], variables(reconcile)["HEADRACE_IMAGE"]}
+    assert images == {"localhost/headrace:kind"}
+
+
+def test_the_chart_is_sound(helm: Path) -> None:
+    said(helm, "lint", "--strict", CHART)
+
+
+def test_by_default_the_chart_is_the_base_and_a_token(helm: Path, kustomize: Path) -> None:
+    found = rendered(helm)
+    assert len(found.pop(TOKEN)["data"]["token"]) >= 32
+    assert found == built(kustomize, INFRA / "base")
+
+
+def test_with_knative_the_chart_is_the_overlay(helm: Path, kustomize: Path) -> None:
+    found = rendered(helm, "--set", "reconcile.kind=knative", "--set", "token.create=false")
+    assert found == built(kustomize, INFRA / "overlays/knative")
+
+
+def test_the_release_is_in_whatever_namespace_it_is_given(helm: Path) -> None:
+    found = rendered(helm, namespace="events")
+    assert {namespace for _, namespace, _ in found} == {"", "events"}
+    assert "knative-eventing" not in str([one for (kind, _, _), one in found.items() if kind != CRD])
+
+
+def test_one_namespace_has_rights_in_no_other(helm: Path) -> None:
+    found = rendered(helm, "--set", "namespaced=true", namespace="shop")
+    assert not [kind for kind, _, _ in found if kind.endswith(" ClusterRoleBinding")]
+    bound = [one["roleRef"]["kind"] for (kind, namespace, _), one in found.items() if kind.endswith(" RoleBinding")]
+    assert sorted(bound) == ["ClusterRole", "Role"]
+    assert variables(found[DEPLOYMENT, "shop", "headrace-operator"])["WATCH_NAMESPACE"] == "shop"
+
+
+VALUES = """\
+image: {repository: r.example/h, digest: "sha256:%s", pullSecrets: [one, two]}
+nats: {url: "nats://a:4222,nats://b:4222", configMap: config-jetstream, credentialsSecret: mine}
+token: {secret: shared}
+operator:
+  replicas: 3
+  resources: {limits: {memory: 1Gi}}
+  nodeSelector: {disk: fast}
+  tolerations: [{key: a, operator: Exists}]
+  affinity: {nodeAffinity: {}}
+  priorityClassName: high
+  env: {LOG_LEVEL: debug}
+reconcile: {replicas: 2, env: {HEADRACE_CLUSTER: west}, nodeSelector: {disk: slow}}
+functions:
+  {runtime: deployment, isolation: shared, hostUrls: false, zeroInitialScale: true, kedaMonitoring: "nats:8222",
+   env: {LOG_LEVEL: debug, FORWARD_MAX_IN_FLIGHT: "20"}}
+""" % ("0" * 64)
+
+
+@pytest.fixture(scope="module")
+def valued(helm: Path, tmp_path_factory: pytest.TempPathFactory) -> Objects:
+    file = tmp_path_factory.mktemp("values") / "values.yaml"
+    file.write_text(VALUES, encoding="utf-8")
+    return rendered(helm, "--values", str(file))
+
+
+def test_every_value_of_the_operator_arrives(valued: Objects) -> None:
+    operator = valued[DEPLOYMENT, SYSTEM, "headrace-operator"]
+    pods = operator["spec"]["template"]["spec"]
+    image = f"r.example/h@sha256:{'0' * 64}"
+    assert operator["spec"]["replicas"] == 3
+    assert container(operator)["image"] == image
+    # Helm merges what is given into what is default.
+    assert container(operator)["resources"]["limits"] == {"memory": "1Gi"}
+    assert pods["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
+    assert (pods["nodeSelector"], pods["priorityClassName"]) == ({"disk": "fast"}, "high")
+    assert (pods["tolerations"], pods["affinity"]) == ([{"key": "a", "operator": "Exists"}], {"nodeAffinity": {}})
+    assert [one.get("secret") or one["configMap"] for one in pods["volumes"]] == [
+        {"secretName": "shared"},
+        {"name": "config-jetstream", "optional": True},
+        {"secretName": "mine", "optional": True},
+    ]
+    found = variables(operator)
+    assert (found["LOG_LEVEL"], found["NATS_URL"]) == ("debug", "nats://a:4222,nats://b:4222")
+    assert found["NATS_CONFIG_NAME"] == "config-jetstream"
+
+
+def test_every_value_of_the_functions_arrives(valued: Objects) -> None:
+    reconcile = valued[DEPLOYMENT, SYSTEM, "headrace-reconcile"]
+    assert reconcile["spec"]["replicas"] == 2
+    assert reconcile["spec"]["template"]["spec"]["nodeSelector"] == {"disk": "slow"}
+    found = variables(reconcile)
+    wanted = {
+        "HEADRACE_IMAGE": container(reconcile)["image"],
+        "HEADRACE_CLUSTER": "west",
+        "HEADRACE_RUNTIME": "deployment",
+        "HEADRACE_ISOLATION": "shared",
+        "HEADRACE_HOST_URLS": "false",
+        "HEADRACE_ZERO_INITIAL_SCALE": "true",
+        "HEADRACE_KEDA_MONITORING": "nats:8222",
+        "HEADRACE_PULL_SECRETS": "one,two",
+        "HEADRACE_TOKEN_SECRET": "shared",
+        "HEADRACE_NATS_CONFIG_MAP": "config-jetstream",
+        "HEADRACE_NATS_CREDS_SECRET": "mine",
+    }
+    assert {name: found[name] for name in wanted} == wanted
+    assert found["HEADRACE_FUNCTIONS_ENV"].split() == ["FORWARD_MAX_IN_FLIGHT=20", "LOG_LEVEL=debug"]
+    assert ("v1 Secret", SYSTEM, "shared") in valued
+
+
+def test_monitoring_is_there_when_it_is_asked_for(helm: Path) -> None:
+    options = ("serviceMonitor.enabled=true", "dashboards.enabled=true", "alerts.enabled=true", "alerts.labels.a=b")
+    found = rendered(helm, *(word for one in options for word in ("--set", one)))
+    monitoring = "monitoring.coreos.com/v1"
+    operator = found["v1 Service", SYSTEM, "headrace-operator"]
+    monitor = found[f"{monitoring} ServiceMonitor", SYSTEM, "headrace-operator"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= operator["metadata"]["labels"].items()
+    assert monitor["spec"]["endpoints"][0]["port"] == operator["spec"]["ports"][0]["name"]
+    assert f"{monitoring} PodMonitor" in {kind for kind, _, _ in found}
+    for path in (INFRA / "grafana").glob("*.json"):
+        board = found["v1 ConfigMap", SYSTEM, path.stem]
+        assert board["data"] == {path.name: path.read_text(encoding="utf-8")}
+        assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+    rules = found[f"{monitoring} PrometheusRule", SYSTEM, "headrace"]
+    (alerts,) = in_file(INFRA / "prometheus/alerts.yaml")
+    assert rules["spec"] == alerts
+    assert rules["metadata"]["labels"] == {"app.kubernetes.io/name": "headrace", "a": "b"}
+
+
+@pytest.mark.parametrize(
+    "wrong", ["image.digset=x", "reconcile.kind=job", "operator.replicas=0", "image.digest=sha256:x"]
+)
+def test_a_value_that_makes_no_sense_is_an_error(helm: Path, wrong: str) -> None:
+    command = (helm, "template", "headrace", CHART, *KUBERNETES, "--set", wrong)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert "values don't meet the specifications of the schema" in done.stderr
