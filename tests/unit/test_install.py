@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from headrace.core import secret_files, settings
-from headrace.core.settings import NatsSettings, ReconcileSettings, TokenSettings
+from headrace.core.settings import NatsSettings, OperatorSettings, ReconcileSettings, TokenSettings
 from headrace.io import environment
 from infra.generate import install, marked, values
 from tests.support.install import INFRA, ROOT, SYSTEM, by_name, container, documents, in_file, variables
@@ -23,8 +23,6 @@ OPTIONAL = {
     "nats-credentials": "headrace-nats",
     "defaults": "config-ch-jetstream-defaults",
 }
-# Of the operator's pods, which the settings of functions don't know.
-OF_THE_POD = {"POD_NAME", "POD_NAMESPACE", "HOOK_URL"}
 WRITTEN = install.files()
 
 
@@ -102,13 +100,14 @@ def test_every_variable_is_a_setting(installed: dict[tuple[str, str, str], dict[
     models = [model for model in vars(settings).values() if hasattr(model, "model_fields")]
     known = {field.alias for model in models for field in model.model_fields.values()}
     told = {one["name"] for one in container(installed[DEPLOYMENT, SYSTEM, name])["env"]}
-    assert told - known - OF_THE_POD == {"FUNCTION_TARGET"} & told
+    assert told - known == {"FUNCTION_TARGET"} & told
 
 
 def test_the_operator_asks_reconcile_where_it_is(
     installed: dict[tuple[str, str, str], dict[str, Any]], operator: dict[str, Any]
 ) -> None:
     service = installed["v1 Service", SYSTEM, "headrace-reconcile"]
+    environment.read(OperatorSettings, variables(operator))
     assert variables(operator)["HOOK_URL"] == f"http://{service['metadata']['name']}.{SYSTEM}.svc"
     assert service["spec"]["ports"][0]["port"] == 80
 
