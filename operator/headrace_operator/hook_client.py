@@ -33,6 +33,7 @@ class HookAnswer:
         finalized: nothing is left of the parent; only with finalize.
         verify: objects to be looked up at the API server itself: apiVersion, kind, namespace, name and uid of each.
         prune: uids of `spec.subscribers` to take out.
+        events: to be told of the channel, once: type, reason and message of each.
     """
 
     status: Mapping[str, Any] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class HookAnswer:
     finalized: bool = False
     verify: tuple[Mapping[str, str], ...] = ()
     prune: tuple[str, ...] = ()
+    events: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,7 @@ def parsed(text: str, url: str) -> HookAnswer:
             finalized=bool(body.get("finalized", False)),
             verify=tuple(dict(each) for each in ours.get("verify") or ()),
             prune=tuple(map(str, ours.get("prune") or ())),
+            events=tuple(dict(each) for each in ours.get("events") or ()),
         )
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise not_ours(url, text) from error

@@ -63,6 +63,7 @@ class Leading:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.queue.run(self._work, self._workers), name="queue")
                 tasks.create_task(self._waking.scaler.run(), name="scaler")
+                tasks.create_task(self._waking.tell_of_backlogs(), name="backlogs")
                 tasks.create_task(self._resync_for_ever(), name="resync")
                 tasks.create_task(self._look_for_strays(), name="strays")
         finally:

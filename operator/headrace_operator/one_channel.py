@@ -116,6 +116,7 @@ class OneChannel:
         channel, pruned = await self._prune(channel, answer)
         outcome = await self._cluster.children.make_so(channel, answer.children)
         channel = await self._write_status(channel, answer)
+        self._tell_events(channel, answer)
         self._note_end(channel, outcome.problems)
         waits = [answer.resync_after, outcome.again_after, 0.0 if pruned else None]
         return min((wait for wait in waits if wait is not None), default=None)
@@ -123,6 +124,7 @@ class OneChannel:
     async def _take_down(self, channel: Body) -> float | None:
         await self._look_around(channel)
         answer = await self._asked(channel, self._hook.finalize)
+        self._tell_events(channel, answer)
         if not answer.finalized:
             outcome = await self._cluster.children.make_so(channel, answer.children)
             channel = await self._write_status(channel, answer)
@@ -214,6 +216,11 @@ class OneChannel:
         known.wanted, known.written = answer.status, channel.get("status") or {}
         tell_of_changes(self._tell, channel, before, answer.status)
         return channel
+
+    def _tell_events(self, channel: Body, answer: HookAnswer) -> None:
+        for each in answer.events:
+            warning = each.get("type") == "Warning"
+            self._tell(channel, str(each.get("reason")), str(each.get("message")), warning=warning)
 
     def _note_end(self, channel: Body, problems: tuple[str, ...]) -> None:
         """The pass is at its end; what could not be done makes it one that failed."""

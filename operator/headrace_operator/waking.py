@@ -22,6 +22,8 @@ from headrace_operator.scaler import Scaler
 REPAIR_SECONDS = 5.0
 # Trouble comes in crowds.
 LOOK_SECONDS = 2.0
+# What a burst leaves for a moment is no backlog.
+BACKLOG_SECONDS = 15.0
 
 
 class Waking:
@@ -52,6 +54,9 @@ class Waking:
         self._urls: dict[str, dict[str, str]] = {}
         self._spared: dict[str, set[str]] = {}
         self._put_at: dict[Key, float] = {}
+        # Channels whose status says that nothing waits; and of them those for which something did at the last look.
+        self._quiet: set[Key] = set()
+        self._suspected: set[Key] = set()
         self._told = False
         api = JetStreamApi(client)
         self.scaler = Scaler(client, api, self._open, max_in_flight=max_in_flight, sweep_seconds=sweep_seconds)
@@ -78,6 +83,10 @@ class Waking:
         rows = status.get("consumers") or ()
         self._urls[stream] = {str(row.get("durable")): str(row.get("forward") or "") for row in rows}
         self._spared[stream] = {str(row.get("durable")) for row in rows if row.get("pulls")}
+        if any(row.get("lag") for row in rows):
+            self._quiet.discard(place)
+        else:
+            self._quiet.add(place)
         if look:
             self._put_at[place] = asyncio.get_running_loop().time()
             self.scaler.look_soon(stream)
@@ -85,11 +94,32 @@ class Waking:
     def remove(self, place: Key) -> None:
         stream = self._streams.pop(place, None)
         self._put_at.pop(place, None)
+        self._quiet.discard(place)
         if stream is not None and self._channels.get(stream) == place:
             del self._channels[stream]
             self._urls.pop(stream, None)
             self._spared.pop(stream, None)
             self._tell_scaler()
+
+    async def tell_of_backlogs(self) -> None:
+        """Have those channels reconciled whose status does not know yet that events wait; never returns.
+
+        Nobody else tells: a channel at rest is not looked at, and what waits for a forward that is down is no trouble
+        of NATS'.
+        """
+        while True:
+            await asyncio.sleep(BACKLOG_SECONDS)
+            for place in self.untold_backlogs():
+                for listener in self.on_trouble:
+                    listener(place, 0.0)
+
+    def untold_backlogs(self) -> list[Key]:
+        """Channels that say that nothing waits, though something does for the second look in a row."""
+        rows = self.scaler.stats()["consumers"]
+        waiting = {name.partition("/")[0] for name, row in rows.items() if row["pending"]}
+        places = {self._channels[stream] for stream in waiting if stream in self._channels} & self._quiet
+        told, self._suspected = places & self._suspected, places
+        return sorted(told)
 
     async def _open(self, lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:
         url = self._urls.get(lease.stream, {}).get(lease.consumer) or self._forward

@@ -47,6 +47,7 @@ async def test_a_condition_that_changes_is_an_event_and_the_same_again_is_counte
     for generation, word in ((2, "True"), (3, "False")):
         hook.sync = lambda request, word=word: {"status": status(request["parent"]["metadata"]["generation"], word)}
         if generation == 3:
+            await until_told(api, namespace, lambda found: ("Normal", "Ready") in reasons(found))
             # Another operator: it does not know what was said, and finds out.
             await asyncio.to_thread(running.stop)
             running = operator()
@@ -55,3 +56,19 @@ async def test_a_condition_that_changes_is_an_event_and_the_same_again_is_counte
     events = await until_told(api, namespace, lambda found: any("series" in one for one in found))
     assert reasons(events) == {("Warning", "NotYet"), ("Normal", "Ready")}
     assert next(one for one in events if one["reason"] == "NotYet")["series"]["count"] == 2
+
+
+async def test_what_the_hook_has_to_tell_is_an_event_also_of_a_channel_that_goes(
+    operator: Start, api: Api, namespace: str, hook: Hook
+) -> None:
+    def told(reason: str) -> dict[str, Any]:
+        return {"events": [{"type": "Warning", "reason": reason, "message": "KN_SHOP__ORDERS is left behind"}]}
+
+    hook.sync = lambda _: {"status": status(1, "True"), "headrace": told("Said")}
+    hook.finalize = lambda _: {"finalized": True, "headrace": told("StreamOrphaned")}
+    operator()
+    await create(api, namespace)
+    await until_told(api, namespace, lambda found: ("Warning", "Said") in reasons(found))
+    (await api.delete(f"{CHANNELS.format(namespace=namespace)}/orders")).unwrapped()
+    events = await until_told(api, namespace, lambda found: ("Warning", "StreamOrphaned") in reasons(found))
+    assert {one["note"] for one in events if one["type"] == "Warning"} == {"KN_SHOP__ORDERS is left behind"}
