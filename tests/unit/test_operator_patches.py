@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace_operator import channel_object
-from headrace_operator.kube.api import Conflict, Expired, refusal
+from headrace_operator.kube.api import FAILED_TEST, Conflict, Expired, refusal
 from headrace_operator.related import rule
 from tests.support.channels import channel, entry
 
@@ -53,7 +55,7 @@ def test_what_the_operator_writes_itself_is_no_change() -> None:
     ("status", "text", "error"),
     [
         pytest.param(409, '{"message": "modified"}', Conflict, id="conflict"),
-        pytest.param(422, '{"message": "the test operation failed"}', Conflict, id="a patch's test"),
+        pytest.param(422, json.dumps({"message": FAILED_TEST}), Conflict, id="a patch's test"),
         pytest.param(422, '{"message": "spec is invalid"}', Refused, id="invalid"),
         pytest.param(410, '{"message": "too old"}', Expired, id="forgotten"),
         pytest.param(403, '{"message": "forbidden"}', Refused, id="forbidden"),

@@ -30,6 +30,10 @@ MERGE, JSON_PATCH, APPLY = (
 )
 
 
+# All that the API server says of a JSON patch that does not apply; what is invalid it names.
+FAILED_TEST = "the server rejected our request due to an error in our request"
+
+
 class Conflict(Refused):
     """The object is not as we believed: read it again."""
 
@@ -183,7 +187,7 @@ def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:
     sentence = f"{method} {path}: {words} (HTTP {status})"
     if status == 410:
         return Expired(sentence, status=status)
-    if status == 409 or (status == 422 and "test operation" in words) or "testing value" in words:
+    if status == 409 or (status == 422 and words == FAILED_TEST):
         return Conflict(sentence, status=status)
     if 400 <= status < 500 and status not in (408, 429):
         return Refused(sentence, status=status)
