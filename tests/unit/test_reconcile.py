@@ -178,7 +178,11 @@ async def test_sync_while_finalizing_finalizes() -> None:
 
 
 async def test_customize_asks_for_all_subscriptions() -> None:
-    subscriptions = {"apiVersion": "messaging.knative.dev/v1", "resource": "subscriptions"}
+    subscriptions = {
+        "apiVersion": "messaging.knative.dev/v1",
+        "resource": "subscriptions",
+        "headrace": {"concerning": "parent"},
+    }
 
     assert await call("customize", channel(entry()), FakeNats()) == {"relatedResources": [subscriptions]}
 
