@@ -251,6 +251,40 @@ async def test_related_objects_are_sent_and_their_changes_ask_again(
     await hook.saw(lambda request: request["related"][group].get("settings", {}).get("data") == {"a": "b"}, "the data")
 
 
+async def test_of_all_subscriptions_those_are_sent_that_are_about_the_channel(
+    operator: Start, api: Api, namespace: str, hook: Hook
+) -> None:
+    wanted = {"apiVersion": "messaging.knative.dev/v1", "resource": "subscriptions"}
+    hook.related = [{**wanted, "headrace": {"concerning": "parent"}}]
+    subscriptions = f"/apis/messaging.knative.dev/v1/namespaces/{namespace}/subscriptions"
+    uids = {}
+    for name, of in (("for-it", "orders"), ("behind-it", "orders"), ("mentioned", "a-front"), ("of-others", "returns")):
+        kind = "Channel" if name == "behind-it" else "NatsJetStreamChannel"
+        body = {
+            "apiVersion": "messaging.knative.dev/v1",
+            "kind": "Subscription",
+            "metadata": {"name": name},
+            "spec": {"channel": {"kind": kind, "name": of}},
+        }
+        uids[name] = (await api.create(subscriptions, body)).unwrapped()["metadata"]["uid"]
+    entry = {"uid": uids["mentioned"], "name": "mentioned", "generation": 1, "subscriberUri": "http://a/"}
+    operator()
+    await create(api, namespace, spec={"subscribers": [entry]})
+    first = await hook.called(1)
+    sent = first.request["related"]["Subscription.messaging.knative.dev/v1"]
+    assert set(sent) == {"for-it", "behind-it", "mentioned"}
+
+    # One that goes is not sent any more, also when another one of its name is made for something else.
+    await api.delete(f"{subscriptions}/for-it")
+    await api.create(subscriptions, {**body, "metadata": {"name": "for-it"}})
+    await api.merge(f"{CHANNELS.format(namespace=namespace)}/orders", {"spec": {"delivery": {"retry": 1}}})
+
+    def without(request: dict[str, Any]) -> bool:
+        return set(request["related"]["Subscription.messaging.knative.dev/v1"]) == {"behind-it", "mentioned"}
+
+    await hook.saw(without, "what is left")
+
+
 async def test_only_an_operator_that_sees_the_whole_cluster_claims_to_know_every_subscription(
     operator: Start, api: Api, namespace: str, hook: Hook
 ) -> None:
