@@ -72,7 +72,9 @@ class Placement(_Values):
 
 
 class Operator(Placement):
-    replicas: int = Field(2, ge=1, description="One works, the others wait for its Lease.")
+    replicas: int = Field(
+        2, ge=0, description="One works, the others wait for its Lease. 0 while another one has the channels."
+    )
     resources: Free = Field(
         {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "256Mi"}}, description="Of its container."
     )

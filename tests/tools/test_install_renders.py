@@ -196,7 +196,7 @@ def test_monitoring_is_there_when_it_is_asked_for(helm: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["image.digset=x", "reconcile.kind=job", "operator.replicas=0", "image.digest=sha256:x"]
+    "wrong", ["image.digset=x", "reconcile.kind=job", "operator.replicas=-1", "image.digest=sha256:x"]
 )
 def test_a_value_that_makes_no_sense_is_an_error(helm: Path, wrong: str) -> None:
     command = (helm, "template", "headrace", CHART, *KUBERNETES, "--set", wrong)

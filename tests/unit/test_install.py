@@ -176,7 +176,7 @@ def test_the_values_are_their_own_schemas() -> None:
         pytest.param({"imagee": {}}, id="a misspelt value"),
         pytest.param({"image": {"digest": "sha256:short"}}, id="a digest that is none"),
         pytest.param({"reconcile": {"kind": "job"}}, id="another kind"),
-        pytest.param({"operator": {"replicas": 0}}, id="no operator"),
+        pytest.param({"operator": {"replicas": -1}}, id="less than no operator"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
