@@ -80,8 +80,40 @@ def test_a_line_can_be_sent_again() -> None:
     assert again == EVENT
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"price": 1.10, "odds": 0.1000000000000000055, "huge": 1e999, "a": 1, "a": 2}',
+        b'{"half": "\\ud800"}',
+        b"1" * 5000,
+    ],
+)
+def test_what_json_can_say_and_python_can_not_is_sent_again_as_it_was(data: bytes) -> None:
+    event = make_event({**EVENT.attributes, "datacontenttype": "application/json"}, data)
+    text = view.line(event, sequence=7)
+
+    assert [again for _, again in from_lines([text.encode() + b"\n"])] == [event]
+    batch = f"[{view.written(event)}, {view.written(event)}]"
+    assert [again for _, again in from_lines([batch.encode()])] == [event, event]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+def test_a_line_holds_nothing_that_a_terminal_obeys_and_says_the_same(kind: str) -> None:
+    data = '{\n\t"a": "\x9b31m\x7f\u202e\U000e0001"\r\n}'
+    event = make_event({**EVENT.attributes, "datacontenttype": kind}, data.encode())
+
+    text = view.line(event, reason="\x1b[2J\x9b31m\udc80")
+
+    assert text.isprintable()
+    text.encode()
+    told = json.loads(text)
+    assert told["reason"] == "\x1b[2J\x9b31m\udc80"
+    assert told["event"]["data"] == (data if kind == "text/plain" else json.loads(data))
+    assert output.text_of({"a": "\x9b\ud800é"}, "json") == '{\n  "a": "\\u009b\\ud800é"\n}\n'
+
+
 def test_one_event_may_be_laid_out_over_lines() -> None:
-    body = json.dumps(view.as_json(EVENT), indent=2).encode()
+    body = json.dumps(json.loads(view.written(EVENT)), indent=2).encode()
 
     ((_, event),) = from_lines(body.splitlines(keepends=True))
 
@@ -89,7 +121,8 @@ def test_one_event_may_be_laid_out_over_lines() -> None:
 
 
 def test_a_batch_is_its_events() -> None:
-    two = [view.as_json(EVENT), {**view.as_json(EVENT), "id": "2"}]
+    one = json.loads(view.written(EVENT))
+    two = [one, {**one, "id": "2"}]
 
     assert [event.id for _, event in from_lines([json.dumps(two).encode()])] == ["1", "2"]
 

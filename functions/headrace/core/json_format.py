@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
 from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import (
@@ -56,7 +56,10 @@ _PLAIN_MEMBER = re.compile(r'[ \t\n\r]*"([a-z0-9]{1,100})"[ \t\n\r]*:[ \t\n\r]*(
 _CLOSING = re.compile(r"[ \t\n\r]*([,}])")
 
 
-class _Member(NamedTuple):
+Item = TypeVar("Item")
+
+
+class Member(NamedTuple):
     """A member of the top-level object: its name, its value, and the value's JSON text as it was written."""
 
     name: str
@@ -68,7 +71,7 @@ def read(body: bytes) -> Event:
     """The event in a JSON object; InvalidEvent with every fault when there is none."""
     members, faults = _read_members(body)
     attributes: dict[str, str] = {}
-    carried: dict[str, _Member] = {}
+    carried: dict[str, Member] = {}
     for member in members:
         if member.value is None:
             continue
@@ -172,7 +175,7 @@ def _is_utf8(media_type: str) -> bool:
     return "charset" not in parameters or "utf-8" in parameters
 
 
-def _read_data(attributes: dict[str, str], carried: dict[str, _Member]) -> bytes:
+def _read_data(attributes: dict[str, str], carried: dict[str, Member]) -> bytes:
     """The data bytes; makes an implied content type explicit, takes 0.3's encoding out of the attributes."""
     encoding = attributes.pop("datacontentencoding", None) if attributes.get("specversion") == "0.3" else None
     data, base64 = carried.get("data"), carried.get("data_base64")
@@ -200,7 +203,7 @@ def _read_data(attributes: dict[str, str], carried: dict[str, _Member]) -> bytes
         raise InvalidEvent(Fault("data", problem)) from half
 
 
-def _from_base64(member: _Member) -> bytes:
+def _from_base64(member: Member) -> bytes:
     if not isinstance(member.value, str) or member.raw[0] != '"':
         raise InvalidEvent(Fault(member.name, f"is {quoted(member.raw)}: send a JSON string of base64"))
     try:
@@ -210,7 +213,7 @@ def _from_base64(member: _Member) -> bytes:
         raise InvalidEvent(Fault(member.name, problem)) from wrong
 
 
-def _canonical(member: _Member) -> str | None:
+def _canonical(member: Member) -> str | None:
     """The attribute value as CloudEvents' canonical string; None when it cannot be one."""
     if isinstance(member.value, str) and member.raw[0] == '"':
         return member.value
@@ -223,50 +226,67 @@ def _canonical(member: _Member) -> str | None:
     return None
 
 
-def _not_canonical(member: _Member) -> Fault:
+def _not_canonical(member: Member) -> Fault:
     wanted = "a JSON string" if member.name in _MUST_BE_STRINGS else "a string, a boolean or an integer of 32 bits"
     return fault_in(member.name, f"is the JSON text {quoted(member.raw)}: send {wanted}")
 
 
-def _read_members(body: bytes) -> tuple[list[_Member], list[Fault]]:
+def _read_members(body: bytes) -> tuple[list[Member], list[Fault]]:
     try:
-        members = list(islice(_members(body.decode()), _MOST_MEMBERS + 1))
+        found = list(islice(members(body.decode()), _MOST_MEMBERS + 1))
     except RecursionError as deep:
         raise InvalidEvent(Fault("body", "is nested too deeply: send such data as data_base64")) from deep
     except ValueError as wrong:
         raise InvalidEvent(Fault("body", f"is not a JSON object ({wrong}): send one event as JSON")) from wrong
-    if len(members) > _MOST_MEMBERS:
+    if len(found) > _MOST_MEMBERS:
         raise InvalidEvent(too_many())
     names: set[str] = set()
     faults: list[Fault] = []
-    for name in (member.name for member in members):
+    for name in (member.name for member in found):
         if name in names:
             faults.append(fault_in(name, "comes twice: send it once"))
         names.add(name)
-    return members, faults
+    return found, faults
 
 
-def _members(text: str) -> Iterator[_Member]:
-    """The members of a JSON object; ValueError when the text is anything else.
+def members(text: str) -> Iterator[Member]:
+    """The members of a JSON object, as they are written; ValueError when the text is anything else.
 
     The standard parser tells where a value ends, but not where a member's value began: hence this loop.
     """
-    at = _after(text, "{", _skip(text, 0))
-    if text[at : at + 1] == "}":
-        at = _after(text, "}", at)
-    else:
+
+    def member(at: int) -> tuple[Member, int]:
+        if text[at : at + 1] != '"':
+            raise json.JSONDecodeError("Expecting a member name in double quotes", text, at)
+        name, at = _DECODER.raw_decode(text, at)
+        start = _after(text, ":", _skip(text, at))
+        value, end = _DECODER.raw_decode(text, start)
+        return Member(name, value, text[start:end]), end
+
+    return _listed(text, "{", "}", member)
+
+
+def elements(text: str) -> Iterator[str]:
+    """The elements of a JSON array, as they are written; ValueError when the text is anything else."""
+
+    def element(at: int) -> tuple[str, int]:
+        end = _DECODER.raw_decode(text, at)[1]
+        return text[at:end], end
+
+    return _listed(text, "[", "]", element)
+
+
+def _listed(text: str, begin: str, end: str, one: Callable[[int], tuple[Item, int]]) -> Iterator[Item]:
+    at = _after(text, begin, _skip(text, 0))
+    if text[at : at + 1] != end:
         while True:
-            if text[at : at + 1] != '"':
-                raise json.JSONDecodeError("Expecting a member name in double quotes", text, at)
-            name, at = _DECODER.raw_decode(text, at)
-            start = _after(text, ":", _skip(text, at))
-            value, end = _DECODER.raw_decode(text, start)
-            yield _Member(name, value, text[start:end])
-            at = _skip(text, end)
+            item, at = one(at)
+            yield item
+            at = _skip(text, at)
             if text[at : at + 1] != ",":
                 break
             at = _after(text, ",", at)
-        at = _after(text, "}", at)
+    at = _after(text, end, at)
     if at != len(text):
         raise json.JSONDecodeError("Extra data", text, at)
 

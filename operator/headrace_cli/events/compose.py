@@ -85,7 +85,8 @@ def from_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, Event]]:
 
 def _whole(text: bytes) -> bool:
     try:
-        json.loads(text)
+        # No number is too large.
+        json.loads(text, parse_int=str)
     except (ValueError, RecursionError):
         return False
     return True
@@ -93,16 +94,21 @@ def _whole(text: bytes) -> bool:
 
 def _events(text: bytes, number: int) -> Iterator[Event]:
     try:
-        body = json.loads(text)
+        found = list(_written(text.decode(json.detect_encoding(text))))
     except (ValueError, RecursionError) as error:
         raise Misconfigured(f"line {number} is no JSON ({error}): give events as JSON", field="-f") from None
-    if isinstance(body, list):
-        for each in body:
-            yield _event(json.dumps(each).encode(), number)
-    elif isinstance(body, dict) and isinstance(body.get("event"), dict) and "specversion" not in body:
-        yield _event(json.dumps(body["event"]).encode(), number)
-    else:
-        yield _event(text, number)
+    for each in found:
+        yield _event(each.encode("utf-8", "surrogatepass"), number)
+
+
+def _written(text: str) -> Iterator[str]:
+    """Each event as it is written, so that its data are sent as they are."""
+    if text.lstrip().startswith("["):
+        yield from json_format.elements(text)
+        return
+    members = {member.name: member.raw for member in json_format.members(text)}
+    whole = members.get("event", "")
+    yield whole if whole.startswith("{") and "specversion" not in members else text
 
 
 def _event(text: bytes, number: int) -> Event:

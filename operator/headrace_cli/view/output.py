@@ -6,6 +6,7 @@ A table is for people and may change; JSON and YAML are for scripts, and keep th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ from headrace.core.errors import Misconfigured
 Item: TypeAlias = Mapping[str, Any]
 Column: TypeAlias = tuple[str, Callable[[Item], object]]
 
+_DOUBTFUL = re.compile(r"[^ -~\n]")
 FORMATS = ("table", "json", "yaml", "name")
 
 
@@ -54,7 +56,7 @@ def text_of(value: object, output: str) -> str:
         Misconfigured: YAML is not installed.
     """
     if output == "json":
-        return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        return harmless(json.dumps(value, indent=2, ensure_ascii=False)) + "\n"
     try:
         import yaml
     except ModuleNotFoundError as error:
@@ -87,3 +89,11 @@ def fields(pairs: Sequence[tuple[str, object]], indent: str = "") -> str:
 def plain(text: str) -> str:
     """A stranger's text on one line, with nothing in it that a terminal would obey."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def harmless(text: str) -> str:
+    """JSON that says the same, with nothing in it that a terminal would obey or that is no UTF-8.
+
+    Only strings hold such characters, and all of these can be escaped there; line ends are left alone.
+    """
+    return _DOUBTFUL.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
