@@ -6,13 +6,14 @@ controller is a stand-in with the races that were measured of it; `tests/neighbo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.control_plane.channel_manifests import API_VERSION, channel
-from tests.support.crowd import Crowd, come_change_and_go
+from tests.support.crowd import Crowd, beside, come_change_and_go, consumers
 from tests.support.functions import Function
 from tests.support.kube_api import CHANNELS, Api
 from tests.support.nats_server import NatsServer
@@ -39,15 +40,11 @@ def functions(nats_server: NatsServer, tmp_path: Path) -> Iterator[dict[str, Fun
             function.stop()
 
 
-async def test_fifty_subscriptions_come_change_and_go_and_nobody_misses_an_event_or_gets_one_twice(
-    operator: Start,
-    api: Api,
-    namespace: str,
-    functions: dict[str, Function],
-    subscriber: Subscriber,
-    nats_server: NatsServer,
-) -> None:
-    stream = f"KN_{namespace}__ORDERS".replace("-", "_").upper()
+@pytest.fixture
+async def orders(
+    operator: Start, api: Api, namespace: str, functions: dict[str, Function], subscriber: Subscriber
+) -> Crowd:
+    """A channel that has its address, with nobody yet."""
     path = f"{CHANNELS.format(namespace=namespace)}/orders"
     (await api.apply(path, channel("orders"), manager="kubectl")).unwrapped()
     # All namespaces, or it could not know that it sees every Subscription.
@@ -57,13 +54,35 @@ async def test_fifty_subscriptions_come_change_and_go_and_nobody_misses_an_event
         WATCH_NAMESPACE="",
         OPERATOR_LEASE=namespace,
     )
-    ref = {"apiVersion": API_VERSION, "kind": "NatsJetStreamChannel", "name": "orders"}
-    crowd = Crowd(api, namespace, ref, f"{functions['receive'].url}/{namespace}/orders", subscriber)
-    controller = SubscriptionController(api, namespace, "orders")
 
     async def has_address() -> bool:
         return bool(((await api.get(path)).unwrapped().get("status") or {}).get("address"))
 
     await until("the channel has an address", has_address, 60.0)
-    await come_change_and_go(crowd, path, (nats_server.url, stream), controller.run())
+    ref = {"apiVersion": API_VERSION, "kind": "NatsJetStreamChannel", "name": "orders"}
+    return Crowd(api, namespace, ref, f"{functions['receive'].url}/{namespace}/orders", subscriber)
+
+
+async def test_fifty_subscriptions_come_change_and_go_and_nobody_misses_an_event_or_gets_one_twice(
+    orders: Crowd, nats_server: NatsServer
+) -> None:
+    controller = SubscriptionController(orders.api, orders.namespace, "orders")
+    await come_change_and_go(orders, nats_server.url, controller.run())
     assert min(controller.vanished, controller.fallen_back, controller.come_back) > 0, "the list did not lie"
+
+
+async def test_a_trigger_that_is_made_anew_under_load_loses_nothing(orders: Crowd, nats_server: NatsServer) -> None:
+    controller = SubscriptionController(orders.api, orders.namespace, "orders")
+    async with beside(controller.run(), orders.watch()):
+        await orders.join("trigger")
+        await orders.all_ready(["trigger"])
+        births = await consumers(nats_server.url, orders.stream)
+
+        async def is_made_anew() -> None:
+            for _ in range(5):
+                await orders.come_again("trigger")
+
+        await asyncio.gather(orders.flow("fast", 500), is_made_anew())
+        await orders.settled()
+        await orders.ledger_is_full()
+    assert await consumers(nats_server.url, orders.stream) == births

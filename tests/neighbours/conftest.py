@@ -35,7 +35,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         neighbour_binaries.found()
         started = ControlPlane(tmp_path_factory.mktemp("control-plane"), controllers=(*CONTROLLERS, AGGREGATION))
     except (control_plane_binaries.Missing, neighbour_binaries.Missing) as missing:
-        pytest.fail(str(missing))
+        pytest.skip(str(missing))
     started.start()
     try:
         yield started

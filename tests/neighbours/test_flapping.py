@@ -25,12 +25,9 @@ async def test_fifty_subscriptions_come_change_and_go_and_nobody_misses_an_event
     address = (await ready(api, f"{collection}/orders"))["status"]["address"]["url"]
     ref = {"apiVersion": API_VERSION, "kind": "NatsJetStreamChannel", "name": "orders"}
     crowd, record = Crowd(api, namespace, ref, address, subscriber), ListRecord()
-    stream = f"KN_{namespace}__ORDERS".replace("-", "_").upper()
 
     began = time.monotonic()
-    await come_change_and_go(
-        crowd, f"{collection}/orders", (nats_server.url, stream), record.run(api, collection, "orders")
-    )
+    await come_change_and_go(crowd, nats_server.url, record.run(api, collection, "orders"))
 
     living = {one["metadata"]["uid"] for one in (await api.get(crowd.path)).unwrapped()["items"]}
     print(

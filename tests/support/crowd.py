@@ -18,8 +18,8 @@ from typing import Any
 
 import aiohttp
 
-from tests.support.kube_api import Api
-from tests.support.streams import Nats
+from tests.support.kube_api import CHANNELS, Api
+from tests.support.streams import Channel, Nats
 from tests.support.subscriber import Place, Subscriber
 from tests.support.subscription_controller import SUBSCRIPTIONS
 from tests.support.waiting import until
@@ -54,7 +54,7 @@ class Crowd:
     """The Subscriptions of a channel.
 
     Attributes:
-        channel: the reference that their `spec.channel` is.
+        channel: the reference that their `spec.channel` is; to one of our kind.
         address: where events are POSTed.
         sent: for each event that was answered with 202, when its POST began.
     """
@@ -70,6 +70,14 @@ class Crowd:
     @property
     def path(self) -> str:
         return SUBSCRIPTIONS.format(namespace=self.namespace)
+
+    @property
+    def channel_path(self) -> str:
+        return f"{CHANNELS.format(namespace=self.namespace)}/{self.channel['name']}"
+
+    @property
+    def stream(self) -> str:
+        return Channel(self.namespace, self.channel["name"]).stream
 
     async def join(self, name: str) -> None:
         """A Subscription of that name is made."""
@@ -121,12 +129,12 @@ class Crowd:
         """Wait until each of them was Ready once."""
         await until("they are Ready", lambda: all(self.members[name].ready_at for name in names), PATIENCE)
 
-    async def settled(self, channel_path: str) -> None:
+    async def settled(self) -> None:
         """Wait until Subscriptions, entries, and the channel's word about them agree, and nothing else is there."""
 
         async def is_so() -> bool:
             found = await self._look()
-            channel = (await self.api.get(channel_path)).unwrapped()
+            channel = (await self.api.get(self.channel_path)).unwrapped()
             there = {one["metadata"]["uid"]: one["metadata"]["generation"] for one in found}
             entries = (channel.get("spec") or {}).get("subscribers") or ()
             rows = (channel.get("status") or {}).get("subscribers") or ()
@@ -190,14 +198,10 @@ class Crowd:
         }
 
 
-async def come_change_and_go(
-    crowd: Crowd, path: str, stream: tuple[str, str], *works: Coroutine[Any, Any, None]
-) -> None:
+async def come_change_and_go(crowd: Crowd, nats_url: str, *works: Coroutine[Any, Any, None]) -> None:
     """Fifty join; then, all at once, a third move, a third leave, others come again, and ten more join.
 
     Args:
-        path: of the channel.
-        stream: URL of its NATS, and the name of the stream.
         works: what is to run meanwhile.
     """
     names, newcomers = [f"s{number}" for number in range(50)], [f"n{number}" for number in range(10)]
@@ -205,7 +209,7 @@ async def come_change_and_go(
     async with beside(*works, crowd.watch(), crowd.flow("early")):
         await asyncio.gather(*map(crowd.join, names))
         await crowd.all_ready(names)
-        births = await consumers(*stream)
+        births = await consumers(nats_url, crowd.stream)
         await asyncio.gather(
             *map(crowd.move, moving),
             *map(crowd.leave, leaving),
@@ -213,7 +217,7 @@ async def come_change_and_go(
             *map(crowd.join, newcomers),
         )
         await asyncio.gather(*map(crowd.move, moving[:5]), *map(crowd.come_again, again[:5]))
-        await crowd.settled(path)
+        await crowd.settled()
     await crowd.ledger_is_full()
 
     # Who has gone and every former address get nothing of what is sent from now on.
@@ -223,10 +227,12 @@ async def come_change_and_go(
 
     # Each has the consumer that it was born with, and those of the others go.
     async def are_gone() -> bool:
-        return (await consumers(*stream)).keys() == {one.name for one in crowd.members.values() if one.stays}
+        return (await consumers(nats_url, crowd.stream)).keys() == {
+            one.name for one in crowd.members.values() if one.stays
+        }
 
     await until("consumers of Subscriptions that are gone are gone", are_gone, PATIENCE)
-    after = await consumers(*stream)
+    after = await consumers(nats_url, crowd.stream)
     old = set(names) - set(leaving)
     assert {name: after[name] for name in old} == {name: births[name] for name in old}
 

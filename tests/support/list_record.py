@@ -31,7 +31,7 @@ class ListRecord:
         return sum(new[uid] < old[uid] for old, new in self._steps() for uid in old.keys() & new.keys())
 
     def leftovers(self, living: Collection[str]) -> int:
-        """How many entries in the last list that was written before ours were of nobody who lives at the end."""
+        """How many entries of nobody who lives at the end were in one of the last lists, until they were pruned."""
         return max((len(version.keys() - set(living)) for version in self.versions[-10:]), default=0)
 
     def _steps(self) -> list[tuple[dict[str, int], dict[str, int]]]:
