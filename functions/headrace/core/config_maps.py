@@ -143,8 +143,8 @@ def document(model: type[Document], text: str, origin: str) -> Document:
     """
     try:
         raw = yaml.safe_load(text)
-    # RecursionError: of brackets in brackets in brackets.
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    # RecursionError: of brackets in brackets in brackets; the others: of tags on what they don't fit.
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         where = getattr(error, "problem_mark", None)
         place = f" (line {where.line + 1}, column {where.column + 1})" if where else ""
         problem = getattr(error, "problem", None) or "it can't be read"

@@ -159,8 +159,10 @@ def _tls(settings: NatsSettings) -> ssl.SSLContext | None:
     # Not for nothing: the system's CAs take 10 ms to load.
     if not (settings.tls_first or settings.tls_ca_file or settings.tls_ca or settings.tls_cert_file):
         return None
+    # Beside certificates stand remarks in any language, and what is no ASCII is refused.
+    given = settings.tls_ca and settings.tls_ca.encode("ascii", "ignore").decode()
     try:
-        context = ssl.create_default_context(cafile=settings.tls_ca_file, cadata=settings.tls_ca)
+        context = ssl.create_default_context(cafile=settings.tls_ca_file, cadata=given)
         if settings.tls_cert_file and settings.tls_key_file:
             context.load_cert_chain(settings.tls_cert_file, settings.tls_key_file)
     except OSError as error:  # ssl.SSLError is one, too

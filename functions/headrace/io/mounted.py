@@ -83,14 +83,21 @@ class LastGood(Generic[Value]):
         """
         try:
             self._good = Reading(self._read())
-        except Misconfigured as error:
+        except Exception as error:  # noqa: BLE001  # whoever looks goes on connecting, whatever people mount
+            problem = error if isinstance(error, Misconfigured) else _unforeseen(error)
             if self._good is None:
-                raise
-            if str(error) != self._problem:
-                self._problem = str(error)
-                _log.warning("what is mounted can't be used, the last good one still counts", error=str(error))
-            return Reading(self._good.value, str(error))
+                raise problem from error
+            if str(problem) != self._problem:
+                self._problem = str(problem)
+                _log.warning("what is mounted can't be used, the last good one still counts", error=str(problem))
+            return Reading(self._good.value, str(problem))
         if self._problem:
             self._problem = ""
             _log.info("what is mounted can be used again")
         return self._good
+
+
+def _unforeseen(error: Exception) -> Misconfigured:
+    # Its words may tell of a secret.
+    problem = f"what is mounted can't be read ({type(error).__name__}): look for what is unusual in it"
+    return Misconfigured(problem, field="settings")
