@@ -175,6 +175,16 @@ async def test_a_collector_that_is_away_holds_nothing_up(
         assert len(receive.log.splitlines()) < 30
 
 
+async def test_a_variable_that_the_sdk_refuses_costs_the_spans_and_no_event(
+    shared_server: NatsServer, collector: Collector, orders: Channel, tmp_path: Path
+) -> None:
+    # Fewer than go out at once by default.
+    wanted = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_MAX_QUEUE_SIZE": "100"}
+    with Function("receive", shared_server.url, tmp_path, **wanted) as receive:
+        assert (await send(receive.url + orders.path, b"{}", BINARY)).status == 202
+        assert "no spans are made: check the OTEL_ variables" in receive.log
+
+
 async def test_without_tracing_the_context_of_the_producer_travels_as_it_is(
     receive: Function, forward: Function, nats: Nats, subscriber: Subscriber
 ) -> None:

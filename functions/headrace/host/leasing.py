@@ -70,7 +70,7 @@ class Leasing:
         settings: ForwardSettings,
         wanted: tuple[Lease, ...],
         token: web.Token,
-        traced: Callable[[], Tracing] | None,
+        traced: Callable[[], Tracing | None] | None,
         client: Client,
         api: JetStreamApi,
     ) -> None:

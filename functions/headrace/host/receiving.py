@@ -40,7 +40,7 @@ class Receiving:
         return partial(cls, environment.read(ReceiveSettings), tracing.configured("receive"))
 
     def __init__(
-        self, settings: ReceiveSettings, traced: Callable[[], Tracing] | None, client: Client, api: JetStreamApi
+        self, settings: ReceiveSettings, traced: Callable[[], Tracing | None] | None, client: Client, api: JetStreamApi
     ) -> None:
         self._settings = settings
         self._tracing = traced() if traced is not None else None

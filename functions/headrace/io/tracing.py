@@ -169,8 +169,10 @@ class Tracing:
             _log.warning("the last spans could not be exported", seconds=CLOSE_SECONDS)
 
 
-def configured(function: str) -> Callable[[], Tracing] | None:
+def configured(function: str) -> Callable[[], Tracing | None] | None:
     """What makes the spans of this process; None: nobody wants any.
+
+    It gives None, and says so, where the SDK can't use its own variables: events must not suffer from those.
 
     Raises:
         Misconfigured: they are wanted, and the package is not there.
@@ -182,7 +184,15 @@ def configured(function: str) -> Callable[[], Tracing] | None:
             f"{ENDPOINT} is set, but OpenTelemetry is not installed: install the extra `tracing`, or unset it",
             field=ENDPOINT,
         )
-    return lambda: Tracing(function)
+    return lambda: _made(function)
+
+
+def _made(function: str) -> Tracing | None:
+    try:
+        return Tracing(function)
+    except Exception as error:  # noqa: BLE001  # the SDK names none; it is not worth an event
+        _log.error("no spans are made: check the OTEL_ variables", error=f"{type(error).__name__}: {error}")
+        return None
 
 
 class _Troubles(logging.Handler):
