@@ -236,3 +236,9 @@ def test_a_metrics_port_that_is_taken_is_named(shared_server: NatsServer, tmp_pa
         port = str(taken.getsockname()[1])
         with pytest.raises(DidNotStart, match=r"METRICS_PORT: can't listen on 127.0.0.1"):
             Function("receive", shared_server.url, tmp_path, METRICS_PORT=port).start()
+
+
+def test_the_port_of_events_is_none_for_metrics(shared_server: NatsServer, tmp_path: Path) -> None:
+    port = str(free_port())
+    with pytest.raises(DidNotStart, match=rf"METRICS_PORT is {port}, as PORT is: give another one"):
+        Function("receive", shared_server.url, tmp_path, PORT=port, METRICS_PORT=port).start()

@@ -32,6 +32,7 @@ from headrace.io.cpu_limit import cpus
 
 KEEP_ALIVE_SECONDS = 95
 BACKLOG = 2048
+LARGEST_PORT = 65535
 Address = tuple[str, int]
 
 
@@ -134,7 +135,7 @@ def serve(target: str | None = None, addresses: Sequence[Address] | None = None)
     workers = _workers(app)
     served = addresses or [_default_address()]
     sockets = _listeners(served, workers)
-    scraped = _scraping(served[0][0], workers)
+    scraped = _scraping(served, workers)
     shown = [f"{host}:{port}" for host, port in served]
     # What is there now stays, and no later collection looks through it, which would hold up the loop for 40 ms.
     gc.freeze()
@@ -179,17 +180,20 @@ def _listeners(addresses: Sequence[Address], workers: int) -> list[list[socket.s
     return [[_bind(*address, shared=True) for address in bound] for _ in range(workers)]
 
 
-def _scraping(host: str, workers: int) -> _Scraping | None:
+def _scraping(served: Sequence[Address], workers: int) -> _Scraping | None:
     port = environment.read(MetricsSettings).port
     if port is None:
         return None
-    return _Scraping(_bind(host, port, field="METRICS_PORT"), Slots(workers) if workers > 1 else None)
+    if any(port == taken for _, taken in served):
+        # The kernel would let us have it twice, and nobody would find the metrics.
+        raise Misconfigured(f"METRICS_PORT is {port}, as PORT is: give another one", field="METRICS_PORT")
+    return _Scraping(_bind(served[0][0], port, field="METRICS_PORT"), Slots(workers) if workers > 1 else None)
 
 
 def _default_address() -> Address:
     port = environment.variable("PORT", "8080")
-    if not port.isdigit():
-        raise Misconfigured(f"PORT is {port!r}: give a number", field="PORT")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= LARGEST_PORT):
+        raise Misconfigured(f"PORT is {port!r}: give a number of at most {LARGEST_PORT}", field="PORT")
     return environment.variable("HOST", "0.0.0.0"), int(port)
 
 
