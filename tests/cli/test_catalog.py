@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from tests.support.channels import channel as manifest
 from tests.support.channels import entry
@@ -49,6 +50,23 @@ async def test_the_go_channels_streams_are_listed_as_such(cli: Cli, nats: Nats) 
 
     assert (await cli("channel", "list", "-n", "listed", "-o", "name")).ok().out == "listed/old\n"
     assert "peer" in (await cli("channel", "describe", "old", "-n", "listed")).ok().out
+
+
+async def test_a_copy_of_a_stream_is_not_taken_for_the_channel(cli: Cli, shop: str, client: Client) -> None:
+    # As `nats stream copy` makes it, mark included; the list has it before the channel's own stream.
+    api = JetStreamApi(client)
+    own = await api.call("STREAM.INFO.KN_CATALOG_SHOP__ORDERS")
+    copy = {"name": "A_COPY", "subjects": ["copied.orders"], "metadata": own["config"]["metadata"]}
+    await api.call("STREAM.CREATE.A_COPY", copy)
+    try:
+        described = (await cli("channel", "describe", "orders", "-n", shop)).ok().out
+        await client.request("copied.orders", b"kept", timeout=5)
+        assert "KN_CATALOG_SHOP__ORDERS" in described
+        assert "A_COPY" not in described
+        (await cli("purge", "orders", "-n", shop, "--all", "--yes")).ok()
+        assert (await api.call("STREAM.INFO.A_COPY"))["state"]["messages"] == 1
+    finally:
+        await api.call("STREAM.DELETE.A_COPY")
 
 
 async def test_a_namespace_without_channels_says_where_there_are_some(cli: Cli, shop: str) -> None:

@@ -72,12 +72,20 @@ async def channel(api: JetStreamApi, wanted: Ref) -> Channel:
     """One channel.
 
     Raises:
-        Refused: 404, there is none of that name; the message names those that there are.
+        Refused: 404, there is none of that name; the message names those that there are. 409, several streams say that
+            they are its own.
     """
     known = await channels(api)
-    for each in known:
-        if each.ref == wanted:
-            return each
+    found = [each for each in known if each.ref == wanted]
+    if len(found) > 1:
+        # A copy of a stream has its mark, but events come to one of them only: subjects can't overlap.
+        found = [each for each in found if captures(each.info["config"], each.subject)] or found
+    if len(found) > 1:
+        streams = ", ".join(each.stream for each in found)
+        cure = "take the mark out of the metadata of those that are copies"
+        raise Refused(f"{wanted} is said to be channel of several streams, {streams}: {cure}", status=409)
+    if found:
+        return found[0]
     others = ", ".join(str(each.ref) for each in known[:10]) or "none at all"
     raise Refused(f"there is no channel {wanted}: this NATS has {others}", status=404)
 
