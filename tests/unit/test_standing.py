@@ -26,6 +26,7 @@ class Leases:
 
     def __init__(self, *found: Exception | Response | Subscriber, pulled: tuple[Exception, ...] = ()) -> None:
         self._found, self._pulled = list(found), list(pulled)
+        self.infos: list[Mapping[str, Any]] = []
         self.open = self.most = 0
         self.looked = 0
         self.opened = asyncio.Event()
@@ -36,7 +37,7 @@ class Leases:
         found = self._found.pop(0) if len(self._found) > 1 else self._found[0]
         if isinstance(found, Exception):
             raise found
-        return found if isinstance(found, Response) else ({"config": {}}, found)
+        return found if isinstance(found, Response) else (self.infos.pop() if self.infos else {"config": {}}, found)
 
     async def pull(self, *_: object) -> Tally:
         if self._pulled:
@@ -76,6 +77,16 @@ async def test_whatever_goes_wrong_is_tried_again(leases: Callable[[], Leases]) 
         await own.close()
 
     assert held.open == 0
+
+
+async def test_an_info_that_makes_no_sense_is_tried_again() -> None:
+    held = Leases(SERVED)
+    held.infos.append({"config": {}, "delivered": {"consumer_seq": "many"}})
+    own = Standing([LEASE], held)
+    async with asyncio.timeout(10):
+        await held.opened.wait()
+        held.let_go.set()
+        await own.close()
 
 
 async def test_a_successor_begins_beside_a_late_lease_but_no_more_than_the_subscriber_may_have() -> None:

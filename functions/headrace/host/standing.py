@@ -99,7 +99,10 @@ class Standing:
         return lease.result() if done else ""
 
     async def _held(self, wanted: Lease, info: Mapping[str, Any], subscriber: Subscriber) -> str:
-        ended = await _problem_of(self._leases.pull(wanted, subscriber, gaps.begin(info), asyncio.Event()))
+        async def held() -> Tally:
+            return await self._leases.pull(wanted, subscriber, gaps.begin(info), asyncio.Event())
+
+        ended = await _problem_of(held())
         return ended if isinstance(ended, str) else ""
 
     async def _nap(self, seconds: float) -> None:

@@ -83,7 +83,7 @@ class LastGood(Generic[Value]):
         """
         try:
             self._good = Reading(self._read())
-        except Exception as error:  # noqa: BLE001  # whoever looks goes on connecting, whatever people mount
+        except Exception as error:  # whoever looks goes on connecting, whatever people mount
             problem = error if isinstance(error, Misconfigured) else _unforeseen(error)
             if self._good is None:
                 raise problem from error
