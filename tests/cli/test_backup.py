@@ -99,3 +99,21 @@ async def test_an_interrupted_backup_goes_on(
     assert f"{lane.channel.stream} is saved already" in again.ok().err
     assert json.loads((tmp_path / "backup.json").read_text())["complete"] is True
     assert (third.status, "holds a whole backup" in third.err) == (2, True)
+
+
+GOOD = {"config": {}, "state": {"messages": 1}, "bytes": 0, "sha256": ""}
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [{"S": 5}, {"S": {"x": 1}}, {"S": {**GOOD, "state": 2}}, None, {"../S": GOOD}, {"S.>": GOOD}, {"": GOOD}],
+)
+async def test_a_list_that_somebody_has_damaged_is_told(cli: Cli, tmp_path: Path, streams: object) -> None:
+    known = {"v": 1, "channel": "shop/orders", "taken": "then", "streams": streams, "complete": True}
+    (tmp_path / "backup.json").write_text(json.dumps(known))
+
+    ran = await cli("restore", str(tmp_path), "--yes")
+
+    assert ran.status == 2
+    assert "holds no backup: backup.json can't be read" in ran.err
+    assert "Traceback" not in ran.err

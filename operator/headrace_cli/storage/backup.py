@@ -7,6 +7,7 @@ the other in between is in both rather than in none.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from headrace_cli.view import units
 from headrace_cli.view.progress import Progress
 
 LIST = "backup.json"
+_NO_STREAM = re.compile(r"[\s.*>/\\]")
 
 
 async def backup(session: Session, given: Given) -> int:
@@ -107,8 +109,14 @@ def _read(directory: Path) -> dict[str, Any]:
         known: dict[str, Any] = json.loads((directory / LIST).read_bytes())
         if known["v"] != 1:
             raise ValueError(f"version {known['v']}")
+        for name, taken in dict(known["streams"]).items():
+            # They become names of files and of subjects.
+            if not name or _NO_STREAM.search(name):
+                raise ValueError(f"{name!r} is no stream's name")
+            if not int(Taken(**taken).state["messages"]) >= 0:
+                raise ValueError(f"{name} holds no number of messages")
         return {"channel": known["channel"], "taken": known["taken"], "streams": dict(known["streams"]), **known}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise Misconfigured(f"{directory} holds no backup: {LIST} can't be read ({error})", field="DIRECTORY") from None
 
 
