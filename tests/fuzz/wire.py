@@ -30,6 +30,11 @@ SAID = (
     b"HMSG s.x 2 $JS.ACK.S.C.1.2.3.4.5 34 36\r\nNATS/1.0\r\nce-id: 1\r\nCe-Id: 2\r\n\r\nhi\r\n",
     b"HMSG inbox.3 3  28 28\r\nNATS/1.0 408 Timed Out\r\n\r\n  \r\n",
     b"PING\r\nPONG\r\n+OK\r\n-ERR 'Authorization Violation'\r\n",
+    # Runs, with something else in their midst.
+    b"".join(b'MSG i.%d 1  25\r\n{"stream":"S","seq":%04d}\r\n' % (9 + at, at) for at in range(4))
+    + b'MSG i.13 1 2\r\n\r\n\r\nMSG j.14 1 25\r\n{"stream":"S","seq":0005}\r\n',
+    b"".join(b"HMSG s.x 2 $JS.ACK.S.C.1.%d.3.4.5 12 14\r\nNATS/1.0\r\n\r\nhi\r\n" % at for at in range(9, 12))
+    + b"HMSG s.x 2 i.1 17 17\r\nNATS/1.0 408 \r\n\r\n\r\nHMSG s.x 2 i.2 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
 )
 _WORDS = (
     b"MSG ",
