@@ -62,7 +62,7 @@ def test_a_line_is_one_write_however_long_it_is(options: tuple[str, ...]) -> Non
 
 
 def test_what_ends_a_process_is_one_write() -> None:
-    assert writes(REFUSING, "-u") == ["headrace: PORT is 'eighty': give a number\n"]
+    assert writes(REFUSING, "-u") == ["headrace: PORT is 'eighty': give a number of at most 65535\n"]
 
 
 def test_the_traceback_of_a_worker_is_one_write() -> None:

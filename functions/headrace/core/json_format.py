@@ -11,9 +11,8 @@ from __future__ import annotations
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
-from typing import NamedTuple, NoReturn, TypeVar
 
 from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import (
@@ -26,8 +25,8 @@ from headrace.core.event import (
     quoted,
     too_many,
 )
+from headrace.core.json_text import DECODER, Member, members
 
-_BLANK = re.compile(r"[ \t\n\r]*")
 _INTEGER = re.compile(r"-?[0-9]+")
 # CloudEvents' Integer has 32 bits: at most ten digits and a sign.
 _INTEGERS = range(-(2**31), 2**31)
@@ -39,16 +38,8 @@ _MUST_BE_STRINGS = frozenset(
 )
 
 
-def _no_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
-# Numbers stay text: their form is kept, and no number is too large.
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_constant)
-
-
 # Given the place where a value begins, the value and where it ends; StopIteration where none begins.
-_SCAN: Callable[[str, int], tuple[object, int]] = _DECODER.scan_once  # type: ignore[attr-defined]  # not in typeshed
+_SCAN: Callable[[str, int], tuple[object, int]] = DECODER.scan_once  # type: ignore[attr-defined]  # not in typeshed
 # For `plain_members`: a name, not so long that remembering it would cost much, and a string without escapes up to the
 # mark behind it, or nothing of what is no such.
 _OPENING = re.compile(r"[ \t\n\r]*\{")
@@ -56,23 +47,12 @@ _PLAIN_MEMBER = re.compile(r'[ \t\n\r]*"([a-z0-9]{1,100})"[ \t\n\r]*:[ \t\n\r]*(
 _CLOSING = re.compile(r"[ \t\n\r]*([,}])")
 
 
-Item = TypeVar("Item")
-
-
-class Member(NamedTuple):
-    """A member of the top-level object: its name, its value, and the value's JSON text as it was written."""
-
-    name: str
-    value: object
-    raw: str
-
-
 def read(body: bytes) -> Event:
     """The event in a JSON object; InvalidEvent with every fault when there is none."""
-    members, faults = _read_members(body)
+    found, faults = _read_members(body)
     attributes: dict[str, str] = {}
     carried: dict[str, Member] = {}
-    for member in members:
+    for member in found:
         if member.value is None:
             continue
         if member.name in ("data", "data_base64"):
@@ -156,7 +136,7 @@ def _embedded(event: Event) -> str | None:
     try:
         text = event.data.decode()
         if _is_json(media_type):
-            value, end = _DECODER.raw_decode(text)
+            value, end = DECODER.raw_decode(text)
             return text if end == len(text) and value is not None else None
     except (ValueError, RecursionError):
         return None
@@ -247,57 +227,3 @@ def _read_members(body: bytes) -> tuple[list[Member], list[Fault]]:
             faults.append(fault_in(name, "comes twice: send it once"))
         names.add(name)
     return found, faults
-
-
-def members(text: str) -> Iterator[Member]:
-    """The members of a JSON object, as they are written; ValueError when the text is anything else.
-
-    The standard parser tells where a value ends, but not where a member's value began: hence this loop.
-    """
-
-    def member(at: int) -> tuple[Member, int]:
-        if text[at : at + 1] != '"':
-            raise json.JSONDecodeError("Expecting a member name in double quotes", text, at)
-        name, at = _DECODER.raw_decode(text, at)
-        start = _after(text, ":", _skip(text, at))
-        value, end = _DECODER.raw_decode(text, start)
-        return Member(name, value, text[start:end]), end
-
-    return _listed(text, "{", "}", member)
-
-
-def elements(text: str) -> Iterator[str]:
-    """The elements of a JSON array, as they are written; ValueError when the text is anything else."""
-
-    def element(at: int) -> tuple[str, int]:
-        end = _DECODER.raw_decode(text, at)[1]
-        return text[at:end], end
-
-    return _listed(text, "[", "]", element)
-
-
-def _listed(text: str, begin: str, end: str, one: Callable[[int], tuple[Item, int]]) -> Iterator[Item]:
-    at = _after(text, begin, _skip(text, 0))
-    if text[at : at + 1] != end:
-        while True:
-            item, at = one(at)
-            yield item
-            at = _skip(text, at)
-            if text[at : at + 1] != ",":
-                break
-            at = _after(text, ",", at)
-    at = _after(text, end, at)
-    if at != len(text):
-        raise json.JSONDecodeError("Extra data", text, at)
-
-
-def _after(text: str, mark: str, at: int) -> int:
-    """The position behind a mark and the blanks that follow it."""
-    if text[at : at + 1] != mark:
-        raise json.JSONDecodeError(f"Expecting '{mark}'", text, at)
-    return _skip(text, at + 1)
-
-
-def _skip(text: str, at: int) -> int:
-    match = _BLANK.match(text, at)
-    return match.end() if match else at

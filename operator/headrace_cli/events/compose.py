@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core import json_format
+from headrace.core import json_format, json_text
 from headrace.core.errors import InvalidEvent, Misconfigured
 from headrace.core.event import Event, make_event
 
@@ -104,9 +104,9 @@ def _events(text: bytes, number: int) -> Iterator[Event]:
 def _written(text: str) -> Iterator[str]:
     """Each event as it is written, so that its data are sent as they are."""
     if text.lstrip().startswith("["):
-        yield from json_format.elements(text)
+        yield from json_text.elements(text)
         return
-    members = {member.name: member.raw for member in json_format.members(text)}
+    members = {member.name: member.raw for member in json_text.members(text)}
     whole = members.get("event", "")
     yield whole if whole.startswith("{") and "specversion" not in members else text
 
