@@ -12,6 +12,7 @@ from headrace.core import manifest
 from headrace.core.errors import InvalidSpec
 from headrace_cli.convert import Converted, convert
 from headrace_cli.documents import Document
+from headrace_cli.view.output import text_of
 
 
 def converted(text: str) -> Converted:
@@ -275,3 +276,9 @@ def test_the_examples_of_the_document_convert_without_a_fault() -> None:
     assert texts
     for text in texts:
         assert converted(text).objects
+
+
+def test_a_template_is_shown_as_the_manifest_that_it_is() -> None:
+    text = text_of(converted(KYMA + "---" + KYMA_SUBSCRIPTION).objects, "yaml")
+
+    assert "channel-template-spec: |\n      apiVersion: messaging.knative.dev/v1alpha1\n" in text

@@ -65,7 +65,15 @@ def text_of(value: object, output: str) -> str:
         ) from error
     # Through JSON, so that tuples and string enumerations are plain.
     plain = json.loads(json.dumps(value))
-    return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
+
+    class Dumper(yaml.SafeDumper):
+        """YAML for people: text of several lines, as a manifest in a ConfigMap, is shown as it is (`|`)."""
+
+    def text(dumper: yaml.SafeDumper, each: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", each, style="|" if "\n" in each else None)
+
+    Dumper.add_representer(str, text)
+    return str(yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True))
 
 
 def table(columns: Sequence[Column], items: Sequence[Item]) -> str:
