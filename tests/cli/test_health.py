@@ -194,3 +194,10 @@ async def test_a_check_of_nothing_is_not_content(cli: Cli) -> None:
     ran = await cli("check", "-n", "empty-namespace")
 
     assert (ran.status, ran.out.startswith("UNKNOWN - there is no channel in namespace empty-namespace")) == (3, True)
+
+
+async def test_a_single_server_has_nobody_to_step_down_for(cli: Cli, orders: Channel) -> None:
+    ran = await cli("step-down", orders.path[1:])
+
+    assert ran.status == 1
+    assert f"this NATS is a single server: there is no other that could lead stream {orders.stream}" in ran.err

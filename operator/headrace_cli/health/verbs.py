@@ -29,6 +29,7 @@ CONNECT_SECONDS = 2.0
 # Elections take a second or two.
 LOOKS, LOOK_SECONDS = 50, 0.2
 NOT_ENABLED_FOR_ACCOUNT = 10039
+NOT_CLUSTERED = 10010
 
 
 async def show_report(connected: Session, given: Given) -> int:
@@ -105,7 +106,14 @@ async def step_down(connected: Session, given: Given) -> int:
     else:
         kind, path, name = "STREAM", found.stream, f"stream {found.stream}"
     before = await _leader(connected, kind, path)
-    await connected.api.call(f"{kind}.LEADER.STEPDOWN.{path}")
+    try:
+        await connected.api.call(f"{kind}.LEADER.STEPDOWN.{path}")
+    except ApiError as error:
+        if error.err_code != NOT_CLUSTERED:
+            raise
+        raise Refused(
+            f"this NATS is a single server: there is no other that could lead {name}", status=error.code
+        ) from None
     # It may be the same again; without any, nobody has been chosen yet.
     for _ in range(LOOKS):
         if leader := await _leader(connected, kind, path):
