@@ -43,6 +43,15 @@ async def test_many_from_standard_input_and_the_same_again_are_stored_once(
     assert len(await nats.stored(orders.stream)) == 5
 
 
+async def test_the_same_again_is_told_to_be_delivered_no_more(cli: Cli, orders: Channel) -> None:
+    one = ("send", orders.path[1:], "--type", "t", "--id", "7")
+    (await cli(*one)).ok()
+
+    again = await cli(*one)
+
+    assert "as sequence 1, stored before and not delivered again" in again.ok().out
+
+
 async def test_structured_mode_stores_the_json_format(cli: Cli, nats: Nats, orders: Channel) -> None:
     (await cli("send", orders.path[1:], "--type", "t", "--data", "x", "--mode", "structured")).ok()
 
@@ -61,6 +70,14 @@ async def test_a_channel_that_does_not_exist_is_told(cli: Cli) -> None:
 
     assert (ran.status, ran.out) == (1, "")
     assert "there is no channel 'nowhere' in namespace 'default'" in ran.err
+
+
+async def test_what_a_receiver_refuses_is_told_in_its_words(cli: Cli, receive: Function) -> None:
+    ran = await cli("send", "nowhere", "--type", "t", "--url", receive.url + "/default/nowhere")
+
+    assert ran.status == 1
+    assert "/default/nowhere answered 404: there is no channel 'nowhere' in namespace 'default'" in ran.err
+    assert "{" not in ran.err
 
 
 async def test_a_faulty_line_is_named_and_what_came_before_is_sent(cli: Cli, nats: Nats, orders: Channel) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.core.errors import InvalidEvent, Misconfigured
+from headrace.core.errors import InvalidEvent, Misconfigured, Refused
 from headrace_cli.catalog.names import Ref, ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
@@ -33,6 +33,9 @@ prints will do.
 They go over HTTP to a `headrace up` that runs here, or to --url; else straight into the channel's stream, as the
 receiver would store them.
 """
+
+# Whoever sends parked events again within the window must not take it for a delivery.
+STORED_BEFORE = "stored before and not delivered again: source and id are in the stream's duplicate window"
 
 EPILOG = params.examples("""\
   kn jetstream send orders --type shop.order --data '{"items": 3}'
@@ -82,14 +85,20 @@ def _over_http(given: Given, channel: Ref, events: Iterator[Event]) -> int:
 
 async def _in_session(session: Session, given: Given, channel: Ref, events: Iterator[Event]) -> int:
     from headrace.core import names
+    from headrace_cli.catalog import channels
     from headrace_cli.events import send
 
     mode = send.Mode(given["mode"])
     base = session.place.receive
     if base is not None and given["via"] != "nats":
-        return await _all(
-            send.over_http(base + names.path(channel.namespace, channel.name), mode), given, channel, events
-        )
+        url = base + names.path(channel.namespace, channel.name)
+        try:
+            return await _all(send.over_http(url, mode), given, channel, events)
+        except Refused as error:
+            if error.status == 404:
+                # Says which channels there are, where the receiver can only say which one is not.
+                await channels.channel(session.api, channel)
+            raise
     if given["via"] == "http":
         raise Misconfigured("--via http needs a receiver: start headrace up, or give its --url", field="--via")
     return await _all(send.over_nats(session, channel, mode), given, channel, events)
@@ -119,14 +128,14 @@ async def _all(opened: AbstractAsyncContextManager[Send], given: Given, channel:
         if not over and (sent or total != 1):
             tell(f"stopped after {sent} events: those are sent")
     if given["output"] != "json" and total != 1:
-        click.echo(f"sent {sent} events to {channel}" + (f", {again} of them stored before" if again else ""))
+        click.echo(f"sent {sent} events to {channel}" + (f", {again} of them {STORED_BEFORE}" if again else ""))
     return 0
 
 
 def _where(answer: dict[str, Any]) -> str:
     if "sequence" not in answer:
         return ""
-    return f" as sequence {answer['sequence']}" + (", stored before" if answer["duplicate"] else "")
+    return f" as sequence {answer['sequence']}" + (f", {STORED_BEFORE}" if answer["duplicate"] else "")
 
 
 def _from_form(form: Any, count: int) -> Iterator[Event]:

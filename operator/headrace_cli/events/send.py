@@ -6,6 +6,7 @@ Knows the order of effects, and what an answer means. What an event looks like i
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ async def over_http(url: str, mode: Mode) -> AsyncIterator[Send]:
         answer = await client.post(to, message.headers, message.body, timedelta(seconds=SECONDS), ANSWER_BYTES)
         if answer.status is None:
             raise Unavailable(f"{url} does not answer: {answer.error}")
-        words = f"{url} answered {answer.status}: {answer.body[:1000].decode(errors='replace')}".strip(": ")
+        words = f"{url} answered {answer.status}: {_reason(answer.body)}".strip(": ")
         if answer.status == 429 or answer.status >= 500:
             raise Unavailable(words)
         if not 200 <= answer.status <= 299:
@@ -75,6 +76,16 @@ async def over_http(url: str, mode: Mode) -> AsyncIterator[Send]:
         yield send
     finally:
         await client.close()
+
+
+def _reason(body: bytes) -> str:
+    """What an answer says in words: the detail of `application/problem+json`, else its text."""
+    text = body[:1000].decode(errors="replace")
+    try:
+        problem = json.loads(body)
+    except ValueError:
+        return text
+    return str(problem["detail"]) if isinstance(problem, dict) and "detail" in problem else text
 
 
 @asynccontextmanager
