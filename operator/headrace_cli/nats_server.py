@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.core.errors import Misconfigured
-from headrace_cli.child import Child, Children, free_port
+from headrace_cli.child import Child, Children, demand_free, free_port
 
 HOST = "127.0.0.1"
 
@@ -24,14 +24,20 @@ class NatsServer:
 
     Args:
         data: directory of the store.
+        port: None: any free one.
+
+    Raises:
+        Misconfigured: somebody listens on that port, or there is no server to run.
     """
 
-    def __init__(self, children: Children, data: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, children: Children, data: Path, environment: Mapping[str, str], port: int | None = None) -> None:
         self._children = children
         self._environment = environment
         self._binary = find()
         self._data = data
-        self._port = free_port()
+        if port is not None:
+            demand_free(HOST, port, "--nats-port")
+        self._port = port or free_port()
 
     @property
     def url(self) -> str:

@@ -33,6 +33,7 @@ class UpOptions:
     Attributes:
         data: directory of the server's store; None: a temporary one.
         nats: URL of a running server; None: one of our own.
+        nats_port: port of our own server; None: any free one.
         metrics: where Prometheus may ask; None: nowhere.
         idle_seconds: how long forward and reconcile stay without a request.
     """
@@ -41,6 +42,7 @@ class UpOptions:
     listen: Listen
     data: Path | None = None
     nats: str | None = None
+    nats_port: int | None = None
     idle_seconds: float = 10.0
     log_level: str = "info"
     status_file: Path | None = None
@@ -53,6 +55,10 @@ class UpOptions:
         if self.nats is not None and self.data is not None:
             raise Misconfigured(
                 "--data is the store of our own server, which --nats replaces: give one of them", field="--data"
+            )
+        if self.nats is not None and self.nats_port is not None:
+            raise Misconfigured(
+                "--nats-port is of our own server, which --nats replaces: give one of them", field="--nats-port"
             )
         if not 0 < self.idle_seconds <= 86_400:
             raise Misconfigured(

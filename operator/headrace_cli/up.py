@@ -61,7 +61,7 @@ def run(options: UpOptions) -> int:
         Misconfigured, InvalidSpec: options or manifests are wrong; nothing was started, or nothing is left
         of it. Unavailable: something did not come up.
     """
-    log.configure(options.log_level, plain=sys.stderr.isatty())
+    log.configure(options.log_level, plain=_log_format() == "plain")
     if options.listen.port == 0:
         options = replace(options, listen=Listen(options.listen.host, free_port(options.listen.host)))
     found = manifests.numbered(manifests.read(options.files, options.listen.url), None, int(time.time() * 1000))
@@ -187,7 +187,7 @@ class Laptop:
             "HEADRACE_TOKEN": self._token,
             "HEADRACE_ADDRESS": self._options.listen.url,
             "LOG_LEVEL": self._options.log_level,
-            "LOG_FORMAT": "plain" if sys.stderr.isatty() else "json",
+            "LOG_FORMAT": _log_format(),
         }
         inherited = {name: value for name, value in os.environ.items() if name != "HEADRACE_TOKEN_FILE"}
         if self._options.nats is not None:
@@ -196,7 +196,7 @@ class Laptop:
             return {**inherited, **ours}
         inherited = _nats_variables(self._options, inherited)
         data = stack.enter_context(store.opened(self._options.data))
-        server = NatsServer(self._children, data, inherited)
+        server = NatsServer(self._children, data, inherited, self._options.nats_port)
         self._nats_url = server.url
         keeper = AlwaysOn(server.start, self._status.touch)
         stack.push_async_callback(keeper.close, "headrace up ends")
@@ -284,6 +284,11 @@ class Laptop:
             },
             "leases": self._scaler.stats() if self._scaler is not None else {},
         }
+
+
+def _log_format() -> str:
+    """What the environment says; else for people on a terminal, and for programs elsewhere."""
+    return environment.variable("LOG_FORMAT") or ("plain" if sys.stderr.isatty() else "json")
 
 
 def _nats_variables(options: UpOptions, variables: dict[str, str]) -> dict[str, str]:

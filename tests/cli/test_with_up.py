@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.cli import Ran, run
 from tests.support.laptop import Laptop, channel, subscription
+from tests.support.nats_server import free_port
 from tests.support.subscriber import Say, Subscriber
 from tests.support.waiting import until
 
@@ -33,7 +34,9 @@ async def test_from_the_first_event_to_a_replayed_dead_letter(
     async def one_is_parked() -> bool:
         return len(await parked()) == 1
 
-    with Laptop(tmp_path, *manifests, XDG_RUNTIME_DIR=str(tmp_path)) as laptop:
+    port = free_port()
+    options = ("--nats-port", str(port))
+    with Laptop(tmp_path, *manifests, options=options, XDG_RUNTIME_DIR=str(tmp_path), LOG_FORMAT="plain") as laptop:
         await asyncio.to_thread(laptop.wait_until_ready)
 
         sent = await kn("send", "orders", "--type", "t", "--id", "first", "--data", "Hello")
@@ -44,6 +47,8 @@ async def test_from_the_first_event_to_a_replayed_dead_letter(
         await place.wait(2, 30)
         measured = await kn("bench", "orders", "--events", "20", "--yes", "-o", "json")
         well = await kn("doctor", "orders")
+        elsewhere = await kn("send", "nowhere", "--type", "t")
+        by_port = await kn("channel", "list", "-o", "name", "--nats", f"nats://127.0.0.1:{port}")
         ended = laptop.stop()
 
     assert sent.ok().out == "sent first to default/orders\n"
@@ -53,5 +58,10 @@ async def test_from_the_first_event_to_a_replayed_dead_letter(
     assert measured.ok().json["published"]["events"] == 20
     assert measured.json["settled"][0]["settled"] == 20
     assert (well.status, well.out) == (0, "all is well: every Subscription gets its events\n")
+    assert (elsewhere.status, elsewhere.out) == (1, "")
+    assert "there is no channel default/nowhere: this NATS has default/orders" in elsewhere.err
+    assert by_port.ok().out == "default/orders\n"
+    assert "nats-server started" in laptop.log
+    assert laptop.events == [], "LOG_FORMAT=plain has no lines of JSON"
     assert ended == 0
     assert list((tmp_path / "headrace").iterdir()) == []

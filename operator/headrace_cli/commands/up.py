@@ -61,6 +61,7 @@ def _asked(given: Given) -> options.UpOptions:
         listen=options.listen(given["listen"]),
         data=options.path(given["data"], "--data"),
         nats=given["nats"],
+        nats_port=given["nats_port"],
         idle_seconds=given["idle_seconds"],
         log_level=given["log_level"],
         status_file=options.path(given["status_file"], "--status-file"),
@@ -96,6 +97,12 @@ COMMAND = click.Command(
             ["--data"], metavar="DIR", help="Keep events here. Default: a temporary directory, gone at the end."
         ),
         click.Option(["--nats"], metavar="URL", help="Use this NATS server instead of one of our own."),
+        click.Option(
+            ["--nats-port"],
+            type=click.IntRange(1, 65_535),
+            metavar="N",
+            help="Port of our own NATS server, for Spark and other clients. Default: any free one.",
+        ),
         click.Option(
             ["--idle-seconds"],
             type=float,
