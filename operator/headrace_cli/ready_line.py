@@ -6,6 +6,8 @@ not. Knows channels by what reconcile said of them; knows no process. Called by 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from headrace.core import names
 from headrace.io import log
 from headrace_cli.channels import Channels
@@ -31,4 +33,6 @@ async def say(channels: Channels, base: str) -> None:
 def _print(words: str, channels: Channels, base: str) -> None:
     urls = [base + names.path(*channel.key) for channel in channels if channel.ready]
     late = channels.late
-    print(words, base, *urls, *(["not ready:", ", ".join(late)] if late else []), flush=True)
+    # Its reader may have left: what is served goes on.
+    with suppress(OSError):
+        print(words, base, *urls, *(["not ready:", ", ".join(late)] if late else []), flush=True)

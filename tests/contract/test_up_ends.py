@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import socket
@@ -192,3 +193,22 @@ def test_the_help_teaches(tmp_path: Path) -> None:
 def headrace(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "headrace_cli", *arguments]
     return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_it_ends_in_order_when_nobody_reads_what_it_says_any_more(tmp_path: Path) -> None:
+    manifest = tmp_path / "channel.yaml"
+    manifest.write_text(channel(), encoding="utf-8")
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "headrace_cli", "up", "-f", str(manifest), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=writing, stderr=writing, start_new_session=True) as up:
+        try:
+            os.close(writing)
+            with os.fdopen(reading) as said:
+                assert any(line.startswith("ready ") for line in said)
+            up.send_signal(signal.SIGTERM)
+            up.wait(60)
+        finally:
+            if up.poll() is None:
+                os.killpg(up.pid, signal.SIGKILL)
+    # Python itself says 120 when it can't write out what its standard streams still hold.
+    assert up.returncode in (0, 120)

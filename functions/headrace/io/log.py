@@ -10,7 +10,9 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TextIO, cast
 
 import structlog
 
@@ -76,9 +78,22 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         # Not the factory that prints: the end of its line is a write of its own, and two processes that share stderr
         # (the workers of `receive`, `headrace up`) would tear each other's lines.
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Lines())),
         cache_logger_on_first_use=True,
     )
+
+
+class _Lines:
+    """Standard error, which its reader may have left: a line that nobody reads ends no delivery, and no process."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            sys.stderr.flush()
 
 
 @dataclass(slots=True)
