@@ -17,7 +17,7 @@ from tests.support import control_plane_binaries
 from tests.support.api_relay import ApiRelay
 from tests.support.control_plane import ControlPlane
 from tests.support.hook import Hook
-from tests.support.kube_api import Api, connect
+from tests.support.kube_api import CHANNELS, Api, connect
 from tests.support.nats_server import NatsServer
 from tests.support.operator_process import OperatorProcess
 from tests.support.subscriber import Subscriber
@@ -54,12 +54,18 @@ async def api(control_plane: ControlPlane) -> AsyncIterator[Api]:
 
 
 @pytest.fixture
-async def namespace(api: Api) -> str:
-    """A new one."""
+async def namespace(api: Api) -> AsyncIterator[str]:
+    """A new one; its channels go at the end, or an operator of the whole cluster would have them all to see to."""
     name = f"test-{next(_numbers)}"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     (await api.create("/api/v1/namespaces", body)).unwrapped()
-    return name
+    yield name
+    folder = CHANNELS.format(namespace=name)
+    for channel in (await api.get(folder)).body.get("items") or ():
+        place = f"{folder}/{channel['metadata']['name']}"
+        await api.delete(place)
+        # Whoever would take it off has ended.
+        await api.merge(place, {"metadata": {"finalizers": []}})
 
 
 @pytest.fixture
