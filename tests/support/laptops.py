@@ -19,7 +19,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
     made: list[Laptop] = []
 
     def run(*manifests: str, **more: object) -> Laptop:
-        made.append(Laptop(tmp_path, *manifests, **more))  # type: ignore[arg-type]
+        made.append(Laptop(tmp_path, *manifests, **more))  # type: ignore[arg-type]  # the options of Laptop, checked there
         return made[-1].start()
 
     yield run

@@ -35,7 +35,7 @@ def subscriber(*, retry: int = 0, reply: bool = False, sink: bool = False, **pol
         subscriber=Destination(SUBSCRIBER),
         reply=Destination(REPLY) if reply else None,
         dead_letter=Destination(SINK) if sink else None,
-        policy=DeliveryPolicy(retry=retry, backoff_delay=SECOND, **policy),  # type: ignore[arg-type]
+        policy=DeliveryPolicy(retry=retry, backoff_delay=SECOND, **policy),  # type: ignore[arg-type]  # fields of the policy, by name
     )
 
 

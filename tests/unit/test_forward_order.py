@@ -69,7 +69,7 @@ class World:
             report=lambda *_: None,
         )
 
-    async def _never(self, *_: object) -> object:  # type: ignore[override]
+    async def _never(self, *_: object) -> object:  # type: ignore[override]  # whatever it is called with
         raise AssertionError("a single delivery opens no inbox")
 
     async def post(self, to: Destination, headers: Headers, _body: bytes, _timeout: timedelta) -> HttpAnswer:

@@ -15,7 +15,7 @@ QUIET = Outlook(threshold=100, max_scale=4)
 
 
 def pending(events: int, **more: object) -> Outlook:
-    return replace(QUIET, counters=Counters(pending=events, **more))  # type: ignore[arg-type]
+    return replace(QUIET, counters=Counters(pending=events, **more))  # type: ignore[arg-type]  # fields, by name
 
 
 def answer(
@@ -241,7 +241,7 @@ def test_a_sweep_and_a_hint(hinted_at: float, leases: int) -> None:
 def test_un_acked_events_of_which_nobody_says_when_they_are_due_are_probed_for(
     counted: Counters, more: dict[str, object], probe_at: float | None
 ) -> None:
-    before = replace(QUIET, **more)  # type: ignore[arg-type]
+    before = replace(QUIET, **more)  # type: ignore[arg-type]  # fields, by name
 
     assert lag.seen(before, counted, None, NOW, NOW).probe_at == probe_at
 

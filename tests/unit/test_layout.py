@@ -150,6 +150,17 @@ def test_functions_are_short_enough_to_be_read_at_once():
     assert long == []
 
 
+def test_each_check_that_is_turned_off_says_why():
+    mark = re.compile(r"# (?:type: ignore\[[\w, -]+\]|noqa: [A-Z0-9, ]+)$")
+    silent = [
+        f"{name}:{number}"
+        for name in files("*.py")
+        for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), 1)
+        if mark.search(line.rstrip())
+    ]
+    assert silent == []
+
+
 def test_every_module_opens_with_its_promise():
     modules = files("functions/*.py", "operator/*.py", "bench/*.py")
     assert [name for name in modules if not ast.get_docstring(parsed(name))] == []

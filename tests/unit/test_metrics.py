@@ -66,17 +66,17 @@ def test_prometheus_reads_what_several_processes_add_up_to(several: list[metrics
     }
     for who in {who for one in several for who in one.get("a_total", {})}:
         values = [one["a_total"][who] for one in several if who in one.get("a_total", {})]
-        assert found["a_total", ("who", who[0])] == sum(values)  # type: ignore[arg-type]
+        assert found["a_total", ("who", who[0])] == sum(values)  # type: ignore[arg-type]  # numbers, of this kind
     for name, fold in (("b", sum), ("c", min)):
         if values := [one[name][()] for one in several if name in one]:
-            assert found[name,] == fold(values)  # type: ignore[operator]
+            assert found[name,] == fold(values)  # type: ignore[operator]  # of this kind
     for who in {who for one in several for who in one.get("d_seconds", {})}:
         each = [one["d_seconds"][who] for one in several if who in one.get("d_seconds", {})]
-        counts = [sum(column) for column in zip(*(one.counts for one in each), strict=True)]  # type: ignore[union-attr]
+        counts = [sum(column) for column in zip(*(one.counts for one in each), strict=True)]  # type: ignore[union-attr]  # of this kind
         labels = ("who", who[0])
         assert found["d_seconds_count", labels] == found["d_seconds_bucket", ("le", "+Inf"), labels] == sum(counts)
         assert found["d_seconds_bucket", ("le", "1.0"), labels] == sum(counts[:2])
-        assert found["d_seconds_sum", labels] == sum(one.total for one in each)  # type: ignore[union-attr]
+        assert found["d_seconds_sum", labels] == sum(one.total for one in each)  # type: ignore[union-attr]  # of this kind
 
 
 def test_what_is_no_family_is_left_out() -> None:
@@ -176,7 +176,7 @@ def test_no_answer_is_counted_beside_the_500_that_knative_calls_it() -> None:
     counts.posts(replace(billing, name="audit"), Stage.REPLY).took(None, 1.0)
     snapshot = counts.snapshot(in_flight=0, in_flight_bytes=0)
     told = snapshot[metric_families.DISPATCH_SECONDS.name]
-    by_code = {labels[-1]: sum(value.counts) for labels, value in told.items()}  # type: ignore[union-attr]
+    by_code = {labels[-1]: sum(value.counts) for labels, value in told.items()}  # type: ignore[union-attr]  # of this kind
     assert by_code == {"500": 3, "202": 1}
     silent = snapshot[metric_families.NO_ANSWERS.name]
     assert silent == {("shop", "orders", "billing"): 2, ("shop", "orders", "audit"): 1}

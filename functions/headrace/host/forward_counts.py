@@ -83,18 +83,18 @@ class ForwardCounts:
     def snapshot(self, *, in_flight: int, in_flight_bytes: int) -> Snapshot:
         dispatched: dict[Labels, Value] = {}
         onward: dict[Labels, Value] = {}
-        silent: dict[Labels, Value] = {}
+        silent: Counter[Labels] = Counter()
         for (labels, stage), posts in self._posts.items():
             for code, distribution in posts.by_code().items():
                 if stage is Stage.SUBSCRIBER:
                     dispatched[(*labels, SYSTEM, code)] = distribution
                 else:
                     onward[(*labels, stage.name.lower(), code)] = distribution
-            silent[labels] = float(posts.unanswered) + float(silent.get(labels, 0))  # type: ignore[arg-type]
+            silent[labels] += posts.unanswered
         return {
             families.DISPATCH_SECONDS.name: dispatched,
             families.ONWARD_SECONDS.name: onward,
-            families.NO_ANSWERS.name: silent,
+            families.NO_ANSWERS.name: {labels: float(count) for labels, count in silent.items()},
             families.FORWARDED.name: self._outcomes(),
             families.LEASES_OPEN.name: {(): len(self._open)},
             families.LEASE_SECONDS.name: {(): Distribution.of(self._leases)},
