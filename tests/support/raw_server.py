@@ -61,6 +61,10 @@ class Peer:
         """The head of a request, and nothing behind it."""
         return await self._reader.readuntil(b"\r\n\r\n")
 
+    async def until(self, end: bytes) -> bytes:
+        """What comes, up to and with these bytes."""
+        return await self._reader.readuntil(end)
+
     async def say(self, *pieces: bytes, pause: float = 0.0) -> None:
         """Each piece is sent on its own, that many seconds after the one before."""
         for piece in pieces:

@@ -111,7 +111,7 @@ async def test_a_jwt_that_expires_is_replaced_by_the_one_that_is_on_disk_by_then
     operator = Operator()
     creds = tmp_path / "user.creds.txt"
     with served(tmp_path, operator.config) as server:
-        creds.write_text(operator.credentials(seconds=1))
+        creds.write_text(operator.credentials(seconds=3))
         engine = Engine(NatsSettings(url=server.url, creds_file=str(creds)))
         broken: list[bool] = []
         engine.on_disconnect.append(lambda: broken.append(True))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.errors import NotLetIn
+from headrace.core.errors import NotLetIn, Unavailable
 from headrace.core.settings import NatsSettings
 from headrace.io.client import Broken, Client
 from headrace.io.connect import client as connect
@@ -17,11 +17,23 @@ from tests.support.mounts import Mount
 from tests.support.nats_certificates import Certificates, SilentNatsServer
 from tests.support.nats_identities import Operator, user_key
 from tests.support.nats_server import NatsServer
+from tests.support.raw_server import Peer, serving
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_factories=["uvloop"])
 CONNECT_SECONDS = 20.0
 REFUSED_SECONDS = 0.7
+
+
+async def refused(client: Client) -> bool:
+    """Is that what it says now of why it is not connected?"""
+    try:
+        await client.ready(REFUSED_SECONDS)
+    except NotLetIn:
+        return True
+    except Unavailable:
+        return False
+    return False
 
 
 @dataclass(frozen=True)
@@ -175,10 +187,28 @@ async def test_whom_the_server_refuses_is_told_so_and_let_in_once_the_secret_is_
     mount = Mount(tmp_path / "credentials" / "namespace", **renamed(_password("wrong").files))
     with served(tmp_path, way) as server:
         async with connected(kind, server.url, tmp_path / "credentials") as client:
-            with pytest.raises(NotLetIn):
-                await client.ready(REFUSED_SECONDS)
+            await until("it knows that it is refused", lambda: refused(client), CONNECT_SECONDS)
             mount.swap(**renamed(way.files))
             assert await speaks(client)
+
+
+@pytest.mark.parametrize("kind", ["engine", "nats-py"])
+async def test_a_refusal_is_remembered_when_the_connection_is_reset_behind_it(kind):
+    async def refusing(peer: Peer) -> None:
+        await peer.say(b'INFO {"max_payload":1048576}\r\n')
+        await peer.until(b"PING\r\n")
+        await peer.say(b"-ERR 'Authorization Violation'\r\n")
+        peer.reset()
+
+    async with serving(refusing) as server:
+        client = connect(NatsSettings.model_validate({"client": kind, "url": f"nats://127.0.0.1:{server.port}"}))
+        try:
+            await until("it knows that it is refused", lambda: refused(client), CONNECT_SECONDS)
+            seen = server.connections
+            await until("it has tried again", lambda: server.connections > seen + 1, CONNECT_SECONDS)
+            assert await refused(client)
+        finally:
+            await client.close()
 
 
 @pytest.mark.parametrize("kind", ["engine", "nats-py"])
