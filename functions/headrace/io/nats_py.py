@@ -36,8 +36,7 @@ LOOK_SECONDS = 2.0  # at what is mounted
 _NOT_LET_IN = ("authorization", "authentication", "user ")
 
 _FOREIGN = (nats.errors.Error, OSError)
-# How a connection ends that the server has already refused: they say nothing of their own about being let in.
-_ENDINGS = (nats.errors.UnexpectedEOF, ConnectionResetError, BrokenPipeError, EOFError)
+_ENDINGS = (nats.errors.UnexpectedEOF, ConnectionResetError, BrokenPipeError, EOFError)  # also of one that was refused
 _log = log.get("nats")
 
 
@@ -296,7 +295,6 @@ class NatsPy:
 
     def _note(self, error: Exception) -> None:
         words = str(error).removeprefix("nats: ").strip("'")
-        if isinstance(error, Misconfigured) or any(word in words.lower() for word in _NOT_LET_IN):
-            self._not_let_in = words
-        elif not isinstance(error, (_Outdated, *_ENDINGS)):
-            self._not_let_in = ""
+        refused = isinstance(error, Misconfigured) or any(word in words.lower() for word in _NOT_LET_IN)
+        if refused or not isinstance(error, (_Outdated, *_ENDINGS)):
+            self._not_let_in = words if refused else ""
