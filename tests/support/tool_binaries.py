@@ -1,7 +1,7 @@
-"""The command line tools that our documents name, built from their Go modules: helm, func, nats, kustomize, promtool.
+"""The command line tools that our documents name, built from their Go modules: helm, func, kn, nats, and so on.
 
-For the tests of what we write for them (`task test:tools`), not for CI: minutes each, once per machine. `kn` is not
-among them: its module needs a part that the module proxy does not serve.
+For the tests of what we write for them (`task test:tools`), not for CI: minutes each, once per machine. `registry` is
+an image registry in memory, for what `func` pushes; it comes with the modules of `func`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ MODULES = Path(__file__).resolve().parents[2] / "infra" / "tools"
 COMMAND = "task tools"
 
 
-def _tool(name: str, root: str, package: str) -> Program:
+def _tool(name: str, root: str, package: str, module: str = "") -> Program:
     # Not from PATH: what is tested is what go.mod pins.
-    return Program(name, MODULES / name, root, package, cache="tools", says_version=())
+    return Program(name, MODULES / (module or name), root, package, cache="tools", says_version=())
 
 
 HELM = _tool("helm", "helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm")
 FUNC = _tool("func", "knative.dev/func", "knative.dev/func/cmd/func")
+KN = _tool("kn", "knative.dev/client", "knative.dev/client/cmd/kn")
 NATS = _tool("nats", "github.com/nats-io/natscli", "github.com/nats-io/natscli/nats")
 KUSTOMIZE = _tool("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "sigs.k8s.io/kustomize/kustomize/v5")
 PROMTOOL = _tool("promtool", "github.com/prometheus/prometheus", "github.com/prometheus/prometheus/cmd/promtool")
-PROGRAMS = (KUSTOMIZE, HELM, PROMTOOL, NATS, FUNC)
+_CONTAINERS = "github.com/google/go-containerregistry"
+REGISTRY = _tool("registry", _CONTAINERS, f"{_CONTAINERS}/cmd/registry", module="func")
+PROGRAMS = (KUSTOMIZE, HELM, PROMTOOL, NATS, KN, FUNC, REGISTRY)
 
 
 def found(*programs: Program) -> Mapping[str, Path]:

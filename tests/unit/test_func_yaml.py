@@ -154,3 +154,8 @@ def test_the_check_finds_what_func_would_refuse(func, path, value, fault):
         target = target[parent]
     target[key] = value
     assert list(faults(func, SHAPE)) == [f"func.yaml.{fault}"]
+
+
+def test_func_finds_its_own_line_in_gitignore_and_adds_none():
+    lines = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert any(line.startswith("/.func") for line in lines)

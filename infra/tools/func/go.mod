@@ -2,7 +2,10 @@ module headrace.dev/tools/func
 
 go 1.26.0
 
-tool knative.dev/func/cmd/func
+tool (
+	github.com/google/go-containerregistry/cmd/registry
+	knative.dev/func/cmd/func
+)
 
 require (
 	cel.dev/expr v0.25.1 // indirect
