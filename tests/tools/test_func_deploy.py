@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ class Deployed:
 
 
 @pytest.fixture(scope="module")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
     directory = tmp_path_factory.mktemp("deploy")
     control_plane = ControlPlane(directory / "control-plane")
     with Registry(directory / "registry.log") as registry:
@@ -59,7 +58,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
             registry.unpack("me/headrace", directory / "image")
         finally:
             control_plane.stop()
-    yield Deployed(service, directory / "image", config["Cmd"], config["Env"])
+    return Deployed(service, directory / "image", config["Cmd"], config["Env"])
 
 
 def kubectl(control_plane: ControlPlane, *words: str) -> str:
@@ -73,11 +72,8 @@ def test_the_service_is_what_func_yaml_says(deployed: Deployed) -> None:
     template = deployed.service["spec"]["template"]
     (container,) = template["spec"]["containers"]
     scale = {name: value for name, value in template["metadata"]["annotations"].items() if "autoscaling" in name}
-    assert scale == {
-        "autoscaling.knative.dev/min-scale": "0",
-        "autoscaling.knative.dev/metric": "concurrency",
-        "autoscaling.knative.dev/target": "100",
-    }
+    assert float(scale.pop("autoscaling.knative.dev/target")) == 100
+    assert scale == {"autoscaling.knative.dev/min-scale": "0", "autoscaling.knative.dev/metric": "concurrency"}
     environment = {one["name"]: one["value"] for one in container["env"]}
     assert environment["FUNCTION_TARGET"] == "receive"
     assert environment["NATS_URL"] == "nats://nats.nats-io.svc.cluster.local:4222"
@@ -113,3 +109,9 @@ def test_nothing_of_git_and_of_earlier_runs_is_in_the_image(deployed: Deployed) 
     assert (deployed.image / "func" / "func.yaml").is_file()
     assert not (deployed.image / "func" / ".git").exists()
     assert not (deployed.image / "func" / ".func" / "runs").exists()
+
+
+def test_on_the_host_func_goes_by_no_funcignore(deployed: Deployed) -> None:
+    # As the page warns; when this fails, the warning may go.
+    assert "/tests" in (ROOT / ".funcignore").read_text(encoding="utf-8").splitlines()
+    assert (deployed.image / "func" / "tests").is_dir()

@@ -18,7 +18,12 @@ from tests.support.nats_server import NatsServer, free_port
 
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
 OURS = "deployments,services,serviceaccounts,roles,rolebindings,poddisruptionbudgets,clusterroles,clusterrolebindings"
-STREAMS = "streams"
+ORDERS = """
+apiVersion: messaging.knative.dev/v1alpha1
+kind: NatsJetStreamChannel
+metadata: {name: orders, namespace: shop}
+"""
+STREAMS, CHANNEL = "streams", "channel"
 
 
 class Shell:
@@ -81,6 +86,12 @@ def run_section(shell: Shell, section: str) -> None:
             shell(block.text)
 
 
+def channel_commands() -> list[str]:
+    """What is done to channels before all the rest goes."""
+    (block,) = [block for block in blocks() if block.about == CHANNEL]
+    return block.text.splitlines()
+
+
 def left(shell: Shell) -> list[str]:
     """What is ours in the cluster."""
     selection = "-A -l app.kubernetes.io/name=headrace -o name"
@@ -93,10 +104,10 @@ def token(shell: Shell) -> str:
 
 def test_every_block_that_is_to_be_run_is_run_by_a_test_here() -> None:
     marked = {block.section for block in blocks() if block.about == "run"}
-    assert marked == {"kubectl", "kustomize", "Helm", "Upgrade", "Uninstall"}
+    assert marked == {"kubectl", "kustomize", "Helm", "Knative's default channel", "Upgrade", "Uninstall"}
     # Those of func are run by test_func.py.
     ours = {block.about for block in blocks() if not block.about.startswith("func ")}
-    assert ours == {"", "run", STREAMS, "mine/kustomization.yaml"}
+    assert ours == {"", "run", CHANNEL, STREAMS, "mine/kustomization.yaml"}
     assert {block.about for block in blocks()} - ours == {"func config", "func run", "func invoke", "func deploy"}
 
 
@@ -111,8 +122,14 @@ def test_by_kubectl_in_and_out_again(shell: Shell) -> None:
     run_section(shell, "Upgrade")
     for sample in ("default-ch-webhook", "config-br-default-channel"):
         shell(f"kubectl -n knative-eventing create configmap {sample}")
-    for block in of("Knative's default channel"):
-        shell(block.text)
+    run_section(shell, "Knative's default channel")
+    shell(f"kubectl create namespace shop; echo '{ORDERS}' | kubectl apply -f -")
+    retained = "kubectl -n shop get natsjetstreamchannels -o jsonpath='{.items[*].metadata.annotations}'"
+    annotate, delete = channel_commands()
+    shell(annotate)
+    assert '"headrace.dev/retain":"true"' in shell(retained)
+    shell(delete)
+    assert shell("kubectl get natsjetstreamchannels --all-namespaces -o name") == ""
     assert len(left(shell)) > 10
 
     shell(by_kubectl)
