@@ -82,7 +82,8 @@ def test_the_service_is_what_func_yaml_says(deployed: Deployed) -> None:
     assert container["resources"] == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
 
 
-def test_what_is_in_the_image_serves(deployed: Deployed, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["receive", "forward", "reconcile"])
+def test_what_is_in_the_image_serves_every_function(deployed: Deployed, tmp_path: Path, target: str) -> None:
     python, script = deployed.command
     assert python == "python"
     (lib,) = [one.removeprefix("PYTHONPATH=") for one in deployed.environment if one.startswith("PYTHONPATH=")]
@@ -93,10 +94,12 @@ def test_what_is_in_the_image_serves(deployed: Deployed, tmp_path: Path) -> None
         "PYTHONPATH": f"{deployed.image}{lib}",
         "LISTEN_ADDRESS": f"127.0.0.1:{port}",
         "NATS_URL": server.url,
+        "FUNCTION_TARGET": target,
+        "HEADRACE_TOKEN": "secret",
     }
     try:
         command = [sys.executable, f"{deployed.image}{script}"]
-        running = Running("image", command, port, tmp_path, variables, inherit=False)
+        running = Running(target, command, port, tmp_path, variables, inherit=False)
         try:
             running.wait_until_ready()
         finally:

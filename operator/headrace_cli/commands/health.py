@@ -30,6 +30,7 @@ Limits are WARNING,CRITICAL; either may be left out. NATS that can't be reached 
 
 \b
 exit status: 0 ok, 1 warning, 2 critical, 3 unknown
+(of `kn-jetstream check`: kn itself turns each but 0 into 1)
 """
 
 CHECK_EXAMPLES = params.examples("""\
