@@ -15,7 +15,7 @@ from tests.support import go_programs, repository, tool_binaries
 from tests.support.install import blocks
 
 # pip installs the function and its scaffold meanwhile, on a machine that may be busy with other things.
-BUILD_SECONDS = 240.0
+BUILD_SECONDS = 500.0
 _STOP_SECONDS = 60.0
 
 

@@ -21,6 +21,8 @@ from tests.support.streams import Channel, Nats
 from tests.support.waiting import until
 
 ORDERS = Channel("shop", "orders")
+# The first of them waits for pip.
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from tests.support.nats_server import NatsServer, free_port
 from tests.support.process import Running
 
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
+# The first of them waits for pip.
+pytestmark = pytest.mark.timeout(600)
 SERVICE = "services.serving.knative.dev/headrace"
 # A moment behind the Service's creation, func looks at it again and again.
 SEES = "Waiting for Knative Service to become ready"
