@@ -27,8 +27,13 @@ class Subscriber(BaseHTTPRequestHandler):
         attempts[event] += 1
         status = options.answer if attempts[event] <= options.times else 200
         print(f"{event} {self.headers['ce-type']} {data.decode()} attempt {attempts[event]}: {status}", flush=True)
+        answer = b"" if status == 200 else b"I have a bug: what is that?"
         self.send_response(status)
+        if answer:
+            self.send_header("content-type", "text/plain")
+        self.send_header("content-length", str(len(answer)))
         self.end_headers()
+        self.wfile.write(answer)
 
     def log_message(self, *arguments: object) -> None:
         """Nothing: the line above is enough."""

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from headrace.core.errors import Refused
+from headrace.core.plural import counted
 from pyspark_jetstream.client import StreamInfo
 from pyspark_jetstream.jobs import session
 from pyspark_jetstream.jobs.parquet_archive import ParquetArchive
@@ -134,7 +135,7 @@ def main(words: list[str]) -> None:
     if given.compact:
         today = datetime.now(UTC).date().isoformat()
         for partition, before, after in archive.compact(today, given.compact_files, given.compact_mib * 1024 * 1024):
-            session.say(f"{partition}: {before} files are {after} now")
+            session.say(f"{partition}: {counted(before, 'file is', 'files are')} {after} now")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from headrace.core.errors import Misconfigured
+from headrace.core.plural import counted
 from pyspark_jetstream.jobs import session
 from pyspark_jetstream.schema import EVENT_COLUMNS
 
@@ -103,11 +104,11 @@ def main(words: list[str]) -> None:
     if given.dry_run:
         print(frame.count())
         return
-    session.say(f"run {run}: to {given.to}" + (f" at {given.rate} events per second" if given.rate else ""))
-    counted = Observation("replay")
-    sent = outgoing(frame, run, given.tasks).observe(counted, f.count(f.lit(1)).alias("events"))
+    session.say(f"run {run}: to {given.to}" + (f" at {given.rate} a second" if given.rate else ""))
+    told = Observation("replay")
+    sent = outgoing(frame, run, given.tasks).observe(told, f.count(f.lit(1)).alias("events"))
     sent.write.format("jetstream").mode("append").options(**sink_options(given, run)).save()
-    session.say(f"run {run}: {counted.get['events']} events are in {given.to}")
+    session.say(f"run {run}: {counted(told.get['events'], 'event')} stored in {given.to}")
 
 
 if __name__ == "__main__":

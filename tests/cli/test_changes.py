@@ -35,7 +35,7 @@ async def test_a_paused_subscription_gets_nothing_until_it_is_resumed(
     assert (await lane.lease())["delivered"] == 1
 
     assert "demo/billing is paused until it is resumed" in paused.ok().out
-    assert resumed.ok().out == "demo/billing goes on with 1 pending events\n"
+    assert resumed.ok().out == "demo/billing goes on with 1 pending event\n"
     assert place.ids == ["a"]
 
 
@@ -126,7 +126,7 @@ async def test_a_consumer_is_deleted(cli: Cli, nats: Nats, forward: Function, su
     asked = await cli(*command)
     (await cli(*command, "--yes")).ok()
 
-    assert "1 events are not delivered to it" in asked.err
+    assert "1 event is not delivered to it" in asked.err
     assert "a running operator makes it again" in asked.err
     assert (await nats.call(f"CONSUMER.LIST.{lane.channel.stream}"))["total"] == 0
 
@@ -160,7 +160,7 @@ async def test_a_purge_says_whose_events_go(cli: Cli, nats: Nats, forward: Funct
     nothing = await cli("purge", lane.channel.path[1:])
 
     assert dry.ok().err.splitlines() == [
-        f"2 events of {lane.channel.path[1:]} go for good.",
+        f"2 events of {lane.channel.path[1:]} to be deleted for good.",
         "  demo/billing has not settled up to 1 of them",
         "Nothing was purged.",
     ]

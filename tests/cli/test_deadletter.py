@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.cli.conftest import marked
 from tests.support.cli import Cli
@@ -39,6 +42,62 @@ async def test_parked_events_are_listed_shown_and_counted(
     assert summary[1].split()[:2] == [channel, "demo/billing"]
     assert summary[1].split()[-1] == "2"
     assert f"failed at:        {place.uri} with 400" in shown
+
+
+HOSTILE = b"\r\n\r\nHeadrace-Reason: forged\x1b[2J\x00 "
+
+
+@pytest.mark.parametrize(
+    ("says", "told", "shown"),
+    [
+        pytest.param(
+            Say(400, {"content-type": "application/problem+json"}, b'{"detail": "no such customer"}'),
+            {"contentType": "application/problem+json", "cut": False, "text": '{"detail": "no such customer"}'},
+            ["  what came back (application/problem+json, 30 bytes):", '    {"detail": "no such customer"}'],
+            id="an explanation",
+        ),
+        pytest.param(
+            Say(400, {"content-type": "text/plain"}, b"a" * 766 + "\u00fc\u00fc".encode() + b"b" * 1024 * 1024),
+            {"contentType": "text/plain", "cut": True, "text": "a" * 766 + "\u00fc"},
+            ["  what came back (text/plain, the first 768 bytes):", "    " + "a" * 766 + "\u00fc"],
+            id="of 1 MiB the beginning",
+        ),
+        pytest.param(
+            Say(400, {}, b"\xff\xfe\x00garbage"),
+            {"contentType": None, "cut": False, "base64": "//4AZ2FyYmFnZQ=="},
+            ["  what came back (10 bytes):", "    ff fe 00 67 61 72 62 61 67 65 …"],
+            id="no text",
+        ),
+        pytest.param(
+            Say(400, {"content-type": "text/plain; a=\xff"}, HOSTILE),
+            {"contentType": "text/plain; a=?", "cut": False, "text": HOSTILE.decode()},
+            ["    Headrace-Reason: forged\\x1b[2J\\x00 "],
+            id="what a header and a terminal would obey",
+        ),
+        pytest.param(Say(400), None, [], id="nothing"),
+    ],
+)
+async def test_what_the_subscriber_has_answered_is_shown(
+    cli: Cli,
+    nats: Nats,
+    forward: Function,
+    subscriber: Subscriber,
+    says: Say,
+    told: dict[str, Any] | None,
+    shown: list[str],
+) -> None:
+    lane = await nats.serve(forward, await marked(nats), subscriber=subscriber.place(says).uri)
+    await park(lane, "a")
+    channel = lane.channel.path[1:]
+    [listed] = (await cli("deadletter", "list", channel, "-o", "json")).ok().json["items"]
+    position = str(listed["position"])
+
+    [whole] = (await cli("deadletter", "show", channel, position, "-o", "json")).ok().lines
+    text = (await cli("deadletter", "show", channel, position)).ok().out.splitlines()
+
+    assert whole["answer"] == listed["answer"] == told
+    assert whole["reason"] == "no dead letter sink, and subscriber gave status 400 on attempt 1"
+    assert [line for line in text if line in shown] == shown
 
 
 async def test_filters_choose(cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber) -> None:
@@ -78,7 +137,7 @@ async def test_a_dry_run_changes_nothing_and_nothing_said_is_not_everything(
     dry = await cli("deadletter", "replay", lane.channel.path[1:], "--all", "--dry-run")
     nothing = await cli("deadletter", "replay", lane.channel.path[1:])
 
-    assert "1 parked events of" in dry.err
+    assert "1 parked event of" in dry.err
     assert "would be replayed" in dry.err
     assert (nothing.status, "positions, a filter, or --all" in nothing.err) == (2, True)
     assert len(await lane.aside()) == 1
@@ -116,7 +175,7 @@ async def test_one_that_cannot_be_replayed_stays_and_the_others_go(
 
     assert ran.status == 1
     assert "stays: no consumer of" in ran.err
-    assert "1 could not be, and stay" in ran.err
+    assert "1 could not be, and stays" in ran.err
     assert (len(await lane.aside()), len(await other.aside())) == (0, 1)
 
 

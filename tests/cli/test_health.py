@@ -47,7 +47,7 @@ async def test_a_report_has_lag_sizes_and_rates(
 @pytest.mark.parametrize(
     ("limits", "status", "said"),
     [
-        ((), 0, "OK - all is well (1 channels, 1 Subscriptions) | pending=3 unsettled=0 parked=0"),
+        ((), 0, "OK - all is well (1 channel, 1 Subscription) | pending=3 unsettled=0 parked=0"),
         (("--pending", "3,10"), 1, "WARNING - Subscription demo/billing of"),
         (("--pending", "1,2"), 2, "CRITICAL - Subscription demo/billing of"),
         (("--pending", "many"), 3, "UNKNOWN - --pending is 'many': give WARNING,CRITICAL"),
@@ -113,7 +113,7 @@ async def test_a_healthy_channel_is_well(cli: Cli, nats: Nats, forward: Function
 async def test_a_channel_that_nobody_subscribes(cli: Cli, nats: Nats, orders: Channel) -> None:
     await nats.store(orders.subject, b"")
 
-    assert "1 events wait" in (await found(cli, orders))["no-subscription"]["what"]
+    assert "1 event waits" in (await found(cli, orders))["no-subscription"]["what"]
 
 
 async def test_a_failing_subscriber_is_told_with_its_last_answer(
@@ -128,7 +128,7 @@ async def test_a_failing_subscriber_is_told_with_its_last_answer(
     failing = (await found(cli, lane.channel))["failing"]
 
     assert failing["severity"] == "problem"
-    assert "1 events failed and wait for another attempt, the next retry in " in failing["what"]
+    assert "1 event failed and waits for another attempt, the next retry in " in failing["what"]
     assert "503" in failing["what"]
     assert place.uri in failing["do"]
 
@@ -169,7 +169,7 @@ async def test_a_full_window_and_a_filter_that_sees_nothing(
 
     codes = await found(cli, channel)
 
-    assert "1 of at most 1 events are handed out" in codes["window-full"]["what"]
+    assert "1 of at most 1 event handed out" in codes["window-full"]["what"]
     assert codes["filter-sees-nothing"]["where"] == f"demo/blind of demo/{channel.name}"
 
 

@@ -63,6 +63,6 @@ async def test_sending_says_how_many_are_sent(cli: Cli, nats: Nats, orders: Chan
     status, err = await interrupted(cli, nats, orders, *command)
 
     assert (status, "Traceback" in err) == (130, False)
-    told = re.search(r"stopped after (\d+) events", err)
+    told = re.search(r"stopped: (\d+) events? sent", err)
     assert told is not None, err
     assert int(told[1]) <= len(await nats.stored(orders.stream)) <= int(told[1]) + 1

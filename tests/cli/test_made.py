@@ -85,7 +85,7 @@ async def test_a_channel_is_deleted_with_what_it_holds_but_for_parked_events(
     assert asked.status == 2
     assert "Channel made/gone goes with 2 events." in asked.err
     assert "made/billing has not settled 1 of them" in asked.err
-    assert deleted.ok().out == "channel made/gone is deleted; KN_MADE__GONE_aside stays, with 1 parked events\n"
+    assert deleted.ok().out == "channel made/gone is deleted; KN_MADE__GONE_aside stays, with 1 parked event\n"
     left = [info["config"]["name"] for info in (await nats.call("STREAM.LIST"))["streams"]]
     assert (channel.stream in left, channel.aside in left) == (False, True)
     # What is parked can still be seen to, and then all is gone.

@@ -146,7 +146,7 @@ async def test_to_headrace_and_back(hook: Hook, own_server: NatsServer, tmp_path
         await shell.run(back, 2)
 
         assert "Nothing was changed." in handed.stderr
-        assert handed.stdout == "shop/orders is handed back, with 1 Subscriptions\n"
+        assert handed.stdout == "shop/orders is handed back, with 1 Subscription\n"
         assert (await hook.durables(STREAM), await marks(hook)) == ([THEIRS], [])
         assert len(shell.told) == 11
     finally:

@@ -87,5 +87,5 @@ async def test_a_faulty_line_is_named_and_what_came_before_is_sent(cli: Cli, nat
 
     assert ran.status == 2
     assert "the event at line 2 is faulty" in ran.err
-    assert "stopped after 1 events" in ran.err
+    assert "stopped: 1 event sent" in ran.err
     assert len(await nats.stored(orders.stream)) == 1

@@ -166,6 +166,18 @@ async def test_one_event_is_parked_for_each_subscriber_that_refuses_it(
     assert [one.headers["Headrace-Status"] for one in await second.aside()] == ["410"]
 
 
+async def test_an_event_is_not_too_large_to_be_parked_only_because_of_what_was_answered(
+    nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane = await nats.serve(forward, subscriber=subscriber.place(Say(400, body=b"no" * 5000)).uri)
+    await _limit_aside(nats, lane.channel.aside, lane.channel.name, max_msg_size=2000)
+    await lane.store("small", data=b"x")
+    await lane.store("large", data=bytes(600))
+    assert (await lane.lease(linger=0.3))["parked"] == 2
+    kept = {one.headers["ce-id"]: "Headrace-Answer" in one.headers for one in await lane.aside()}
+    assert kept == {"small": True, "large": False}
+
+
 @pytest.mark.parametrize("limit", [{"max_msgs": 1}, {"max_bytes": 1000}], ids=["of messages", "of bytes"])
 async def test_an_event_that_can_t_be_parked_stays_where_it_is(
     nats: Nats, forward: Function, subscriber: Subscriber, limit: dict[str, Any]

@@ -34,7 +34,7 @@ async def test_what_goes_wrong_with_deliveries_is_told_and_so_is_its_end(run: Ru
     assert failing.ids == ["1", "1", "2"]
     [line] = [line for line in laptop.events if line.get("reason") == "AckWindowFull"]
     assert (line["level"], line["channel"]) == ("warning", "default/orders")
-    assert line["message"].startswith("default/billing has 1 of at most 1 events delivered and not settled; ")
+    assert line["message"].startswith("default/billing has 1 of at most 1 event delivered and not settled; ")
 
 
 async def test_metrics_are_served_where_they_are_asked_for(run: Run, subscriber: Subscriber) -> None:

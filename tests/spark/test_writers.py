@@ -30,9 +30,7 @@ def test_the_counts_of_all_tasks_and_the_first_faults_are_logged(
     one = Written(place, rows=7, stored=5, duplicates=1, skipped=1, faults=["row 3 of partition 0: too large"])
     with caplog.at_level(logging.INFO, "pyspark_jetstream"):
         writer.commit([Committed(one), None, Committed(Written(place, rows=2, known=2))])
-    words = (
-        "9 rows in 2 tasks: 5 stored, 1 were there already, 2 not sent again, 1 faulty; row 3 of partition 0: too large"
-    )
+    words = "9 rows in 2 tasks: 5 stored, 1 there already, 2 not sent again, 1 faulty; row 3 of partition 0: too large"
     assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", words)]
 
 

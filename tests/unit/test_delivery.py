@@ -13,6 +13,7 @@ from headrace.core import delivery
 from headrace.core.delivery import Ack, Answer, DeadLetter, Nak, Park, Reply
 from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import Event
+from headrace.core.http import HttpAnswer
 from headrace.core.stage_record import Attempts, Failure, Stage, StageRecord
 from headrace.core.subscriber import BackoffPolicy, DeliveryPolicy, Destination, Subscriber
 
@@ -192,6 +193,15 @@ class TestDeadLetter:
         assert isinstance(decision, DeadLetter)
         assert decision.record.stage is Stage.DEAD_LETTER
         assert decision.record.failure == Failure(SUBSCRIBER, 503, "YnVzeQ==")
+
+    def test_the_failure_tells_what_the_answer_says_that_it_is(self) -> None:
+        answered = HttpAnswer(400, ((b"content-type", b"text/html; charset=\xff\r\n" + b"x" * 200),), b"<p>no</p>")
+        answer = delivery.read_answer(answered, NOW, replies=False)
+        decision = delivery.decide(StageRecord(), answer, subscriber(sink=True))
+        assert isinstance(decision, DeadLetter)
+        assert decision.record.failure is not None
+        assert decision.record.failure.content_type == "text/html; charset=???" + "x" * 106
+        assert set(decision.record.failure.extensions()) == {"knativeerrordest", "knativeerrorcode", "knativeerrordata"}
 
     def test_without_a_sink_the_event_is_parked_with_the_reason(self) -> None:
         decision = delivery.decide(StageRecord(), Answer(400), subscriber())

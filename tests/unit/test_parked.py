@@ -55,6 +55,25 @@ def test_a_parked_event_tells_where_it_came_from_and_why_it_is_here() -> None:
     )
 
 
+def test_a_parked_event_tells_what_came_back() -> None:
+    record = replace(FAILED, failure=Failure("http://billing/", 422, "bm8g8J+YgA==", "text/plain; charset=utf-8"))
+    made = parked.parked_message(message(), record, "no", BILLING)
+    found = parked.read(5, NOON, {name.lower(): value for name, value in made.headers.items()}, made.data, 4)
+
+    assert found is not None
+    assert (found.answer.decode(), found.answer_type) == ("no 😀", "text/plain; charset=utf-8")
+    assert found.headers == EVENT, "and a replay does not carry it"
+
+
+def test_an_answer_costs_a_parked_event_at_most_its_bounds() -> None:
+    record = replace(FAILED, failure=Failure("http://billing/", 422, "A" * 1024, "x" * 5000))
+    whole, slim = (parked.parked_message(message(), record, "no", BILLING, answer=answer) for answer in (True, False))
+
+    assert 0 < nats_codec.encoded(whole).size - nats_codec.encoded(slim).size < 2200
+    longer = replace(record, failure=Failure("http://billing/", 422, "A" * 1028))
+    assert parked.parked_message(message(), longer, "no", BILLING).headers == slim.headers
+
+
 def test_a_parked_event_is_the_event_that_it_was() -> None:
     assert kept().event.attributes == {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
     assert kept().event.data == b"data"
@@ -85,6 +104,14 @@ def test_what_was_damaged_is_no_parked_event(damage: dict[str, str]) -> None:
     made = parked.parked_message(message(), FAILED, "no", BILLING)
     lowered = {name.lower(): value for name, value in made.headers.items()} | damage
     assert parked.read(5, NOON, lowered, b"", 0) is None
+
+
+def test_a_damaged_answer_costs_no_event() -> None:
+    made = parked.parked_message(message(), FAILED, "no", BILLING)
+    lowered = {name.lower(): value for name, value in made.headers.items()} | {"headrace-answer": "\udcffno base64"}
+    found = parked.read(5, NOON, lowered, made.data, 4)
+    assert found is not None
+    assert (found.answer, found.event.id) == (b"", "1")
 
 
 UNWRITABLE = {

@@ -32,6 +32,8 @@ NO_ANSWER_CODE = 500
 # The extension's 1024 characters of base64 are exactly this many bytes; encoding more than fits is what kills the
 # reference dispatcher (knative/eventing at 8cf4c4b6).
 ERROR_DATA_BYTES = 768
+# A media type with its parameters is far shorter.
+_LONGEST_CONTENT_TYPE = 128
 # Whose Retry-After counts, and whose events: whatever a 202 carries is not a reply (Knative data plane: MUST NOT).
 _MAY_ASK = (429, 503)
 _MAY_REPLY = frozenset(range(200, 300)) - {202}
@@ -45,7 +47,7 @@ class Answer:
 
     Attributes:
         status: of the HTTP answer; None when there was none (refused, reset, timed out).
-        body: its beginning, for the dead letter extension.
+        body: its beginning, for the dead letter extension. content_type: of the body, printable ASCII; empty without.
         retry_after: what the answer asks for; read for 429 and 503 only.
         error: why there was no answer, in words.
         reply, reply_headers: the event in a 2xx answer, and its pass-through headers.
@@ -54,6 +56,7 @@ class Answer:
 
     status: int | None
     body: bytes = b""
+    content_type: str = ""
     retry_after: timedelta | None = None
     error: str = ""
     reply: Event | None = None
@@ -111,7 +114,8 @@ def read_answer(answer: HttpAnswer, now: datetime, *, replies: bool) -> Answer:
         return Answer(None, error=uri.hidden(answer.error))
     asked = answer.header(b"retry-after") if answer.status in _MAY_ASK else None
     after = retry_after(asked.decode("latin-1"), now) if asked is not None else None
-    read = Answer(answer.status, body=answer.body[:ERROR_DATA_BYTES], retry_after=after)
+    body, kind = answer.body[:ERROR_DATA_BYTES], _printable(answer.header(b"content-type") or b"")
+    read = Answer(answer.status, body=body, content_type=kind, retry_after=after)
     if not replies or answer.status not in _MAY_REPLY or not http_codec.is_event(answer.headers):
         return read
     if answer.truncated:
@@ -254,5 +258,10 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
             # The sink goes on being told what failed before it, not its own failure.
             last = f"dead letter sink {said} on attempt {count}"
             return replace(record, attempts=record.attempts._replace(dead_letter=count), last=last)
-    failure = Failure(address.uri if address else "", code, data)
+    failure = Failure(address.uri if address else "", code, data, answer.content_type)
     return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} {said} on attempt {count}")
+
+
+def _printable(value: bytes) -> str:
+    """What a stranger says in a header, cut, with nothing in it that a header or a terminal would take for more."""
+    return "".join(chr(each) if 0x20 <= each < 0x7F else "?" for each in value[:_LONGEST_CONTENT_TYPE])

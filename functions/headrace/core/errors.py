@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headrace.core.plural import counted
+
 # More than a person mends at once; each costs memory and time on its way back to the sender.
 MOST_FAULTS = 32
 
@@ -40,7 +42,7 @@ class InvalidEvent(HeadraceError):
     def __init__(self, *faults: Fault) -> None:
         more = len(faults) - MOST_FAULTS
         if more > 0:
-            faults = (*faults[:MOST_FAULTS], Fault("event", f"has {more} more faults: mend these first"))
+            faults = (*faults[:MOST_FAULTS], Fault("event", f"has {counted(more, 'more fault')}: mend these first"))
         super().__init__("; ".join(str(fault) for fault in faults))
         self.faults = faults
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from headrace.core.conditions import Condition
 from headrace.core.counts import MOST_PARKED, Counts
+from headrace.core.plural import counted
 from headrace.core.subscriber import Subscriber
 
 DISCARDED = "NoEventsDiscarded"
@@ -134,7 +135,8 @@ def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[C
 
 def _windows(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition:
     full = [
-        f"{_name(consumer, subscribers)} has {window.out} of at most {window.most} events delivered and not settled"
+        f"{_name(consumer, subscribers)} has {window.out} of at most {counted(window.most, 'event')} delivered and not "
+        "settled"
         for consumer, window in sorted(health.windows.items())
         if window.full
     ]
@@ -150,7 +152,7 @@ def _room(aside: Mapping[str, Any]) -> Condition:
     most, most_bytes = int(config.get("max_msgs", -1)), int(config.get("max_bytes", -1))
     full = []
     if 0 < most <= int(state["messages"]):
-        full.append(f"{name} holds {state['messages']} messages, of {most} that may be")
+        full.append(f"{name} holds {counted(state['messages'], 'message')}, of {most} that may be")
     if most_bytes > 0 and int(state["bytes"]) + LEAST_ROOM > most_bytes:
         full.append(f"{name} holds {state['bytes']} bytes, of {most_bytes} that may be")
     advice = (

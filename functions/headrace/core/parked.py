@@ -7,6 +7,7 @@ itself; ours are added in front of them under `Headrace-…`. Written by `headra
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +31,8 @@ DESTINATION = "Headrace-Destination"
 STATUS = "Headrace-Status"
 ATTEMPTS = "Headrace-Attempts"
 REASON = "Headrace-Reason"
+ANSWER = "Headrace-Answer"
+ANSWER_TYPE = "Headrace-Answer-Type"
 DROPPED = "Headrace-Dropped-Headers"
 
 ONLY = "Headrace-Only"
@@ -53,6 +56,7 @@ class Parked:
         consumer, subscription: for whom it could not be delivered; the latter as `namespace/name`.
         attempts: failed ones, over all stages.
         destination, status: the URI that failed, and the HTTP status (500 for none); None when nothing was sent.
+        answer: the beginning of what came back from there, or of why nothing did; `answer_type` its content type.
         headers: the event's own, names in lower case.
         data: its bytes; empty in a list, where only `size` is known.
         dropped: how many headers of a stranger's message are missing, since no header line can carry them.
@@ -73,6 +77,8 @@ class Parked:
     data: bytes
     size: int
     dropped: int = 0
+    answer: bytes = b""
+    answer_type: str = ""
 
     @property
     def event(self) -> Event:
@@ -127,8 +133,14 @@ class Wanted:
         )
 
 
-def parked_message(message: Message, record: StageRecord, reason: str, subscriber: Subscriber) -> NatsMessage:
-    """The message to publish to the aside stream; any message at all can be kept there."""
+def parked_message(
+    message: Message, record: StageRecord, reason: str, subscriber: Subscriber, *, answer: bool = True
+) -> NatsMessage:
+    """The message to publish to the aside stream; any message at all can be kept there.
+
+    Args:
+        answer: with what the other side has answered, up to 1024 bytes of base64.
+    """
     failure = record.failure
     own = _own(message.headers)
     carried = {name: value for name, value in own.items() if can_carry(name, value)}
@@ -147,6 +159,8 @@ def parked_message(message: Message, record: StageRecord, reason: str, subscribe
     if failure is not None:
         ours[DESTINATION] = _one_line(without_query(failure.destination))
         ours[STATUS] = str(failure.code)
+        if answer and failure.data and len(failure.data) <= LONGEST_TEXT:
+            ours |= {ANSWER: failure.data, ANSWER_TYPE: _one_line(failure.content_type)}
     if len(carried) < len(own):
         ours[DROPPED] = str(len(own) - len(carried))
     subject = subscriber.names.parked_subject(message.consumer, message.sequence, message.timestamp_ns)
@@ -177,6 +191,8 @@ def read(position: int, parked_at: datetime, headers: Mapping[str, str], data: b
             data=data,
             size=size,
             dropped=int(headers.get(DROPPED.lower(), 0)),
+            answer=_decoded(headers.get(ANSWER.lower(), "")),
+            answer_type=headers.get(ANSWER_TYPE.lower(), ""),
         )
     except (KeyError, ValueError):
         return None
@@ -211,6 +227,14 @@ def replay_for(parked: Parked, run: str, consumer: str) -> NatsMessage:
 def is_for_another(message: Message) -> bool:
     """Whether a message of the stream is a replay for one consumer, which is not the one that has pulled it."""
     return message.headers.get(_ONLY, message.consumer) != message.consumer
+
+
+def _decoded(answer: str) -> bytes:
+    """Nothing of a damaged one: the event is what counts."""
+    try:
+        return base64.b64decode(answer, validate=True)
+    except ValueError:
+        return b""
 
 
 def _own(headers: Mapping[str, str]) -> dict[str, str]:

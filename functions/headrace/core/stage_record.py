@@ -47,11 +47,13 @@ class Failure:
         destination: URI that failed.
         code: HTTP status; 500 when there was no answer.
         data: base64 of the beginning of the answer's body, at most 1024 characters; empty when there was none.
+        content_type: what the answer says that its body is; empty when it does not, or there was no answer.
     """
 
     destination: str
     code: int
     data: str = ""
+    content_type: str = ""
 
     def extensions(self) -> dict[str, str]:
         """Knative's three dead letter extensions; without data the third is left out."""
@@ -93,7 +95,8 @@ def to_json(record: StageRecord) -> bytes:
         "last": record.last,
     }
     if record.failure is not None:
-        body["failure"] = [record.failure.destination, record.failure.code, record.failure.data]
+        failed = record.failure
+        body["failure"] = [failed.destination, failed.code, failed.data, failed.content_type]
     if record.reply is not None:
         body["reply"] = base64.b64encode(json_format.write(record.reply)).decode()
         body["replyHeaders"] = [
@@ -115,7 +118,7 @@ def from_json(data: bytes) -> StageRecord | None:
             stage=Stage(body["stage"]),
             attempts=Attempts(*(min(max(0, int(count)), _MOST_ATTEMPTS) for count in body["attempts"])),
             due=None if body["due"] is None else _moment(body["due"]),
-            failure=None if failure is None else Failure(_told(failure[0]), int(failure[1]), _told(failure[2])),
+            failure=None if failure is None else _failure(*failure),
             last=str(body["last"]),
             reply=None if reply is None else json_format.read(base64.b64decode(reply)),
             reply_headers=() if reply is None else _passing(body.get("replyHeaders", ())),
@@ -132,6 +135,11 @@ def _moment(due: float) -> float:
     if not 0 <= moment < _END_OF_TIME:
         raise ValueError(f"due is {moment}")
     return moment
+
+
+def _failure(destination: object, code: int, data: object, content_type: object = "") -> Failure:
+    """Records of earlier versions know no content type."""
+    return Failure(_told(destination), int(code), _told(data), _told(content_type))
 
 
 def _told(value: object) -> str:

@@ -268,13 +268,23 @@ class _Delivery:
 
     async def _park(self, record: StageRecord, reason: str) -> None:
         try:
-            await self.effects.park(parked.parked_message(self.message, record, reason, self.subscriber))
+            await self._keep_aside(record, reason)
         except Refused as error:
             self._report(Outcome.STUCK, f"{reason}; it can't be parked: {error}")
             await self._stay(record)
             return
         await self._ack()
         self._report(Outcome.PARKED, reason)
+
+    async def _keep_aside(self, record: StageRecord, reason: str) -> None:
+        try:
+            await self.effects.park(parked.parked_message(self.message, record, reason, self.subscriber))
+        except Refused as error:
+            if error.status != 413:
+                raise
+            # An event must not be too large only because of what somebody has answered.
+            slim = parked.parked_message(self.message, record, reason, self.subscriber, answer=False)
+            await self.effects.park(slim)
 
     async def _stay(self, record: StageRecord) -> None:
         """Leave the event where it is; from now on it gets one attempt at a time, at the longest back-off."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from headrace.core.errors import Misconfigured
+from headrace.core.plural import counted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog import moves
 from headrace_cli.catalog.moves import FOR_EVER, Move
@@ -39,7 +40,8 @@ async def pause(session: Session, given: Given) -> int:
     one = await found(session, given)
     await moves.pause(session, one, until)
     end = "until it is resumed" if until == FOR_EVER else f"until {units.stamp(until)}"
-    click.echo(f"{one.ref} is paused {end}; {one.pending} events are pending, what is handed out is finished")
+    waiting = counted(one.pending, "event is", "events are")
+    click.echo(f"{one.ref} is paused {end}; {waiting} pending, what is handed out is finished")
     return 0
 
 
@@ -47,7 +49,9 @@ async def resume(session: Session, given: Given) -> int:
     one = await found(session, given)
     was = one.info.get("paused")
     await moves.pause(session, one, None)
-    click.echo(f"{one.ref} goes on with {one.pending} pending events" if was else f"{one.ref} was not paused")
+    click.echo(
+        f"{one.ref} goes on with {counted(one.pending, 'pending event')}" if was else f"{one.ref} was not paused"
+    )
     return 0
 
 
@@ -74,7 +78,8 @@ async def delete(session: Session, given: Given) -> int:
     one = await found(session, given)
     left = one.pending + one.unacked
     told = (
-        f"Consumer {one.consumer} of {one.channel.ref} goes, with its position; {left} events are not delivered to it."
+        f"Consumer {one.consumer} of {one.channel.ref} goes, with its position; "
+        f"{counted(left, 'event is', 'events are')} not delivered to it."
     )
     if one.subscriber is not None and one.state != "gone":
         told += f" Subscription {one.ref} is served by it: a running operator makes it again, from the start."
@@ -101,11 +106,11 @@ async def _sequence(session: Session, one: Subscription, given: Given) -> int:
 def _told(one: Subscription, planned: Move) -> str:
     parts = []
     if planned.again:
-        parts.append(f"gets up to {planned.again} events again")
+        parts.append(f"gets up to {counted(planned.again, 'event')} again")
     if planned.skipped:
-        parts.append(f"never gets up to {planned.skipped} events that it has not settled")
+        parts.append(f"never gets up to {counted(planned.skipped, 'event')} that it has not settled")
     if planned.unsettled:
-        parts.append(f"gives up what is under way ({planned.unsettled} events)")
+        parts.append(f"gives up what is under way ({counted(planned.unsettled, 'event')})")
     does = "; it ".join(parts) or "misses nothing and gets nothing twice"
     stands = f"{one.ref} has settled everything up to sequence {one.settled_to}"
     return f"{stands}. At sequence {planned.sequence} it {does}."

@@ -16,6 +16,7 @@ import click
 
 from headrace.core import names
 from headrace.core.errors import Misconfigured, Refused
+from headrace.core.plural import counted
 from headrace.core.settings import ReconcileSettings
 from headrace.core.stream import CREATED_KEY
 from headrace.io import environment
@@ -73,7 +74,8 @@ async def delete_in_cluster(objects: Objects, given: Given) -> int:
     if known is None:
         raise Refused(f"there is no channel {where} in this cluster", status=404)
     entries = len((known.get("spec") or {}).get("subscribers") or ())
-    told = f"Channel {where} goes with its stream and the events in it; {entries} Subscriptions are of it."
+    of_it = counted(entries, "Subscription is", "Subscriptions are")
+    told = f"Channel {where} goes with its stream and the events in it; {of_it} of it."
     if not confirmed(f"{told} Delete it?", yes=given["yes"]):
         tell("nothing was deleted")
         return 0
@@ -97,18 +99,18 @@ async def delete_in_nats(session: Session, given: Given) -> int:
     if answer.get("finalized") is not True:
         words = "; ".join(each.get("message", "") for each in (answer.get("status") or {}).get("conditions") or ())
         raise Refused(f"channel {found.ref} could not be deleted: {words}", status=409)
-    kept = f"; {found.aside_name} stays, with {parked} parked events" if parked else ""
+    kept = f"; {found.aside_name} stays, with {counted(parked, 'parked event')}" if parked else ""
     click.echo(f"channel {found.ref} is deleted{kept}")
     return 0
 
 
 async def _question(session: Session, found: Channel, parked: int) -> str:
-    lines = [f"Channel {found.ref} goes with {found.info['state']['messages']} events."]
+    lines = [f"Channel {found.ref} goes with {counted(found.info['state']['messages'], 'event')}."]
     for one in await subscriptions(session.admin, found):
         if one.pending + one.unacked:
             lines.append(f"  {one.ref} has not settled {one.pending + one.unacked} of them")
     if parked:
-        lines.append(f"  {parked} parked events are kept in {found.aside_name}")
+        lines.append(f"  {counted(parked, 'parked event is', 'parked events are')} kept in {found.aside_name}")
     lines.append("An operator that has an object of that name makes it again, empty. Delete it?")
     return "\n".join(lines)
 

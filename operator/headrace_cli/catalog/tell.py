@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from headrace.core import duration
+from headrace.core.plural import counted
 from headrace.core.subscriber import Destination, Subscriber
 from headrace_cli.catalog.channels import Channel
 from headrace_cli.catalog.subscriptions import Subscription
@@ -97,7 +98,7 @@ def channel_text(item: Item, subscriptions: Sequence[Item], conditions: Sequence
             ("  Events", f"{stream['messages']} ({units.size(stream['bytes'])})"),
             ("  Sequences", sequences),
             ("  Newest", stream["lastTime"]),
-            ("  Storage", f"{stream['storage']}, {stream['replicas']} replicas"),
+            ("  Storage", f"{stream['storage']}, {counted(stream['replicas'], 'replica')}"),
             ("  Retention", f"{stream['retention']}, discard {stream['discard']}"),
             ("  Limits", limits or "none"),
             ("Parked events", item["parked"] if item["aside"] else "no aside stream"),
@@ -153,7 +154,7 @@ def subscription_text(item: Item) -> str:
     retries = ""
     if policy:
         retries = (
-            f"{policy['retry']} retries, {policy['backoffPolicy']} from {policy['backoffDelay']}, "
+            f"{counted(policy['retry'], 'retry', 'retries')}, {policy['backoffPolicy']} from {policy['backoffDelay']}, "
             f"timeout {policy['timeout']}"
         )
     state = item["state"]

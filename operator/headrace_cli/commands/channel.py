@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.core.errors import Misconfigured
+from headrace.core.plural import counted
 from headrace_cli.catalog.names import ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
@@ -124,7 +125,7 @@ async def _show_all(session: Session, given: Given) -> int:
     show_list(items, given["output"], columns)
     if not chosen and given["output"] == "table":
         where = "in this NATS" if everywhere else f"in namespace {namespace}"
-        others = f"; {len(known)} are in others: add -A" if known else ""
+        others = f"; {counted(len(known), 'is', 'are')} in others: add -A" if known else ""
         tell(f"there are no channels {where}{others}")
     return 0
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.core.errors import Misconfigured, Refused
+from headrace.core.plural import counted
 from headrace_cli.catalog.names import ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
@@ -94,7 +95,7 @@ async def _nothing(*_: object) -> None:
 
 def _report(position: Position, source: Channel, given: Given) -> None:
     words = "would be replayed" if given["dry_run"] else "replayed"
-    tell(f"{position.replayed} events of {source.ref} {words} to {position.target}")
+    tell(f"{counted(position.replayed, 'event')} of {source.ref} {words} to {position.target}")
     if position.over or given["dry_run"]:
         return
     go_on = f"--run {position.run} --sequence {position.next} --until-sequence {position.last}"

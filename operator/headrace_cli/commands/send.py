@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.core.errors import InvalidEvent, Misconfigured, Refused
+from headrace.core.plural import counted
 from headrace_cli.catalog.names import Ref, ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
@@ -126,9 +127,11 @@ async def _all(opened: AbstractAsyncContextManager[Send], given: Given, channel:
         over = True
     finally:
         if not over and (sent or total != 1):
-            tell(f"stopped after {sent} events: those are sent")
+            tell(f"stopped: {counted(sent, 'event')} sent")
     if given["output"] != "json" and total != 1:
-        click.echo(f"sent {sent} events to {channel}" + (f", {again} of them {STORED_BEFORE}" if again else ""))
+        click.echo(
+            f"sent {counted(sent, 'event')} to {channel}" + (f", {again} of them {STORED_BEFORE}" if again else "")
+        )
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.core.plural import counted
 from headrace_cli.catalog.names import ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
@@ -142,7 +143,7 @@ async def _show_all(session: Session, given: Given) -> int:
     columns = ((told.NAMESPACE,) if everywhere else ()) + told.SUBSCRIPTION_COLUMNS
     show_list([told.subscription_item(one, now) for one in chosen], given["output"], columns)
     if not chosen and given["output"] == "table":
-        others = f"; {len(known)} are in other namespaces: add -A" if known else ""
+        others = f"; {counted(len(known), 'is', 'are')} in other namespaces: add -A" if known else ""
         tell(f"there are no Subscriptions{others}")
     return 0
 

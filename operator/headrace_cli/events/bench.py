@@ -15,6 +15,7 @@ import click
 
 from headrace.core import names
 from headrace.core.event import Event, make_event
+from headrace.core.plural import counted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channel
 from headrace_cli.catalog.names import ref
@@ -46,7 +47,9 @@ async def bench(session: Session, given: Given) -> int:
     waits = bool(served) and not given["publish_only"]
     to = ", ".join(str(one.ref) for one in served) or "nobody"
     count, size = given["events"], given["size"]
-    question = f"{count} events of type {TYPE} with {units.size(size)} go to {found.ref}, and so to {to}. Send them?"
+    question = (
+        f"{counted(count, 'event')} of type {TYPE} with {units.size(size)} to {found.ref}, and so to {to}. Send them?"
+    )
     if not confirmed(question, yes=given["yes"]):
         return 0
     began = time.monotonic()
@@ -98,7 +101,7 @@ async def _settled(session: Session, found: Channel, last: int, began: float, gi
     """For each Subscription: how long it took from the first publish until it had settled everything."""
     deadline = time.monotonic() + given["wait"]
     done: dict[str, dict[str, Any]] = {}
-    with Progress("settled", what="Subscriptions") as progress:
+    with Progress("settled", what="Subscription") as progress:
         while True:
             for one in await subscriptions(session.admin, found):
                 if one.state != "ready" or str(one.ref) in done:
@@ -162,7 +165,7 @@ def _text(told: dict[str, Any]) -> str:
     published = told["published"]
     latency = ", ".join(f"{name} {value} ms" for name, value in published["latencyMs"].items())
     head = (
-        f"published {published['events']} events in {published['seconds']} s: {published['perSecond']}/s, "
+        f"published {counted(published['events'], 'event')} in {published['seconds']} s: {published['perSecond']}/s, "
         f"{units.size(published['bytesPerSecond'])}/s, acknowledged after {latency}\n"
     )
     if not told["settled"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from headrace.core import health
+from headrace.core.plural import counted
 from headrace_cli.health.facts import ChannelFacts, used
 from headrace_cli.health.finding import Finding, Severity
 from headrace_cli.health.patterns import filters, overlap
@@ -93,7 +94,7 @@ def _nobody_listens(each: ChannelFacts) -> Iterator[Finding]:
     served = [one for one in each.subscriptions if one.one.state != "foreign"]
     if not served and each.channel.origin not in ("peer", "gone"):
         state = each.channel.info["state"]
-        kept = f"{state['messages']} events wait" if state["messages"] else "events go nowhere"
+        kept = counted(state["messages"], "event waits", "events wait") if state["messages"] else "events go nowhere"
         yield Finding(
             Severity.PROBLEM,
             "no-subscription",
@@ -120,7 +121,7 @@ def _unseen(each: ChannelFacts) -> Iterator[Finding]:
             Severity.NOTE,
             "irrelevant-events",
             str(each.channel.ref),
-            f"{sum(unseen.values())} events lie on subjects that no Subscription sees: {named}",
+            f"{counted(sum(unseen.values()), 'event')} on subjects that no Subscription sees: {named}",
             "mend who publishes there, or the filterSubject of consumerConfigTemplate; "
             f"`kn jetstream purge {each.channel.ref} --subject …` removes them",
         )
@@ -132,7 +133,7 @@ def _parked(each: ChannelFacts) -> Iterator[Finding]:
             Severity.NOTE,
             "channel-gone",
             str(each.channel.ref),
-            f"the channel was deleted, and its {each.parked} parked events are kept",
+            f"the channel was deleted, and its {counted(each.parked, 'parked event is', 'parked events are')} kept",
             f"`kn jetstream deadletter replay {each.channel.ref} --to-channel …` or `deadletter discard`, then "
             f"`kn jetstream channel delete {each.channel.ref}`",
         )
@@ -141,7 +142,7 @@ def _parked(each: ChannelFacts) -> Iterator[Finding]:
             Severity.RISK,
             "parked",
             str(each.channel.ref),
-            f"{each.parked} events could be delivered nowhere, and are parked",
+            f"{counted(each.parked, 'parked event')} that could be delivered nowhere",
             f"`kn jetstream deadletter list {each.channel.ref} --summary` says why; mend the subscriber, then "
             f"`kn jetstream deadletter replay {each.channel.ref} --all`",
         )

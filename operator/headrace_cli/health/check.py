@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from headrace.core.errors import Misconfigured
+from headrace.core.plural import counted
 from headrace_cli.catalog.channels import Channel
 from headrace_cli.health.facts import ChannelFacts, Facts, SubscriptionFacts, account_used, used
 from headrace_cli.view import units
@@ -95,7 +96,7 @@ def text(facts: Facts, found: list[Trouble]) -> str:
     }
     first = found[0].text if found else "all is well"
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    of = f"{len(facts.channels)} channels, {len(subscriptions)} Subscriptions"
+    of = f"{counted(len(facts.channels), 'channel')}, {counted(len(subscriptions), 'Subscription')}"
     graph = " ".join(f"{name}={value}" for name, value in numbers.items())
     lines = [f"{status_of(found).name} - {first}{more} ({of}) | {graph}"]
     lines += [f"{trouble.status.name}: {trouble.text}" for trouble in found]
@@ -149,22 +150,25 @@ def _channel(each: ChannelFacts, facts: Facts, limits: Limits) -> Iterator[Troub
             yield from _judged(
                 limits.used, 100 * share, f"stream {info['config']['name']} is {100 * share:.0f} % full ({what})"
             )
-    yield from _judged(limits.parked, each.parked, f"{channel.ref} has {each.parked} parked events")
+    yield from _judged(limits.parked, each.parked, f"{channel.ref} has {counted(each.parked, 'parked event')}")
     for facts_of in each.subscriptions:
         one = facts_of.one
         name = f"Subscription {one.ref} of {channel.ref}"
         if one.state in ("refused", "damaged"):
             yield Trouble(Status.CRITICAL, f"{name} is {one.state}")
-        yield from _judged(limits.pending, one.pending, f"{name} has {one.pending} events pending")
-        yield from _judged(limits.unsettled, one.unacked, f"{name} has {one.unacked} events unsettled")
+        yield from _judged(limits.pending, one.pending, f"{name} has {counted(one.pending, 'event')} pending")
+        yield from _judged(limits.unsettled, one.unacked, f"{name} has {counted(one.unacked, 'event')} unsettled")
         if facts_of.stuck:
-            yield Trouble(Status.CRITICAL, f"{name} has {len(facts_of.stuck)} stuck events")
+            yield Trouble(Status.CRITICAL, f"{name} has {counted(len(facts_of.stuck), 'stuck event')}")
         if facts_of.discarded:
-            yield Trouble(Status.WARNING, f"{name} lost {facts_of.discarded} events, which the server discarded")
+            yield Trouble(
+                Status.WARNING,
+                f"{name} lost {counted(facts_of.discarded, 'event')} that the server discarded",
+            )
         if one.pending and one.state == "ready":
             since = one.delivered_at or units.moment(one.info.get("created")) or facts.at
             seconds = (facts.at - since).total_seconds()
-            words = f"{name} has {one.pending} events pending and got none for {units.span(seconds)}"
+            words = f"{name} has {counted(one.pending, 'event')} pending and got none for {units.span(seconds)}"
             yield from _judged(limits.stalled, seconds, words)
 
 

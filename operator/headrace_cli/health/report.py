@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from headrace.core.plural import counted
 from headrace_cli.health.facts import ChannelFacts, Facts, SubscriptionFacts, account_used, used
 from headrace_cli.view import units
 from headrace_cli.view.output import Column, table
@@ -66,7 +67,7 @@ def text(told: dict[str, Any]) -> str:
     account = told["account"]
     used_of = f", {account['used'] * 100:.0f} % of its {account['limit']}" if account["limit"] else ""
     head = (
-        f"account: {account['streams']} streams, {account['consumers']} consumers, "
+        f"account: {counted(account['streams'], 'stream')}, {counted(account['consumers'], 'consumer')}, "
         f"{units.size(account['storageBytes'])} in files, {units.size(account['memoryBytes'])} in memory{used_of}\n"
     )
     parts = [head, table(STREAMS, told["channels"]), table(CONSUMERS, told["subscriptions"])]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from headrace.core import health
+from headrace.core.plural import counted
 from headrace.core.subscriber import SubscriberState
 from headrace_cli.catalog.subscriptions import Subscription
 from headrace_cli.health.facts import SubscriptionFacts
@@ -29,7 +30,8 @@ def _state(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
                 Severity.NOTE,
                 "foreign-consumer",
                 where,
-                f"consumer {known.consumer} is not Headrace's: {known.pending} events wait for whoever made it",
+                f"consumer {known.consumer} is not Headrace's, but somebody else's: "
+                f"{counted(known.pending, 'event waits', 'events wait')} there",
                 "nothing, if somebody uses it; one that nobody uses keeps events of an Interest or WorkQueue stream",
             )
     elif subscriber.state is SubscriberState.REFUSED:
@@ -65,7 +67,7 @@ def _failing(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
         Severity.PROBLEM,
         "failing",
         _where(one.one),
-        f"{one.retrying} events failed and wait for another attempt{due}{last}",
+        f"{counted(one.retrying, 'event failed and waits', 'events failed and wait')} for another attempt{due}{last}",
         f"mend {to}: 404 or a name that is not found is a wrong address or a Service that is not Ready; a timeout is a "
         "subscriber slower than delivery.timeout; 5xx is in its own log",
     )
@@ -78,7 +80,8 @@ def _window(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
             Severity.PROBLEM,
             "window-full",
             _where(one.one),
-            f"{window.out} of at most {window.most} events are handed out and not settled: no fresh one is delivered",
+            f"{window.out} of at most {counted(window.most, 'event')} handed out and not settled: no fresh one is "
+            "delivered",
             "mend the subscriber, shorten its back-off, or raise maxAckPending in consumerConfigTemplate",
         )
 
@@ -98,8 +101,8 @@ def _stalled(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
         Severity.PROBLEM,
         "no-leader" if leaderless else "stalled",
         _where(known),
-        f"{known.pending} events are pending, none was handed out for {units.age(since, now)}, and nobody pulls"
-        + (": its consumer has no leader" if leaderless else ""),
+        f"{counted(known.pending, 'event is', 'events are')} pending, none was handed out for {units.age(since, now)}, "
+        "and nobody pulls" + (": its consumer has no leader" if leaderless else ""),
         "is the operator (or `headrace up`) running, and may it start `forward`? Look at its log for leases that fail; "
         f"if it pulls in vain, let the consumer choose another leader: {step}",
     )
@@ -112,7 +115,7 @@ def _stuck(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
             Severity.PROBLEM,
             "stuck",
             _where(one.one),
-            f"{len(one.stuck)} events can be neither delivered nor parked: sequence {named}",
+            f"{counted(len(one.stuck), 'event')} can be neither delivered nor parked: sequence {named}",
             "make room in the aside stream, or raise the server's max_payload; "
             f"`kn jetstream peek {one.one.channel.ref} --sequence {one.stuck[0]} --limit 1` shows one, `rm-event` "
             "removes it",
@@ -125,7 +128,7 @@ def _discarded(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
             Severity.RISK,
             "discarded",
             _where(one.one),
-            f"the server discarded {one.discarded} events before they were delivered: they are lost",
+            f"the server discarded {counted(one.discarded, 'event')} before delivery: what was discarded is lost",
             "look at maxAge, maxMsgs, maxBytes and discard of the stream, or at who purged it",
         )
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import datetime
 from typing import Any
 
+from headrace.core.delivery import ERROR_DATA_BYTES
 from headrace.core.parked import Parked
+from headrace.core.plural import counted
 from headrace_cli.view import event as view
 from headrace_cli.view import units
-from headrace_cli.view.output import Column
+from headrace_cli.view.output import Column, plain
+
+# Of an answer that is no text.
+SHOWN_BYTES = 16
 
 COLUMNS: tuple[Column, ...] = (
     ("POSITION", lambda item: item["position"]),
@@ -44,6 +50,7 @@ def item(one: Parked, channel: str, now: datetime) -> dict[str, Any]:
         "id": one.event.id,
         "bytes": one.size,
         "droppedHeaders": one.dropped,
+        "answer": _answer(one),
     }
 
 
@@ -58,4 +65,27 @@ def text(one: Parked, channel: str, now: datetime) -> str:
         "stored as": f"sequence {one.sequence} of {one.stream}",
         "headers left out": one.dropped or "",
     }
-    return view.pretty(one.event, f"#{one.position} of {channel}", about=about)
+    whole = view.pretty(one.event, f"#{one.position} of {channel}", about=about)
+    return whole + _answer_text(one) if one.answer else whole
+
+
+def _answer(one: Parked) -> dict[str, Any] | None:
+    """The beginning of what came back, as text where it is some; None when nothing was kept of it."""
+    if not one.answer:
+        return None
+    told: dict[str, Any] = {"contentType": one.answer_type or None, "cut": _is_cut(one)}
+    text = view.beginning(one.answer, cut=_is_cut(one))
+    return {**told, "text": text} if text is not None else {**told, "base64": base64.b64encode(one.answer).decode()}
+
+
+def _answer_text(one: Parked) -> str:
+    text = view.beginning(one.answer, cut=_is_cut(one))
+    of = f"the first {len(one.answer)} bytes" if _is_cut(one) else counted(len(one.answer), "byte")
+    kind = f"{plain(one.answer_type)}, " if one.answer_type else ""
+    shown = view.indented(text, "    ") if text is not None else f"    {one.answer[:SHOWN_BYTES].hex(' ')} …"
+    return f"  what came back ({kind}{of}):\n{shown}\n"
+
+
+def _is_cut(one: Parked) -> bool:
+    """Whether there may have been more."""
+    return len(one.answer) >= ERROR_DATA_BYTES

@@ -17,6 +17,7 @@ from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.parked import Parked
 from headrace.core.parked import Wanted as WantedParked
+from headrace.core.plural import counted
 from headrace.core.subscriber import Destination
 from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
@@ -45,7 +46,9 @@ async def show_all(session: Session, given: Given) -> int:
             async for one in events:
                 items.append(told.item(one, str(shelf.channel.ref), now))
                 if not given["summary"] and len(items) >= given["limit"]:
-                    tell(f"only the first {given['limit']} are shown: see --limit, or count with --summary")
+                    tell(
+                        f"there are more than {counted(given['limit'], 'event')}: see --limit, or count with --summary"
+                    )
                     break
             else:
                 continue
@@ -75,12 +78,12 @@ def _summary(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 async def show_some(session: Session, given: Given) -> int:
     shelf = await _shelf(session, given)
     now, of = datetime.now(UTC), str(shelf.channel.ref)
-    for position in given["positions"]:
+    for number, position in enumerate(given["positions"]):
         one = await shelf.events.show(position)
         if given["output"] == "json":
             click.echo(view.line(one.event, **told.item(one, of, now)))
         else:
-            click.echo(told.text(one, of, now))
+            click.echo(("\n" if number else "") + told.text(one, of, now), nl=False)
     return 0
 
 
@@ -122,7 +125,7 @@ async def discard_all(session: Session, given: Given) -> int:
     if not given["dry_run"]:
         async with aclosing(shelf.each(chosen)) as events:
             count = len([one async for one in events])
-        question = f"Delete {count} parked events of {shelf.channel.ref} for good?"
+        question = f"Delete {counted(count, 'parked event')} of {shelf.channel.ref} for good?"
         if not count or not confirmed(question, yes=given["yes"]):
             tell("nothing was discarded")
             return 0
@@ -169,8 +172,8 @@ async def _one_by_one(
                     progress.step()
         finally:
             would = "would be " if given["dry_run"] else ""
-            stay = f"; {failed} could not be, and stay" if failed else ""
-            tell(f"{progress.done} parked events of {shelf.channel.ref} {would}{verb} {how}{stay}")
+            stay = f"; {counted(failed, 'could not be, and stays', 'could not be, and stay')}" if failed else ""
+            tell(f"{counted(progress.done, 'parked event')} of {shelf.channel.ref} {would}{verb} {how}{stay}")
     return 1 if failed else 0
 
 

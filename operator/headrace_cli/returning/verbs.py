@@ -9,6 +9,7 @@ import click
 
 from headrace.core import names
 from headrace.core.errors import Misconfigured, Refused, Unavailable
+from headrace.core.plural import counted
 from headrace.core.subscriber import SubscriberState
 from headrace.io.client import Broken
 from headrace_cli.access.session import Session
@@ -88,8 +89,9 @@ def _refuse_served(plans: Sequence[Plan]) -> None:
     if served:
         some = ", ".join(f"{one.channel.ref} for {one.ref}" for one in served[:5])
         raise Refused(
-            f"{len(served)} consumers are served just now ({some}): stop the operator, whose leases end within their "
-            "length, and do this again; --force does it all the same, and what is in a lease's hands comes twice",
+            f"{counted(len(served), 'consumer is', 'consumers are')} served just now ({some}): stop the operator, "
+            "whose leases end within their length, and do this again; --force does it all the same, and what is in a "
+            "lease's hands comes twice",
             status=409,
         )
 
@@ -125,12 +127,14 @@ def _pinned(info: dict[str, Any]) -> bool:
 
 def _told(plan: Plan) -> list[str]:
     where, known = plan
-    lines = [f"Channel {where.ref} goes back to the Go channel, with {len(known)} Subscriptions."]
+    lines = [f"Channel {where.ref} goes back to the Go channel, with {counted(len(known), 'Subscription')}."]
     for one in known:
         if _is_gone(one):
             lines.append(f"  {one.ref} is no more: {one.consumer} is deleted")
         elif one.unacked:
-            lines.append(f"  {one.ref} has up to {one.unacked} events unsettled, which its subscriber may get again")
+            lines.append(
+                f"  {one.ref} has up to {counted(one.unacked, 'event')} unsettled, which its subscriber may get again"
+            )
     return lines
 
 
@@ -158,4 +162,4 @@ async def _hand_over(session: Session, plan: Plan, *, pull: bool) -> None:
         raise Refused(f"the metadata of {names_of} are damaged: let the operator mend them, or delete them", status=409)
     gone = await work.streams()
     kept = "" if gone else f"; {where.aside_name} stays, for what is parked in it"
-    click.echo(f"{where.ref} is handed back, with {len(known)} Subscriptions{kept}")
+    click.echo(f"{where.ref} is handed back, with {counted(len(known), 'Subscription')}{kept}")

@@ -17,6 +17,7 @@ import click
 
 from headrace.core import names
 from headrace.core.errors import Misconfigured, Refused
+from headrace.core.plural import counted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import channel
 from headrace_cli.catalog.names import ref
@@ -41,11 +42,11 @@ async def backup(session: Session, given: Given) -> int:
             tell(f"{name} is saved already")
             continue
         info = await session.api.call(f"STREAM.INFO.{name}")
-        with Progress("saved", int(info["state"]["bytes"]), what="bytes") as progress:
+        with Progress("saved", int(info["state"]["bytes"]), what="byte") as progress:
             taken = await snapshot.take(session, name, directory / f"{name}.snapshot", progress.step)
         known["streams"][name] = asdict(taken)
         _write(directory, known)
-        tell(f"{name}: {taken.state['messages']} messages, {units.size(taken.bytes)}")
+        tell(f"{name}: {counted(taken.state['messages'], 'message')}, {units.size(taken.bytes)}")
     _write(directory, {**known, "complete": True})
     click.echo(f"{found.ref} is saved in {directory}")
     return 0
@@ -71,7 +72,7 @@ async def restore(session: Session, given: Given) -> int:
             status=409,
         )
     count = sum(int(taken.state["messages"]) for name, taken in streams.items() if there[name] is None)
-    if not confirmed(f"Bring back {count} messages of {known['channel']}?", yes=given["yes"]):
+    if not confirmed(f"Bring back {counted(count, 'message')} of {known['channel']}?", yes=given["yes"]):
         return 0
     # The aside stream first: it has to be there when the consumers are.
     for name in sorted(streams, key=lambda name: not name.endswith(names.aside(""))):
@@ -79,9 +80,10 @@ async def restore(session: Session, given: Given) -> int:
             tell(f"{name} is there, and left alone")
             continue
         taken = streams[name]
-        with Progress("brought back", taken.bytes, what="bytes") as progress:
+        with Progress("brought back", taken.bytes, what="byte") as progress:
             state = await snapshot.bring_back(session, taken, directory / f"{name}.snapshot", progress.step)
-        tell(f"{name}: {state['messages']} messages, {state.get('consumer_count', 0)} consumers")
+        consumers = counted(state.get("consumer_count", 0), "consumer")
+        tell(f"{name}: {counted(state['messages'], 'message')}, {consumers}")
     click.echo(f"{known['channel']} is back")
     return 0
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused
+from headrace.core.plural import counted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channel
 from headrace_cli.catalog.names import ref
@@ -31,7 +32,7 @@ async def purge(session: Session, given: Given) -> int:
     last, body = await _extent(session, found, given)
     count = await _count(session, found, given, last)
     served = await subscriptions(session.admin, found)
-    lines = [f"{count} events of {found.ref} go for good."]
+    lines = [f"{counted(count, 'event')} of {found.ref} to be deleted for good."]
     lines += [
         f"  {one.ref} has not settled up to {left} of them" for one in served if (left := _left(one, last, count))
     ]
@@ -42,7 +43,7 @@ async def purge(session: Session, given: Given) -> int:
         tell("nothing was purged")
         return 0
     answer = await session.api.call(f"STREAM.PURGE.{found.stream}", body)
-    click.echo(f"{answer['purged']} events of {found.ref} are purged")
+    click.echo(f"purged {counted(answer['purged'], 'event')} of {found.ref}")
     return 0
 
 
@@ -91,7 +92,9 @@ async def remove(session: Session, given: Given) -> int:
     events = [await _stored(reader, sequence, found) for sequence in given["sequences"]]
     served = await subscriptions(session.admin, found)
     lines = [_line(each, served) for each in events]
-    if not confirmed("\n".join([*lines, f"Delete {len(events)} events of {found.ref} for good?"]), yes=given["yes"]):
+    if not confirmed(
+        "\n".join([*lines, f"Delete {counted(len(events), 'event')} of {found.ref} for good?"]), yes=given["yes"]
+    ):
         tell("nothing was deleted")
         return 0
     for each in events:

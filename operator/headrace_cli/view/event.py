@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Mapping
 
 from headrace.core import json_format
 from headrace.core.event import Event, essence
+from headrace.core.plural import counted
 from headrace_cli.view.output import fields, harmless, plain
 
 # What a person looks at; all of it is in `-o json`.
@@ -37,7 +39,7 @@ def pretty(event: Event, headline: str, *, about: Mapping[str, object] | None = 
     told = [(name, str(value)) for name, value in (about or {}).items()]
     text = f"{headline}\n{fields([*told, *known, *others], indent='  ')}"
     if data and event.data:
-        text += f"{_indented(data_text(event))}\n"
+        text += f"{indented(data_text(event))}\n"
     return text
 
 
@@ -45,19 +47,24 @@ def data_text(event: Event) -> str:
     """The data as text, JSON laid out; of what is no text only the size."""
     kind = essence(event.datacontenttype or "")
     cut = event.data[:SHOWN_BYTES]
-    more = f"\n… {len(event.data) - SHOWN_BYTES} bytes more" if len(event.data) > SHOWN_BYTES else ""
+    more = f"\n… {counted(len(event.data) - SHOWN_BYTES, 'byte')} more" if len(event.data) > SHOWN_BYTES else ""
     if kind.endswith(("/json", "+json")) and not more:
         try:
             return json.dumps(json.loads(event.data), indent=2, ensure_ascii=False)
         except (ValueError, RecursionError):
             pass
+    text = beginning(cut, cut=bool(more))
+    return f"{counted(len(event.data), 'byte')} that are no text" if text is None else text + more
+
+
+def beginning(data: bytes, *, cut: bool) -> str | None:
+    """Data as text, None for what is none; `cut`, they may end in the middle of a character."""
     try:
-        # The cut may be in the middle of a character.
-        text = cut.decode("utf-8", "ignore" if more else "strict")
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=not cut)
     except UnicodeDecodeError:
-        return f"{len(event.data)} bytes that are no text"
-    return text + more
+        return None
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"  {plain(each)}" for each in text.expandtabs().splitlines())
+def indented(text: str, by: str = "  ") -> str:
+    """Text of several lines, a stranger's, with nothing in it that a terminal would obey."""
+    return "\n".join(f"{by}{plain(each)}" for each in text.expandtabs().splitlines())

@@ -13,10 +13,10 @@ class Progress:
     """Use it as a context manager; nothing is shown of what is over within a moment.
 
     Attributes:
-        done: how many there are so far; `total`: of how many, None where nobody knows.
+        done: how many `what` there are so far; `total`: of how many, None where nobody knows.
     """
 
-    def __init__(self, verb: str, total: int | None = None, *, what: str = "events", quiet: bool = False) -> None:
+    def __init__(self, verb: str, total: int | None = None, *, what: str = "event", quiet: bool = False) -> None:
         self.done = 0
         self.total = total
         self._verb = verb
@@ -47,11 +47,11 @@ class Progress:
         """What is shown."""
         seconds = max(now - self._began, 1e-9)
         rate = self.done / seconds
-        of, rest = "", ""
+        of, rest, what = "", "", self._what if (self.total or self.done) == 1 else f"{self._what}s"
         if self.total:
             of = f" of {self.total} ({100 * self.done // self.total} %)"
             rest = f", {max(0, self.total - self.done) / rate:.0f} s left" if rate > 0 else ""
-        return f"{self._verb} {self.done}{of} {self._what}, {rate:.0f}/s{rest}"
+        return f"{self._verb} {self.done}{of} {what}, {rate:.0f}/s{rest}"
 
     def _say(self, text: str) -> None:
         if self._terminal:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import Arrival
+from headrace.core.plural import counted
 from pyspark_jetstream.client.api import JetStream
 from pyspark_jetstream.client.connection import Connection
 from pyspark_jetstream.client.patience import SILENCE_SECONDS
@@ -150,7 +151,8 @@ class Publisher:
             except Unavailable as error:
                 if time.monotonic() > deadline:
                     raise Unavailable(
-                        f"{len(self._unacked)} messages are not acknowledged; no progress for {patience:.0f} s: {error}"
+                        f"{counted(len(self._unacked), 'message')} not acknowledged; no progress for {patience:.0f} s: "
+                        f"{error}"
                     ) from error
                 time.sleep(_PAUSE_SECONDS)
             if len(self._unacked) < left:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from headrace.core.plural import counted
+
 WIDTH = 900
 HEIGHT = 320
 LEFT, RIGHT, TOP, BOTTOM = 60, 20, 40, 40
@@ -47,7 +49,7 @@ def _merged(counts: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
     found = {kind: list(counts[kind]) for kind in kept}
     others = ordered[len(kept) :]
     if others:
-        found[f"{len(others)} others"] = [
+        found[counted(len(others), "other")] = [
             sum(column) for column in zip(*(counts[kind] for kind in others), strict=True)
         ]
     return found

@@ -19,6 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace.core.errors import Refused
+from headrace.core.plural import counted
 from pyspark_jetstream.jobs.files import File, Files
 
 COMMITS = "_headrace/commits"
@@ -117,7 +118,9 @@ class ParquetArchive:
         made = [file for file in self._files.list(folder) if file.name.endswith(_PARQUET)]
         before, after = self._rows(files), self._rows(made)
         if before != after:
-            raise Refused(f"compacting {partition} has made {after} rows of {before}: it is left as it is", status=500)
+            raise Refused(
+                f"compacting {partition} has made {counted(after, 'row')} of {before}: it is left as it is", status=500
+            )
         first = files[0].name[:20]
         moves = {
             "partition": partition,

@@ -10,6 +10,7 @@ from itertools import chain
 import pyarrow as pa
 
 from headrace.core.errors import Misconfigured, Refused
+from headrace.core.plural import counted
 from pyspark_jetstream.client import Connection, FastPublisher, JetStream, Outgoing, Publisher
 from pyspark_jetstream.writing import columns, ids, marker, messages, target
 from pyspark_jetstream.writing.columns import Parts
@@ -187,7 +188,7 @@ def summary(parts: Iterable[Written]) -> str:
 
     faults = list(chain.from_iterable(one.faults for one in found))[:MOST_SHOWN]
     words = (
-        f"{total('rows')} rows in {len(found)} tasks: {total('stored')} stored, {total('duplicates')} were there "
-        f"already, {total('known')} not sent again, {total('skipped')} faulty"
+        f"{counted(total('rows'), 'row')} in {counted(len(found), 'task')}: {total('stored')} stored, "
+        f"{total('duplicates')} there already, {total('known')} not sent again, {total('skipped')} faulty"
     )
     return f"{words}; {'; '.join(faults)}" if faults else words
