@@ -23,7 +23,7 @@ _LEAKS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a file; `where` names file and document for people, as in `orders.yaml, document 2`."""
+    """One object of a file; `where` names file, line and document for people, as in `orders.yaml:14, document 2`."""
 
     where: str
     body: dict[str, Any]
@@ -107,9 +107,12 @@ def _bodies(name: str, text: str) -> Iterator[tuple[str, object]]:
     number = 0
     try:
         loader = _Loader(text)
-        while loader.check_data():  # type: ignore[no-untyped-call]  # PyYAML's stubs leave it untyped
+        while loader.check_node():
             number += 1
-            yield f"{name}, document {number}", loader.get_data()
+            node = loader.get_node()
+            # PyYAML counts lines from 0.
+            line = 1 if node is None else node.start_mark.line + 1
+            yield f"{name}:{line}, document {number}", loader.construct_document(node)
     except (yaml.YAMLError, *_LEAKS) as error:
         raise InvalidSpec(f"{name}, document {max(number, 1)}: this is not YAML: {error}", field="-f") from error
 

@@ -57,7 +57,7 @@ def read(paths: Sequence[str], base: str) -> Manifests:
     for document in documents.read(paths):
         kind = _kind(document)
         if kind is None:
-            ignored.append(f"{document.where}: {_unserved(document)} and was ignored")
+            ignored.append(f"{document.where}: {_unserved(document)}")
             continue
         key = _key(document)
         earlier = ours.setdefault((kind, key), document)
@@ -191,22 +191,45 @@ class _Reader:
 
 
 def _unserved(document: Document) -> str:
-    kind = str(document.body.get("kind"))
-    close = difflib.get_close_matches(kind, SERVED, n=1, cutoff=0.8)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    return f"{document.body.get('apiVersion')} {kind} is not served on a laptop{hint}"
+    body = document.body
+    if not body.get("kind") or not body.get("apiVersion"):
+        return "this is no Kubernetes object, since it has no apiVersion or no kind; it is left alone"
+    return f"{body['apiVersion']} {body['kind']} is nothing that a laptop serves; it is left alone"
 
 
 def _kind(document: Document) -> str | None:
-    """The kind that a document is served as; None: not ours."""
+    """The kind that a document is served as; None: not ours.
+
+    Raises:
+        InvalidSpec: it is ours but for a typo, or of another version.
+    """
     group, _, version = str(document.body.get("apiVersion") or "").rpartition("/")
     kind = str(document.body.get("kind") or "")
+    _refuse_typos(document, group, kind)
     if group != GROUP or kind not in SERVED:
         return None
     if version != SERVED[kind]:
         problem = f"apiVersion is {group}/{version!s}: a {kind} is served as {group}/{SERVED[kind]}"
         raise document.fault(problem, field="apiVersion")
     return CHANNEL if kind in CHANNEL_KINDS else kind
+
+
+def _refuse_typos(document: Document, group: str, kind: str) -> None:
+    """A kind or group that is nearly ours: passed over, it would be missed only when events don't arrive."""
+    near = difflib.get_close_matches(kind, SERVED, n=1, cutoff=0.8)
+    # Others have a kind of the same name, as operators.coreos.com has a Subscription.
+    if group != GROUP and near and (not group or difflib.SequenceMatcher(None, group, GROUP).ratio() > 0.8):
+        wanted = f"{GROUP}/{SERVED[near[0]]}"
+        problem = f"apiVersion is {document.body.get('apiVersion')!r}: a {near[0]} has {wanted!r}"
+        raise document.fault(problem, field="apiVersion")
+    if group != GROUP or kind in SERVED:
+        return
+    if near:
+        raise document.fault(f"kind is {kind!r}: did you mean {near[0]!r}?", field="kind")
+    # Other channels are of this group, too.
+    if not kind.endswith("Channel"):
+        problem = f"kind is {kind!r}, which {GROUP} does not have: {', '.join(SERVED)} are served"
+        raise document.fault(problem, field="kind")
 
 
 def _key(document: Document) -> Key:

@@ -63,7 +63,7 @@ def test_manifests_are_converted_from_standard_input() -> None:
 
     [body] = yaml.safe_load_all(ran.ok().out)
     assert (body["kind"], body["metadata"]) == ("NatsJetStreamChannel", {"namespace": "shop", "name": "orders"})
-    assert "standard input, document 1: events that the old channel still holds" in ran.err
+    assert "standard input:2, document 1: events that the old channel still holds" in ran.err
 
 
 @pytest.mark.parametrize("given", [b"kind: Secret\napiVersion: v1\n", (CONVERT / "argo.yaml").read_bytes()])

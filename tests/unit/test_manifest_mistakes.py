@@ -28,8 +28,34 @@ def read(tmp_path: Path) -> Read:
         pytest.param((SUBSCRIPTION,), "there is no NatsJetStreamChannel in ", id="no channel"),
         pytest.param(
             (CHANNEL.replace("kind: NatsJetStreamChannel", "kind: NatsJetstreamChannel"),),
-            "NatsJetstreamChannel is not served on a laptop (did you mean NatsJetStreamChannel?) and was ignored",
-            id="a kind with a typo",
+            "all.yaml:2, document 1: kind is 'NatsJetstreamChannel': did you mean 'NatsJetStreamChannel'?",
+            id="a channel's kind with a typo",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("kind: Subscription", "kind: Subscripton")),
+            "all.yaml:7, document 2: kind is 'Subscripton': did you mean 'Subscription'?",
+            id="a Subscription's kind with a typo",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("kind: Subscription", "kind: subscription")),
+            "document 2: kind is 'subscription': did you mean 'Subscription'?",
+            id="a kind in lower case",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("kind: Subscription", "kind: Abo")),
+            "document 2: kind is 'Abo', which messaging.knative.dev does not have: NatsJetStreamChannel, Channel, "
+            "Subscription are served",
+            id="a kind that the group does not have",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("messaging.knative.dev/v1\nkind", "mesaging.knative.dev/v1\nkind")),
+            "document 2: apiVersion is 'mesaging.knative.dev/v1': a Subscription has 'messaging.knative.dev/v1'",
+            id="a group with a typo",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("messaging.knative.dev/v1\nkind", "v1\nkind")),
+            "document 2: apiVersion is 'v1': a Subscription has 'messaging.knative.dev/v1'",
+            id="no group",
         ),
         pytest.param(
             (CHANNEL + "spec: {stream: {config: {maxByte: 5}}}\n",),
@@ -43,7 +69,7 @@ def read(tmp_path: Path) -> Read:
         ),
         pytest.param(
             (CHANNEL, CHANNEL),
-            "document 2: NatsJetStreamChannel default/orders is also in {file}, document 1: keep one",
+            "document 2: NatsJetStreamChannel default/orders is also in {file}:2, document 1: keep one",
             id="an object twice",
         ),
         pytest.param(
@@ -207,7 +233,7 @@ def test_what_json_can_not_hold_is_told_with_file_document_and_path(read: Read, 
     with pytest.raises(InvalidSpec) as caught:
         read(CHANNEL, CHANNEL.replace("{name: orders}", f"{{name: bills, labels: {label}}}"))
 
-    assert "all.yaml, document 2: metadata" in str(caught.value)
+    assert "all.yaml:7, document 2: metadata" in str(caught.value)
     assert told in str(caught.value)
 
 

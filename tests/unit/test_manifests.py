@@ -191,7 +191,26 @@ def test_other_kinds_are_told_of_and_ignored(read: Read) -> None:
     found = read(CHANNEL, "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n", "# only a comment\n")
 
     [sentence] = found.ignored
-    assert sentence.endswith("all.yaml, document 2: v1 Service is not served on a laptop and was ignored")
+    assert sentence.endswith("all.yaml:6, document 2: v1 Service is nothing that a laptop serves; it is left alone")
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        pytest.param("messaging.knative.dev/v1, kind: InMemoryChannel", id="another channel"),
+        pytest.param("operators.coreos.com/v1alpha1, kind: Subscription", id="a kind of the same name"),
+        pytest.param("eventing.knative.dev/v1, kind: Trigger", id="a neighbour"),
+        pytest.param("apps/v1, kind: Deployment", id="anything"),
+    ],
+)
+def test_kinds_of_others_are_left_alone(read: Read, foreign: str) -> None:
+    [sentence] = read(CHANNEL, f"{{apiVersion: {foreign}, metadata: {{name: x}}}}\n").ignored
+    assert sentence.endswith("is nothing that a laptop serves; it is left alone")
+
+
+def test_what_is_no_object_of_kubernetes_is_left_alone(read: Read) -> None:
+    [sentence] = read(CHANNEL, "replicas: 3\n").ignored
+    assert "no Kubernetes object, since it has no apiVersion or no kind; it is left alone" in sentence
 
 
 def test_a_list_is_its_items(read: Read) -> None:
