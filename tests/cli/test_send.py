@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.support.cli import Cli
 from tests.support.functions import Function
 from tests.support.streams import Channel, Nats
@@ -50,6 +52,36 @@ async def test_the_same_again_is_told_to_be_delivered_no_more(cli: Cli, orders: 
     again = await cli(*one)
 
     assert "as sequence 1, stored before and not delivered again" in again.ok().out
+
+
+async def test_an_event_has_a_new_id_each_time_and_those_of_a_file_when_asked_for(
+    cli: Cli, nats: Nats, orders: Channel
+) -> None:
+    lines = json.dumps(LINE).encode() + b"\n"
+    for _ in range(2):
+        (await cli("send", orders.path[1:], "--type", "t", "--count", "2")).ok()
+        (await cli("send", orders.path[1:], "-f", "-", "--new-ids", stdin=lines)).ok()
+        (await cli("send", orders.path[1:], "-f", "-", stdin=lines)).ok()
+
+    ids = [each.headers["ce-id"] for each in await nats.stored(orders.stream)]
+    assert len(set(ids)) == len(ids) == 7
+    assert ids.count("a") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("-f", "-", "--id", "7"), "--id is for an event of --type"),
+        (("-f", "-", "-d", "x"), "--data is for an event of --type"),
+        (("-f", "-", "-e", "a=b"), "--extension is for an event of --type"),
+        (("-f", "-", "--count", "2"), "--count is for an event of --type"),
+        (("--type", "t", "--new-ids"), "--new-ids is for -f"),
+        (("--type", "t", "--id", "7", "--count", "2"), "--id makes all events the same"),
+    ],
+)
+async def test_what_would_not_count_is_refused(cli: Cli, orders: Channel, options: tuple[str, ...], told: str) -> None:
+    ran = await cli("send", orders.path[1:], *options)
+    assert (ran.status, told in ran.err) == (2, True), ran
 
 
 async def test_structured_mode_stores_the_json_format(cli: Cli, nats: Nats, orders: Channel) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 
 from headrace.core.errors import Misconfigured
 from headrace.core.event import make_event
+from headrace_cli.events import bench
 from headrace_cli.events.compose import Form, from_form, from_lines
 from headrace_cli.events.wanted import Wanted, wanted
 from headrace_cli.view import event as view
@@ -125,6 +127,36 @@ def test_a_batch_is_its_events() -> None:
     two = [one, {**one, "id": "2"}]
 
     assert [event.id for _, event in from_lines([json.dumps(two).encode()])] == ["1", "2"]
+
+
+def test_new_ids_are_given_to_all_and_nothing_else_changes() -> None:
+    kept = b'{"specversion": "1.0", "id": "a", "source": "/s", "type": "t", "data": {"price": 1.10, "id": "x"}}\n'
+    without = b'{"specversion": "1.0", "source": "/s", "type": "t"}\n'
+    numbers = map(str, count(1))
+
+    first, again, third = (event for _, event in from_lines([kept, kept, without], lambda: next(numbers)))
+
+    assert [first.id, again.id, third.id] == ["1", "2", "3"]
+    assert first.data == b'{"price": 1.10, "id": "x"}'
+    ((_, batched),) = from_lines([b"[" + kept + b"]"], lambda: "new")
+    ((_, told),) = from_lines([view.line(EVENT, sequence=7).encode()], lambda: "new")
+    assert (batched.id, told.id) == ("new", "new")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "values"),
+    [
+        ("partitionkey", {"r-0", "r-1", "r-2"}),
+        ("subject", {"r-0", "r-1", "r-2"}),
+        ("source", {"/kn-jetstream/bench/r/0", "/kn-jetstream/bench/r/1", "/kn-jetstream/bench/r/2"}),
+        ("type", {"headrace.bench/0", "headrace.bench/1", "headrace.bench/2"}),
+        ("id", {f"r-{number}" for number in range(9)}),
+        ("time", {None}),
+    ],
+)
+def test_the_events_of_a_bench_have_so_many_keys(attribute: str, values: set[str | None]) -> None:
+    events = [bench.event("r", number, b"", {attribute: number % 3}) for number in range(9)]
+    assert {event.attributes.get(attribute) for event in events} == values
 
 
 def test_a_line_that_is_no_json_is_named_and_those_before_it_are_given() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.core.errors import Misconfigured
+from headrace.core.plural import counted
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import on_nats, tell
@@ -19,7 +20,9 @@ BENCH = """\
 Measure a channel: how fast it takes events, and how fast its Subscriptions settle them. The events are real ones of
 type headrace.bench, and its subscribers get them, so it asks first.
 
-They go over HTTP to a `headrace up` that runs here, or to --url; else straight into the stream.
+They go over HTTP to a `headrace up` that runs here, or to --url; else straight into the stream. Where a Subscription
+has `headrace.dev/delivery-order: by-key`, they have that many --keys in its `headrace.dev/order-key`: events of one key
+are delivered one after the other, so few keys are slow.
 """
 
 BENCH_EXAMPLES = params.examples("""\
@@ -83,7 +86,7 @@ def _converted(given: Given) -> int:
         click.echo("---\n".join(text_of(each, "yaml") for each in found.objects), nl=False)
     lost = sum(note.lost for note in found.notes)
     if given["strict"] and lost:
-        tell(f"{lost} things have no equal")
+        tell(f"{counted(lost, 'thing has', 'things have')} no equal")
         return 1
     return 0
 
@@ -134,6 +137,14 @@ COMMANDS = [
                 metavar="BYTES",
                 show_default=True,
                 help="Data of each.",
+            ),
+            click.Option(
+                ["--keys"],
+                type=click.IntRange(1),
+                default=100,
+                metavar="N",
+                show_default=True,
+                help="Different keys of the events, in turn, where they are delivered by key.",
             ),
             click.Option(
                 ["--parallel"],

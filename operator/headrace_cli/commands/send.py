@@ -31,18 +31,25 @@ One event from options, its data from --data, --field, or standard input with --
 for standard input) with an event in CloudEvents' JSON format, or one on each line; lines that `tail -o json`
 prints will do.
 
+An event is its source and its id: the same two again within the stream's duplicate window (2 minutes, unless the
+channel says otherwise) are the same event, and stored once. Without --id each event gets a new id, with --count each
+one of its own. Those of a file keep theirs, so that a broken-off run can be repeated; --new-ids gives them new ones.
+
 They go over HTTP to a `headrace up` that runs here, or to --url; else straight into the channel's stream, as the
 receiver would store them.
 """
 
 # Whoever sends parked events again within the window must not take it for a delivery.
 STORED_BEFORE = "stored before and not delivered again: source and id are in the stream's duplicate window"
+# What describes the one event of --type, and would be passed over with a file.
+OF_ONE = ("id", "source", "subject", "dataschema", "named", "data", "fields", "content_type", "count")
 
 EPILOG = params.examples("""\
   kn jetstream send orders --type shop.order --data '{"items": 3}'
   kn jetstream send shop/orders --type shop.order --field items=3 --field customer.name=Ann --extension tenant=a
   kn jetstream send orders --type load.test --data x --count 1000 --rate 100
   kn jetstream peek orders --last 10 -o json | kn jetstream send copies -f -
+  kn jetstream send orders -f events.jsonl --new-ids              the same events once more, as new ones
   kn jetstream send orders --type t --data hi --url http://receive.example.com/shop/orders --mode structured
 """)
 
@@ -52,6 +59,7 @@ def _send(**given: Any) -> int:
 
     if bool(given["file"]) == bool(given["type"]):
         raise Misconfigured("give an event with --type, or events with -f: one of the two", field="--type")
+    _refuse_unused(given)
     channel = ref(given["channel"], given["namespace"])
     form = None
     if given["type"]:
@@ -70,10 +78,23 @@ def _send(**given: Any) -> int:
             content_type=given["content_type"],
             fields=given["fields"],
         )
-    events = _from_file(given["file"]) if form is None else _from_form(form, given["count"])
+    events = _from_file(given["file"], new_ids=given["new_ids"]) if form is None else _from_form(form, given["count"])
     if given["url"]:
         return _over_http(given, channel, events)
     return on_nats(given, lambda session: _in_session(session, given, channel, events))
+
+
+def _refuse_unused(given: Given) -> None:
+    context = click.get_current_context()
+    if given["type"] and given["new_ids"]:
+        raise Misconfigured(
+            "--new-ids is for -f: an event of --type has a new id unless --id says one", field="--new-ids"
+        )
+    for option in context.command.params:
+        asked = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
+        if given["file"] and option.name in OF_ONE and asked:
+            name = max(option.opts, key=len)
+            raise Misconfigured(f"{name} is for an event of --type: those of -f say it themselves", field=name)
 
 
 def _over_http(given: Given, channel: Ref, events: Iterator[Event]) -> int:
@@ -154,15 +175,18 @@ def _from_form(form: Any, count: int) -> Iterator[Event]:
             raise Misconfigured(f"that is no event: {invalid}", field="--type") from None
 
 
-def _from_file(name: str) -> Iterator[Event]:
+def _from_file(name: str, *, new_ids: bool) -> Iterator[Event]:
+    import uuid
+
     from headrace_cli.events.compose import from_lines
 
+    new_id = (lambda: str(uuid.uuid4())) if new_ids else None
     if name == "-":
-        yield from (event for _, event in from_lines(sys.stdin.buffer))
+        yield from (event for _, event in from_lines(sys.stdin.buffer, new_id))
         return
     try:
         with Path(name).open("rb") as lines:
-            yield from (event for _, event in from_lines(lines))
+            yield from (event for _, event in from_lines(lines, new_id))
     except OSError as error:
         raise Misconfigured(f"-f {name} can't be read: {error.strerror}", field="-f") from None
 
@@ -196,7 +220,7 @@ COMMAND = click.Command(
         params.channel(),
         click.Option(["--type"], metavar="TYPE", help="Type of the event."),
         click.Option(["--source"], metavar="URI", default="/kn-jetstream", show_default=True, help="Its source."),
-        click.Option(["--id"], metavar="ID", help="Its id. Default: a new UUID."),
+        click.Option(["--id"], metavar="ID", help="Its id. Default: a new UUID, for each of --count."),
         click.Option(["--subject"], metavar="TEXT", help="Its subject."),
         click.Option(["--dataschema"], metavar="URI", help="Its dataschema."),
         click.Option(
@@ -217,6 +241,7 @@ COMMAND = click.Command(
             ["--content-type"], metavar="TYPE", help="Of the data. Default: JSON, text or bytes, as they look."
         ),
         click.Option(["-f", "--file"], metavar="FILE", help="Events as JSON, one or one a line; - is standard input."),
+        click.Option(["--new-ids"], is_flag=True, help="Give the events of -f new ids."),
         click.Option(
             ["--count"], type=click.IntRange(1), default=1, metavar="N", show_default=True, help="So many such events."
         ),

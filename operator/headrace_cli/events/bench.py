@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from statistics import quantiles
@@ -15,11 +16,12 @@ import click
 
 from headrace.core import names
 from headrace.core.event import Event, make_event
+from headrace.core.order_spec import DeliveryOrder, OrderSpec
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channel
 from headrace_cli.catalog.names import ref
-from headrace_cli.catalog.subscriptions import subscriptions
+from headrace_cli.catalog.subscriptions import Subscription, subscriptions
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
 from headrace_cli.events import send
@@ -52,11 +54,12 @@ async def bench(session: Session, given: Given) -> int:
     )
     if not confirmed(question, yes=given["yes"]):
         return 0
+    keyed = tuple(sorted({attribute for one in served for attribute in _key_of(one)}))
     began = time.monotonic()
-    published = await _publish(_way(session, found, given), given)
+    published = await _publish(_way(session, found, given), given, keyed)
     last = int((await session.api.call(f"STREAM.INFO.{found.stream}"))["state"]["last_seq"])
     settled = await _settled(session, found, last, began, given) if waits else []
-    told = _result(published, size, settled)
+    told = _result(published, size, settled, dict.fromkeys(keyed, int(given["keys"])))
     if given["output"] == "table":
         click.echo(_text(told), nl=False)
     else:
@@ -73,7 +76,13 @@ def _way(session: Session, found: Channel, given: Given) -> AbstractAsyncContext
     return send.over_nats(session, found.ref, Mode.BINARY)
 
 
-async def _publish(way: AbstractAsyncContextManager[Send], given: Given) -> Published:
+def _key_of(one: Subscription) -> tuple[str, ...]:
+    """The attribute that orders its events, if one does."""
+    order = one.subscriber.order if one.subscriber is not None else OrderSpec()
+    return (order.key,) if order.kind is DeliveryOrder.BY_KEY else ()
+
+
+async def _publish(way: AbstractAsyncContextManager[Send], given: Given, keyed: Sequence[str]) -> Published:
     run, data = secrets.token_hex(4), os.urandom(given["size"])
     numbers = iter(range(given["events"]))
     pace, latencies = Pace(given["rate"]), list[float]()
@@ -86,7 +95,7 @@ async def _publish(way: AbstractAsyncContextManager[Send], given: Given) -> Publ
                 for number in numbers:
                     await pace.turn()
                     began = time.perf_counter()
-                    await send_one(_event(run, number, data))
+                    await send_one(event(run, number, data, dict.fromkeys(keyed, number % given["keys"])))
                     latencies.append(time.perf_counter() - began)
                     progress.step()
 
@@ -126,7 +135,12 @@ async def _settled(session: Session, found: Channel, last: int, began: float, gi
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def _event(run: str, number: int, data: bytes) -> Event:
+def event(run: str, number: int, data: bytes, keys: Mapping[str, int]) -> Event:
+    """One event of a run.
+
+    Args:
+        keys: by the attribute that is to have it; id and time are no keys, being each event's own.
+    """
     attributes = {
         "specversion": "1.0",
         "id": f"{run}-{number}",
@@ -134,10 +148,15 @@ def _event(run: str, number: int, data: bytes) -> Event:
         "type": TYPE,
         "datacontenttype": "application/octet-stream",
     }
+    for name, key in keys.items():
+        if name in ("source", "type"):
+            attributes[name] += f"/{key}"
+        elif name != "time":
+            attributes.setdefault(name, f"{run}-{key}")
     return make_event(attributes, data)
 
 
-def _result(published: Published, size: int, settled: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(published: Published, size: int, settled: list[dict[str, Any]], keys: Mapping[str, int]) -> dict[str, Any]:
     rate = published.events / max(published.seconds, 1e-9)
     cuts = quantiles(published.latencies, n=100) if len(published.latencies) > 1 else published.latencies * 99
     return {
@@ -146,6 +165,7 @@ def _result(published: Published, size: int, settled: list[dict[str, Any]]) -> d
             "seconds": round(published.seconds, 3),
             "perSecond": round(rate, 1),
             "bytesPerSecond": round(rate * size),
+            "keys": keys,
             "latencyMs": {f"p{at}": round(cuts[at - 1] * 1000, 2) for at in (50, 90, 99)},
         },
         "settled": settled,
@@ -168,6 +188,7 @@ def _text(told: dict[str, Any]) -> str:
         f"published {counted(published['events'], 'event')} in {published['seconds']} s: {published['perSecond']}/s, "
         f"{units.size(published['bytesPerSecond'])}/s, acknowledged after {latency}\n"
     )
+    head += "".join(f"with {counted(count, 'key')} in {name}\n" for name, count in published["keys"].items())
     if not told["settled"]:
         tell("no Subscription was waited for")
     return head + table(_COLUMNS, told["settled"])

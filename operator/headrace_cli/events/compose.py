@@ -61,11 +61,14 @@ def from_form(form: Form, new_id: Callable[[], str], now: str) -> Event:
     return make_event(attributes, data)
 
 
-def from_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, Event]]:
+def from_lines(lines: Iterable[bytes], new_id: Callable[[], str] | None = None) -> Iterator[tuple[int, Event]]:
     """The events of a file, with the lines that they begin at: one JSON value, or one on each line.
 
     Each is an event in CloudEvents' JSON format, a batch of them, or a line that `tail` and `peek` print, which has it
     under `event`.
+
+    Args:
+        new_id: gives each an id in place of its own, or of none; None: they keep theirs.
 
     Raises:
         Misconfigured: quoting the line; those before it have been given.
@@ -78,9 +81,9 @@ def from_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, Event]]:
             kept.append(text)
         elif text.strip():
             given = True
-            yield from ((number, event) for event in _events(text, number))
+            yield from ((number, event) for event in _events(text, number, new_id))
     if kept:
-        yield from ((1, event) for event in _events(b"".join(kept), 1))
+        yield from ((1, event) for event in _events(b"".join(kept), 1, new_id))
 
 
 def _whole(text: bytes) -> bool:
@@ -92,9 +95,11 @@ def _whole(text: bytes) -> bool:
     return True
 
 
-def _events(text: bytes, number: int) -> Iterator[Event]:
+def _events(text: bytes, number: int, new_id: Callable[[], str] | None) -> Iterator[Event]:
     try:
         found = list(_written(text.decode(json.detect_encoding(text))))
+        if new_id is not None:
+            found = [_with_id(each, new_id()) for each in found]
     except (ValueError, RecursionError) as error:
         raise Misconfigured(f"line {number} is no JSON ({error}): give events as JSON", field="-f") from None
     for each in found:
@@ -109,6 +114,12 @@ def _written(text: str) -> Iterator[str]:
     members = {member.name: member.raw for member in json_text.members(text)}
     whole = members.get("event", "")
     yield whole if whole.startswith("{") and "specversion" not in members else text
+
+
+def _with_id(text: str, id: str) -> str:
+    """The event with another id, its data as they are written."""
+    others = [f"{json.dumps(each.name)}: {each.raw}" for each in json_text.members(text) if each.name != "id"]
+    return "{" + ", ".join([f'"id": {json.dumps(id)}', *others]) + "}"
 
 
 def _event(text: bytes, number: int) -> Event:
