@@ -19,6 +19,7 @@ from headrace.io import log
 from headrace.io.api import JetStreamApi
 from headrace_cli.child import TELL_SECONDS
 from headrace_cli.manifests import Key, Manifests
+from headrace_cli.status_changes import changes
 from headrace_operator.hook_client import HookAnswer
 
 FIRST_RETRY, LONGEST_RETRY = 0.2, 5.0
@@ -68,6 +69,11 @@ class Channel:
         """The object as an API server would show it."""
         return {**self.parent, "status": self.status}
 
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """The same, with why it could not be reconciled."""
+        return {**self.current, "error": self.error}
+
     def condition(self, kind: str = "Ready") -> Mapping[str, Any]:
         found = (each for each in self.status.get("conditions") or () if each.get("type") == kind)
         return next(found, {})
@@ -92,6 +98,7 @@ class Channels:
 
     Attributes:
         on_synced: called with a channel whenever reconcile has answered for it.
+        on_told: called whenever there may be something new to say of them.
     """
 
     def __init__(self, sync: Call, finalize: Call) -> None:
@@ -101,6 +108,7 @@ class Channels:
         self._going: dict[Key, Channel] = {}
         self._progress = asyncio.Event()
         self.on_synced: list[Callable[[Channel], None]] = []
+        self.on_told: list[Callable[[], None]] = []
 
     def __iter__(self) -> Iterator[Channel]:
         return iter(self._channels.values())
@@ -132,6 +140,12 @@ class Channels:
             channel = self._channels[key] = back
             channel.parent = parent
             self._start(channel, self._keep)
+        self.tell()
+
+    def tell(self) -> None:
+        """There may be something new to say."""
+        for listener in self.on_told:
+            listener()
 
     def repair(self, stream: str) -> None:
         """Something that reconcile had made is missing on the server."""
@@ -245,11 +259,13 @@ class Channels:
         self._progress.set()
         for listener in self.on_synced:
             listener(channel)
+        self.tell()
 
     def _note_error(self, channel: Channel, error: Exception) -> None:
         if channel.error != str(error):
             _log.warning("reconcile failed, trying again", channel=channel.name, error=str(error))
         channel.error = str(error)
+        self.tell()
 
 
 async def _later(channel: Channel, work: Work, pause: float) -> None:
@@ -275,20 +291,3 @@ async def tell_of_strays(api: JetStreamApi, served: Iterable[str]) -> None:
                 channel = f"{metadata.get(NAMESPACE_KEY)}/{metadata.get(CHANNEL_KEY)}"
                 words = "channel is in no file, but the server has it: it takes events, and nobody is delivered to"
                 _log.warning(words, channel=channel, stream=stream["config"]["name"])
-
-
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Conditions, and subscribers by their uid, that say something else than before."""
-    known = _claims(before)
-    return [claim for name, claim in _claims(after).items() if known.get(name) != claim]
-
-
-def _claims(status: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    rows = {str(row.get("type")): _claim("condition", row, "type", "status") for row in status.get("conditions") or ()}
-    entries = status.get("subscribers") or ()
-    return rows | {str(row.get("uid")): _claim("subscriber", row, "uid", "ready") for row in entries}
-
-
-def _claim(kind: str, row: Mapping[str, Any], name: str, status: str) -> dict[str, str]:
-    told = {key: str(row[key]) for key in ("reason", "message") if row.get(key)}
-    return {kind: str(row.get(name)), "status": str(row.get(status)), **told}

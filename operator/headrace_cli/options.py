@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +48,13 @@ class UpOptions:
     log_level: str = "info"
     status_file: Path | None = None
     metrics: Listen | None = None
+
+    def variables(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """What counts of the environment."""
+        if self.nats is not None:
+            return {**variables, "NATS_URL": self.nats}
+        # Credentials are for some other server: ours has none. Which client to use is another matter.
+        return {name: text for name, text in variables.items() if not name.startswith("NATS_") or name == "NATS_CLIENT"}
 
     def __post_init__(self) -> None:
         for option, given in (("-f", self.files), ("--nats", (self.nats,))):

@@ -27,6 +27,7 @@ from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from headrace_cli import full_disk, manifests, metrics_page, ready_line, store
 from headrace_cli.access import announcement
+from headrace_cli.access.told import Teller
 from headrace_cli.channels import Channel, Channels, Parent, tell_of_strays
 from headrace_cli.child import Child, Children, answers_200, demand_free, free_port
 from headrace_cli.local_process import AlwaysOn, OnDemand
@@ -70,7 +71,7 @@ def run(options: UpOptions) -> int:
         demand_free(options.metrics.host, options.metrics.port, "--metrics")
     for settings in (ReceiveSettings, ForwardSettings, ReconcileSettings):
         environment.read(settings)
-    environment.read(NatsSettings, _nats_variables(options, dict(os.environ)))
+    environment.read(NatsSettings, options.variables(os.environ))
     _log.info("headrace up", pid=os.getpid(), channels=len(found.channels))
     return asyncio.run(_supervised(options, found))
 
@@ -129,6 +130,8 @@ class Laptop:
         self._hooks = HookClient(self._token)
         self._leases = LeaseClient(self._token)
         self._channels = Channels(self._sync, self._finalize)
+        self._channels.on_told.append(lambda: self._teller.tell(each.told for each in self._channels))
+        self._teller = Teller(None)
         self._scaler: Scaler | None = None
 
     async def serve(self, found: manifests.Manifests) -> None:
@@ -139,7 +142,7 @@ class Laptop:
             self._status.write()
             stack.callback(self._status.write)
             self._environment = await self._nats(stack)
-            stack.enter_context(announcement.announced(self._nats_url, self._options.listen.url))
+            self._teller = stack.enter_context(announcement.announced(self._nats_url, self._options.listen.url))
             client = connect(environment.read(NatsSettings, self._environment), name="headrace-up")
             stack.push_async_callback(client.close)
             stack.push_async_callback(self._reconcile.close, "headrace up ends")
@@ -170,6 +173,8 @@ class Laptop:
             read = manifests.read(self._options.files, self._options.listen.url)
         except InvalidSpec as error:
             _log.error("the files are wrong, nothing was changed", error=str(error))
+            self._teller.files = str(error)
+            self._channels.tell()
             return
         _log.info("files read again", channels=len(read.channels))
         self._apply(manifests.numbered(read, self._manifests, int(time.time() * 1000)))
@@ -177,7 +182,7 @@ class Laptop:
     def _apply(self, found: manifests.Manifests) -> None:
         for sentence in found.ignored:
             _log.warning(sentence)
-        self._manifests = found
+        self._manifests, self._teller.files = found, ""
         self._channels.apply(found)
         self._serve_streams()
 
@@ -194,7 +199,7 @@ class Laptop:
             ours["NATS_URL"] = self._options.nats
             await self._reach({**inherited, **ours})
             return {**inherited, **ours}
-        inherited = _nats_variables(self._options, inherited)
+        inherited = self._options.variables(inherited)
         data = stack.enter_context(store.opened(self._options.data))
         server = NatsServer(self._children, data, inherited, self._options.nats_port)
         self._nats_url = server.url
@@ -289,11 +294,3 @@ class Laptop:
 def _log_format() -> str:
     """What the environment says; else for people on a terminal, and for programs elsewhere."""
     return environment.variable("LOG_FORMAT") or ("plain" if sys.stderr.isatty() else "json")
-
-
-def _nats_variables(options: UpOptions, variables: dict[str, str]) -> dict[str, str]:
-    """What counts of the environment."""
-    if options.nats is not None:
-        return {**variables, "NATS_URL": options.nats}
-    # Credentials are for some other server: ours has none. Which client to use is another matter.
-    return {name: text for name, text in variables.items() if not name.startswith("NATS_") or name == "NATS_CLIENT"}

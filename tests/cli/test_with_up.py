@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from tests.support.laptop import Laptop, channel, subscription
 from tests.support.nats_server import free_port
 from tests.support.subscriber import Say, Subscriber
 from tests.support.waiting import until
+
+Kn = Callable[..., Awaitable[Ran]]
 
 pytest_plugins = ["tests.support.served"]
 
@@ -65,3 +68,65 @@ async def test_from_the_first_event_to_a_replayed_dead_letter(
     assert laptop.events == [], "LOG_FORMAT=plain has no lines of JSON"
     assert ended == 0
     assert list((tmp_path / "headrace").iterdir()) == []
+
+
+async def test_what_nats_refuses_of_a_manifest_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("NATS_URL", raising=False)
+
+    async def kn(*arguments: str) -> Ran:
+        return await asyncio.to_thread(run, *arguments)
+
+    async def conditions() -> dict[str, dict[str, str]]:
+        described = (await kn("channel", "describe", "orders", "-o", "json")).ok().json
+        return {each["type"]: each for each in described["conditions"]}
+
+    async def refused() -> bool:
+        return (await conditions())["StreamReady"]["status"] == "False"
+
+    async def files_are_wrong() -> bool:
+        return "[files-refused]" in (await kn("doctor")).out
+
+    options = ("--idle-seconds", "120")
+    with Laptop(tmp_path, channel(), options=options, XDG_RUNTIME_DIR=str(tmp_path)) as laptop:
+        await asyncio.to_thread(laptop.wait_until_ready)
+        well = await kn("channel", "list")
+
+        three = channel().replace("\n---", "\nspec: {stream: {config: {replicas: 3}}}\n---")
+        laptop.reload(three, three.replace("orders", "big"))
+        await until("the edit is refused", refused, 30)
+        # The one that can't be made comes last, and may be a moment later.
+        await until("both are told of", lambda: both(kn), 30)
+        listed = await kn("channel", "list")
+        described = await kn("channel", "describe", "big")
+        ill = await kn("doctor", "-o", "json")
+        one = await kn("doctor", "big")
+        laptop.reload(channel().replace("kind: Nats", "kind: Nat"))
+        await until("the doctor sees that the files are wrong", files_are_wrong, 30)
+        wrong = await kn("channel", "list")
+        laptop.reload(channel())
+        await until("all is well again", lambda: as_at_first(kn), 30)
+        laptop.stop()
+
+    server = "replicas > 1 not supported in non-clustered mode"
+    assert well.ok().out.split("\n")[0].split()[-1] == "READY"
+    assert "MESSAGE" not in well.out
+    rows = {line.split()[0]: line for line in listed.ok().out.splitlines()}
+    assert server in rows["orders"]
+    assert server in rows["big"]
+    assert "unmade" in rows["big"]
+    assert server in described.ok().out
+    assert {each["where"] for each in ill.json["items"] if server in each["what"]} == {"default/orders", "default/big"}
+    assert (ill.status, one.status) == (1, 1)
+    assert server in one.out
+    assert "kind is 'NatJetStreamChannel': did you mean 'NatsJetStreamChannel'?" in wrong.err
+
+
+async def both(kn: Kn) -> bool:
+    listed = (await kn("channel", "list", "-o", "json")).ok().json["items"]
+    return {each["name"]: each["ready"] for each in listed} == {"orders": "False", "big": "False"}
+
+
+async def as_at_first(kn: Kn) -> bool:
+    listed = (await kn("channel", "list", "-o", "json")).ok().json["items"]
+    return {each["name"]: each["ready"] for each in listed} == {"orders": "True"}

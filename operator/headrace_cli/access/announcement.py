@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.core.errors import Misconfigured
+from headrace_cli.access import told
+from headrace_cli.access.told import Teller, Told
 
 SUFFIX = ".json"
 _USERINFO = re.compile(r"//[^/@,]*@")
@@ -36,6 +38,10 @@ class Announced:
     nats: str
     listen: str
 
+    def told(self) -> Told:
+        """What it says of its channels."""
+        return told.read(told.file_of(_path(self.pid)))
+
 
 def directory() -> Path:
     """Where the files are: for this user alone, and gone with the session where the system has such a place."""
@@ -44,18 +50,21 @@ def directory() -> Path:
 
 
 @contextmanager
-def announced(nats: str, listen: str) -> Iterator[None]:
+def announced(nats: str, listen: str) -> Iterator[Teller]:
     """Tell of a `headrace up` of this process for as long as the block lasts; credentials in the URL are left out.
+
+    Gives whom its channels are to be told.
 
     A place that can't be written costs the convenience only: the verbs then want `--nats`.
     """
-    path = directory() / f"{os.getpid()}{SUFFIX}"
+    path = _path(os.getpid())
     lock = _written(path, json.dumps({"pid": os.getpid(), "nats": _USERINFO.sub("//", nats), "listen": listen}))
     try:
-        yield
+        yield Teller(None if lock is None else told.file_of(path))
     finally:
         if lock is not None:
             path.unlink(missing_ok=True)
+            told.file_of(path).unlink(missing_ok=True)
             os.close(lock)
 
 
@@ -74,7 +83,12 @@ def running() -> list[Announced]:
                 found.append(Announced(int(body["pid"]), str(body["nats"]), str(body["listen"])))
                 continue
             path.unlink(missing_ok=True)
+            told.file_of(path).unlink(missing_ok=True)
     return found
+
+
+def _path(pid: int) -> Path:
+    return directory() / f"{pid}{SUFFIX}"
 
 
 def _written(path: Path, text: str) -> int | None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.core.settings import NatsSettings
 from headrace.io import environment
 from headrace_cli.access import announcement
+from headrace_cli.access.told import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,16 @@ class Place:
         receive: base URL of a receiver that is known; None where events go straight to NATS.
         told_by: where the address of NATS comes from, for messages.
         up: is it a `headrace up`, whose files say which channels there are?
+        told: what a `headrace up` on this NATS says of its channels; None without one.
+        named: has anybody said where NATS is, or is it only where it would be by default?
     """
 
     nats: NatsSettings
     receive: str | None
     told_by: str
     up: bool = False
+    told: Told | None = None
+    named: bool = True
 
 
 def find(nats: str | None, variables: Mapping[str, str] | None = None) -> Place:
@@ -40,14 +45,21 @@ def find(nats: str | None, variables: Mapping[str, str] | None = None) -> Place:
     """
     given = dict(os.environ if variables is None else variables)
     if nats is not None:
-        return _place({**given, "NATS_URL": nats}, "--nats")
+        return _place({**given, "NATS_URL": nats}, "--nats", told=_told_of(nats))
     if given.get("NATS_URL"):
-        return _place(given, "NATS_URL")
+        return _place(given, "NATS_URL", told=_told_of(given["NATS_URL"]))
     up = announcement.the_one()
     if up is not None:
-        return _place({**given, "NATS_URL": up.nats}, f"the headrace up with pid {up.pid}", up.listen)
-    return _place(given, "the default: no --nats, no NATS_URL, and no headrace up is running")
+        told_by = f"the headrace up with pid {up.pid}"
+        return _place({**given, "NATS_URL": up.nats}, told_by, up.listen, told=up.told())
+    return replace(_place(given, "the default: no --nats, no NATS_URL, and no headrace up is running"), named=False)
 
 
-def _place(variables: Mapping[str, str], told_by: str, receive: str | None = None) -> Place:
-    return Place(environment.read(NatsSettings, variables), receive, told_by, up=receive is not None)
+def _told_of(nats: str) -> Told | None:
+    return next((up.told() for up in announcement.running() if up.nats == nats), None)
+
+
+def _place(
+    variables: Mapping[str, str], told_by: str, receive: str | None = None, *, told: Told | None = None
+) -> Place:
+    return Place(environment.read(NatsSettings, variables), receive, told_by, up=receive is not None, told=told)

@@ -27,7 +27,7 @@ class Channel:
         info: STREAM.INFO of its stream, with configuration and state.
         aside: the same of its aside stream; None without one.
         origin: `headrace`; `adopted`, a stream that the channel was told to use; `peer`, the Go channel's; `gone`, of
-            which only the aside stream is left, since events are parked there.
+            which only the aside stream is left, since events are parked there; `unmade`, which has no stream yet.
         uid, cluster: of the manifest, as the mark says; empty without a mark.
     """
 
@@ -88,6 +88,11 @@ async def channel(api: JetStreamApi, wanted: Ref) -> Channel:
         return found[0]
     others = ", ".join(str(each.ref) for each in known[:10]) or "none at all"
     raise Refused(f"there is no channel {wanted}: this NATS has {others}", status=404)
+
+
+def unmade(ref: Ref) -> Channel:
+    """A channel that somebody asks for, and whose stream could not be made."""
+    return Channel(ref.namespace, ref.name, _nothing(names.stream(ref.namespace, ref.name)), None, "unmade")
 
 
 def _channel(info: Info, streams: dict[str, Info]) -> Channel | None:

@@ -37,6 +37,13 @@ SUBSCRIPTION_COLUMNS: tuple[Column, ...] = (
 
 NAMESPACE: Column = ("NAMESPACE", lambda item: item["namespace"])
 
+CONDITION_COLUMNS: tuple[Column, ...] = (
+    ("  CONDITION", lambda each: f"  {each['type']}"),
+    ("STATUS", lambda each: each.get("status", "")),
+    ("REASON", lambda each: each.get("reason", "")),
+    ("MESSAGE", lambda each: each.get("message", "")),
+)
+
 
 def channel_item(channel: Channel, subscriptions: int, parked: int, now: datetime) -> dict[str, Any]:
     """One channel for a list."""
@@ -87,10 +94,13 @@ def channel_text(item: Item, subscriptions: Sequence[Item], conditions: Sequence
         if value > 0
     )
     sequences = f"{stream['firstSequence']} to {stream['lastSequence']}" if stream["messages"] else ""
+    # Of one that is gone, or could not be made, there is nothing to tell.
+    made = "" if stream["storage"] is None else "made"
     text = fields(
         [
             ("Name", item["name"]),
             ("Namespace", item["namespace"]),
+            ("Ready", item["ready"]),
             ("Age", item["age"]),
             ("Origin", item["origin"]),
             ("Stream", stream["name"]),
@@ -98,20 +108,14 @@ def channel_text(item: Item, subscriptions: Sequence[Item], conditions: Sequence
             ("  Events", f"{stream['messages']} ({units.size(stream['bytes'])})"),
             ("  Sequences", sequences),
             ("  Newest", stream["lastTime"]),
-            ("  Storage", f"{stream['storage']}, {counted(stream['replicas'], 'replica')}"),
-            ("  Retention", f"{stream['retention']}, discard {stream['discard']}"),
-            ("  Limits", limits or "none"),
+            ("  Storage", made and f"{stream['storage']}, {counted(stream['replicas'], 'replica')}"),
+            ("  Retention", made and f"{stream['retention']}, discard {stream['discard']}"),
+            ("  Limits", made and (limits or "none")),
             ("Parked events", item["parked"] if item["aside"] else "no aside stream"),
         ]
     )
     if conditions:
-        columns: tuple[Column, ...] = (
-            ("  CONDITION", lambda each: f"  {each['type']}"),
-            ("STATUS", lambda each: each.get("status", "")),
-            ("REASON", lambda each: each.get("reason", "")),
-            ("MESSAGE", lambda each: each.get("message", "")),
-        )
-        text += "\nConditions:\n" + table(columns, conditions)
+        text += "\nConditions:\n" + table(CONDITION_COLUMNS, conditions)
     if subscriptions:
         columns = (("  NAME", lambda each: f"  {each['namespace']}/{each['name']}"), *SUBSCRIPTION_COLUMNS[2:])
         return f"{text}\nSubscriptions:\n{table(columns, subscriptions)}"

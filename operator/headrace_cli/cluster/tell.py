@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from headrace_cli.catalog.tell import CONDITION_COLUMNS
 from headrace_cli.view import units
-from headrace_cli.view.output import Column
+from headrace_cli.view.output import Column, Item, fields, table
 
 NAMESPACE: Column = ("NAMESPACE", lambda item: item["namespace"])
 CHANNEL_COLUMNS: tuple[Column, ...] = (
@@ -39,6 +40,45 @@ def channel(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     }
 
 
+def channel_text(item: Item) -> str:
+    """One NatsJetStreamChannel for people."""
+    body = item["object"]
+    status = body.get("status") or {}
+    names = {each.get("uid"): each.get("name") for each in (body.get("spec") or {}).get("subscribers") or ()}
+    text = fields(
+        [
+            ("Name", item["name"]),
+            ("Namespace", item["namespace"]),
+            ("Age", item["age"]),
+            ("Ready", item["ready"]),
+            ("URL", item["url"]),
+            ("Stream", status.get("stream")),
+            ("Subscribers", status.get("readySubscribers") or item["subscribers"]),
+        ]
+    )
+    if conditions := status.get("conditions"):
+        text += "\nConditions:\n" + table(CONDITION_COLUMNS, conditions)
+    columns: tuple[Column, ...] = (
+        ("  SUBSCRIBER", lambda each: f"  {names.get(each.get('uid')) or each.get('uid')}"),
+        ("READY", lambda each: each.get("ready", "")),
+        ("MESSAGE", lambda each: each.get("message", "")),
+    )
+    if subscribers := status.get("subscribers"):
+        text += "\nSubscribers:\n" + table(columns, subscribers)
+    return text
+
+
+def readiness(body: Mapping[str, Any]) -> dict[str, str]:
+    """Whether it is ready, and why not."""
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    ready: Mapping[str, Any] = next((each for each in conditions if each.get("type") == "Ready"), {})
+    return {
+        "ready": ready.get("status", "Unknown"),
+        "reason": ready.get("reason", ""),
+        "message": body.get("error") or ready.get("message", ""),
+    }
+
+
 def subscription(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """One Subscription for a list."""
     spec = body.get("spec") or {}
@@ -57,13 +97,9 @@ def subscription(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 def _known(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     metadata = body["metadata"]
-    conditions = (body.get("status") or {}).get("conditions") or ()
-    ready: dict[str, Any] = next((each for each in conditions if each.get("type") == "Ready"), {})
     return {
         "namespace": metadata.get("namespace", ""),
         "name": metadata["name"],
-        "ready": ready.get("status", "Unknown"),
-        "reason": ready.get("reason", ""),
-        "message": ready.get("message", ""),
+        **readiness(body),
         "age": units.age(units.moment(metadata.get("creationTimestamp")), now),
     }

@@ -1,27 +1,19 @@
-"""`channel`: the words of its verbs, and what they show."""
+"""`channel`: the words of its verbs. What they show is `headrace_cli.catalog.shown`'s."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from headrace.core.errors import Misconfigured
-from headrace.core.plural import counted
-from headrace_cli.catalog.names import ref
 from headrace_cli.commands import params
-from headrace_cli.commands.params import Given
-from headrace_cli.commands.running import in_cluster, on_cluster, on_nats, tell
-
-if TYPE_CHECKING:
-    from headrace_cli.access.session import Session
-    from headrace_cli.catalog.channels import Channel
-    from headrace_cli.cluster.objects import Objects
+from headrace_cli.commands.running import in_cluster, on_cluster, on_nats
 
 LIST = """\
 List the channels: those whose streams NATS holds, Headrace's, adopted streams, and those of the Go channel (origin
-`peer`). With --cluster: the NatsJetStreamChannel objects of a cluster, with their conditions and addresses.
+`peer`); of a `headrace up` also those that could not be made, and why. With --cluster: the NatsJetStreamChannel objects
+of a cluster, with their conditions and addresses.
 """
 
 LIST_EXAMPLES = params.examples("""\
@@ -32,12 +24,14 @@ LIST_EXAMPLES = params.examples("""\
 """)
 
 DESCRIBE = """\
-Show one channel: its stream, what it holds, its limits, and its Subscriptions.
+Show one channel: its stream, what it holds, its limits, and its Subscriptions; of a `headrace up` also its conditions,
+as what NATS says to an edit that it refuses. With --cluster: the object's conditions and subscribers.
 """
 
 DESCRIBE_EXAMPLES = params.examples("""\
   kn jetstream channel describe orders -n shop
   kn jetstream channel describe shop/orders -o yaml
+  kn jetstream channel describe shop/orders --cluster
 """)
 
 
@@ -88,70 +82,20 @@ def _annotations(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     return dict(text.split("=", 1) for text in given)
 
 
-async def _list_objects(objects: Objects, given: Given) -> int:
-    from headrace_cli.cluster import tell as told
-    from headrace_cli.view.output import show_list
-
-    now, everywhere = datetime.now(UTC), given["all_namespaces"]
-    found = await objects.channels(None if everywhere else given["namespace"])
-    columns = ((told.NAMESPACE,) if everywhere else ()) + told.CHANNEL_COLUMNS
-    show_list([told.channel(each, now) for each in found], given["output"], columns)
-    if not found and given["output"] == "table":
-        tell("there are no channels" if everywhere else f"there are no channels in namespace {given['namespace']}")
-    return 0
-
-
 def _list(**given: Any) -> int:
+    from headrace_cli.catalog import shown
+
     if in_cluster(given):
-        return on_cluster(given, _list_objects)
-    return on_nats(given, lambda session: _show_all(session, given))
+        return on_cluster(given, shown.list_objects)
+    return on_nats(given, lambda session: shown.list_channels(session, given))
 
 
 def _describe(**given: Any) -> int:
-    return on_nats(given, lambda session: _show_one(session, given))
+    from headrace_cli.catalog import shown
 
-
-async def _show_all(session: Session, given: Given) -> int:
-    from headrace_cli.catalog import tell as told
-    from headrace_cli.catalog.channels import channels
-    from headrace_cli.view.output import show_list
-
-    everywhere, namespace = given["all_namespaces"], given["namespace"]
-    known = await channels(session.api)
-    chosen = [channel for channel in known if everywhere or channel.namespace == namespace]
-    now = datetime.now(UTC)
-    items = [await _item(session, channel, now) for channel in chosen]
-    columns = ((told.NAMESPACE,) if everywhere else ()) + told.CHANNEL_COLUMNS
-    show_list(items, given["output"], columns)
-    if not chosen and given["output"] == "table":
-        where = "in this NATS" if everywhere else f"in namespace {namespace}"
-        others = f"; {counted(len(known), 'is', 'are')} in others: add -A" if known else ""
-        tell(f"there are no channels {where}{others}")
-    return 0
-
-
-async def _show_one(session: Session, given: Given) -> int:
-    from headrace_cli.catalog import tell as told
-    from headrace_cli.catalog.channels import channel
-    from headrace_cli.catalog.subscriptions import subscriptions
-    from headrace_cli.view.output import show_one
-
-    now = datetime.now(UTC)
-    found = await channel(session.api, ref(given["channel"], given["namespace"]))
-    item = await _item(session, found, now)
-    each = [told.subscription_item(one, now) for one in await subscriptions(session.admin, found)]
-    whole = {**item, "subscriptions": each} if given["output"] != "table" else item
-    show_one(whole, given["output"], lambda item: told.channel_text(item, each))
-    return 0
-
-
-async def _item(session: Session, channel: Channel, now: datetime) -> dict[str, Any]:
-    from headrace.core import names
-    from headrace_cli.catalog.tell import channel_item
-
-    parked = 0 if channel.aside is None else await session.admin.count(channel.aside_name, names.parked_subjects())
-    consumers = int(channel.info["state"].get("consumer_count", 0))
-    return channel_item(channel, consumers, parked, now)
+    if in_cluster(given):
+        return on_cluster(given, shown.describe_object)
+    return on_nats(given, lambda session: shown.describe_channel(session, given))
 
 
 _STREAM: list[click.Parameter] = [
@@ -191,6 +135,7 @@ GROUP = click.Group(
                 params.channel(),
                 *params.namespace(),
                 *params.nats(),
+                *params.cluster(),
                 params.output("table", "json", "yaml", "name"),
             ],
         ),

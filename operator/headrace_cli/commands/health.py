@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.running import in_place, on_nats
+from headrace_cli.commands.running import in_cluster, in_place, on_cluster, on_nats
 
 REPORT = """\
 Show streams and Subscriptions with lag, rates, redeliveries and sizes. Rates come from two looks, an interval apart.
@@ -41,7 +41,9 @@ CHECK_EXAMPLES = params.examples("""\
 
 DOCTOR = """\
 Find out why events don't arrive, and say what to do. It looks at NATS, at every stream and aside stream, at every
-Subscription and at its last failures; it changes nothing.
+Subscription and at its last failures; it changes nothing. Of a `headrace up` it also knows the conditions of its
+channels, such as an edit that NATS refuses; with --cluster it asks the API server for them, and NATS only where --nats
+or NATS_URL says where that is.
 
 \b
 exit status: 0 nothing found (or only notes), 1 something is wrong
@@ -50,6 +52,7 @@ exit status: 0 nothing found (or only notes), 1 something is wrong
 DOCTOR_EXAMPLES = params.examples("""\
   kn jetstream doctor -A
   kn jetstream doctor orders -n shop
+  kn jetstream doctor -A --cluster                      what the conditions in a cluster say
   kn jetstream doctor -A -o json | jq -r '.items[] | .code + " " + .where'
 """)
 
@@ -86,6 +89,8 @@ def _check(**given: Any) -> int:
 def _doctor(**given: Any) -> int:
     from headrace_cli.health import verbs
 
+    if in_cluster(given):
+        return on_cluster(given, verbs.examine_cluster)
     return in_place(given, lambda place: verbs.examine(place, given))
 
 
@@ -144,7 +149,7 @@ COMMANDS = [
         help=DOCTOR,
         short_help="Why events don't arrive, and what to do.",
         epilog=DOCTOR_EXAMPLES,
-        params=[*_scope(), params.output("table", "json", "yaml")],
+        params=[*_scope(), *params.cluster(), params.output("table", "json", "yaml")],
     ),
     click.Command(
         "step-down",

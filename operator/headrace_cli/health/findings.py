@@ -6,7 +6,7 @@ follow by hand elsewhere (docs/kn-plugin.md has the table) are rules here: of ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from headrace_cli.health.channel_rules import FULL, NEARLY_FULL, OF_CHANNELS
 from headrace_cli.health.facts import Facts, account_used
@@ -35,6 +35,11 @@ def findings(facts: Facts) -> list[Finding]:
         for one in each.subscriptions:
             for rule_of_one in OF_SUBSCRIPTIONS:
                 found += rule_of_one(one, facts.at)
+    return by_severity(found)
+
+
+def by_severity(found: Iterable[Finding]) -> list[Finding]:
+    """The worst first."""
     return sorted(found, key=lambda finding: (-finding.severity, finding.where))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,17 +13,22 @@ import click
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace.io.api import ApiError
+from headrace_cli.access import place
 from headrace_cli.access.place import Place
 from headrace_cli.access.session import Session, session
+from headrace_cli.access.told import Told
 from headrace_cli.catalog.channels import channel
 from headrace_cli.catalog.names import ref
 from headrace_cli.catalog.subscriptions import subscriptions, the_one
+from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.params import Given
+from headrace_cli.commands.running import tell
 from headrace_cli.health import check, facts, report
 from headrace_cli.health.check import Limits, Status
 from headrace_cli.health.facts import Facts
 from headrace_cli.health.finding import Finding, Severity
-from headrace_cli.health.findings import findings
+from headrace_cli.health.findings import by_severity, findings
+from headrace_cli.health.object_rules import of_objects
 from headrace_cli.view.output import plain, text_of
 
 CONNECT_SECONDS = 2.0
@@ -89,7 +95,42 @@ def _failed(given: Given, status: Status, error: HeadraceError) -> int:
 
 async def examine(place: Place, given: Given) -> int:
     """Say what is wrong; 1 when anything is that keeps events from arriving."""
-    found = await _all_findings(place, given)
+    told = place.told or Told()
+    found = await _all_findings(place, given, _chosen(told.objects, given))
+    if told.files:
+        do = "mend the file, and send SIGHUP to headrace up again; what it served before goes on"
+        found.append(Finding(Severity.PROBLEM, "files-refused", place.told_by, told.files, do))
+    return _say(found, given)
+
+
+async def examine_cluster(objects: Objects, given: Given) -> int:
+    """The same of a cluster's objects; and of what is in NATS, where somebody has said where that is."""
+    bodies = _chosen(await objects.channels(None if given["all_namespaces"] else _namespace(given)), given)
+    if given["channel"] and not bodies:
+        raise Refused(f"there is no channel {ref(given['channel'], given['namespace'])} in this cluster", status=404)
+    at = place.find(given["nats"])
+    if at.named:
+        return _say(await _all_findings(at, given, bodies), given)
+    tell("only the cluster's objects were looked at, not what is in NATS: say where it is with --nats")
+    return _say(by_severity(of_objects(bodies, nats_asked=False)), given)
+
+
+def _namespace(given: Given) -> str:
+    return ref(given["channel"], given["namespace"]).namespace if given["channel"] else str(given["namespace"])
+
+
+def _chosen(objects: Iterable[Mapping[str, Any]], given: Given) -> list[Mapping[str, Any]]:
+    """Those that the command is about."""
+    wanted = ref(given["channel"], given["namespace"]) if given["channel"] else None
+    return [
+        body
+        for body in objects
+        if (wanted is None or body["metadata"]["name"] == wanted.name)
+        and (given["all_namespaces"] or body["metadata"].get("namespace") == _namespace(given))
+    ]
+
+
+def _say(found: list[Finding], given: Given) -> int:
     if given["output"] == "table":
         click.echo(_told(found), nl=False)
     else:
@@ -132,18 +173,26 @@ async def _leader(connected: Session, kind: str, path: str) -> str:
     return ""
 
 
-async def _all_findings(place: Place, given: Given) -> list[Finding]:
-    found = [*await _receiver(place)]
+async def _all_findings(at: Place, given: Given, bodies: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    said = [*of_objects(bodies, nats_asked=True)]
+    found = [*await _receiver(at)]
     try:
-        async with session(place) as connected:
-            return [*found, *findings(await _gather(connected, given))]
+        async with session(at) as connected:
+            known = findings(await _gather(connected, given))
     except Unavailable as error:
-        return [*found, _unreachable(place, error)]
+        return [*found, _unreachable(at, error), *said]
     except Refused as error:
         if given["channel"] and error.status == 404:
-            raise
+            if not bodies:
+                raise
+            # It is asked for, and could not be made.
+            return by_severity(said)
         off = isinstance(error, ApiError) and error.err_code == NOT_ENABLED_FOR_ACCOUNT
-        return [*found, _unreachable(place, error) if off else _forbidden(error)]
+        return [*found, _unreachable(at, error) if off else _forbidden(error), *said]
+    if bodies:
+        # Which says why there is none.
+        known = [each for each in known if each.code != "no-channel"]
+    return [*found, *by_severity([*said, *known])]
 
 
 async def _gather(connected: Session, given: Given) -> Facts:
@@ -158,25 +207,25 @@ async def _gather(connected: Session, given: Given) -> Facts:
     return await facts.gather(connected, None if given["all_namespaces"] else given["namespace"])
 
 
-async def _receiver(place: Place) -> list[Finding]:
+async def _receiver(at: Place) -> list[Finding]:
     """Does the receiver of a `headrace up` take connections?"""
-    if place.receive is None:
+    if at.receive is None:
         return []
-    parts = urlsplit(place.receive)
+    parts = urlsplit(at.receive)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             _, writer = await asyncio.open_connection(parts.hostname, parts.port)
     except (OSError, TimeoutError) as error:
-        what = f"nobody takes events at {place.receive}: {error or 'no answer'}"
+        what = f"nobody takes events at {at.receive}: {error or 'no answer'}"
         do = "look at the log of headrace up for why receive does not start"
-        return [Finding(Severity.PROBLEM, "receiver-away", place.receive, what, do)]
+        return [Finding(Severity.PROBLEM, "receiver-away", at.receive, what, do)]
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
     return []
 
 
-def _unreachable(place: Place, error: HeadraceError) -> Finding:
+def _unreachable(at: Place, error: HeadraceError) -> Finding:
     text = str(error)
     if isinstance(error, ApiError) or "JetStream does not answer" in text or "did not answer" in text:
         return Finding(
@@ -194,7 +243,7 @@ def _unreachable(place: Place, error: HeadraceError) -> Finding:
         text,
         "from outside a cluster: kubectl -n nats port-forward svc/nats 4222, and --nats nats://127.0.0.1:4222; the "
         "credentials are in a Secret (NATS_CREDS_FILE, NATS_USER and NATS_PASSWORD, or NATS_TOKEN); inside, is the "
-        f"address right that comes from {place.told_by}, and are the server's pods Ready?",
+        f"address right that comes from {at.told_by}, and are the server's pods Ready?",
     )
 
 

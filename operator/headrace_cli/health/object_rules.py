@@ -1,0 +1,64 @@
+"""What the conditions of channel objects say, wherever these are: in a cluster, or in a `headrace up`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from headrace_cli.health.finding import Finding, Severity
+
+# Of what these tell there are rules that ask NATS itself, and know more.
+ASKED_IN_NATS = {"AckWindowsOpen", "AsideStreamHasRoom", "NoEventsStuck", "NoEventsDiscarded"}
+_MEND = "mend the manifest as the message says; what was there before goes on working where it can (docs/conditions.md)"
+
+
+def of_objects(objects: Iterable[Mapping[str, Any]], *, nats_asked: bool) -> Iterator[Finding]:
+    """What is not as its author wants it.
+
+    Args:
+        nats_asked: the other rules know what is in NATS.
+    """
+    for body in objects:
+        metadata, status = body["metadata"], body.get("status") or {}
+        where = f"{metadata.get('namespace')}/{metadata['name']}"
+        if error := body.get("error"):
+            do = "look at the log of who reconciles; it is tried again"
+            yield Finding(Severity.PROBLEM, "not-reconciled", where, f"reconciling it fails: {error}", do)
+        elif not status.get("conditions"):
+            do = "is the operator running, and does it watch this namespace? Its log says what holds it up"
+            yield Finding(Severity.PROBLEM, "not-reconciled", where, "nobody has reconciled it yet", do)
+        elif status.get("observedGeneration", metadata.get("generation")) != metadata.get("generation"):
+            what = "the newest edit is not taken up yet: the conditions are of the one before"
+            yield Finding(
+                Severity.RISK, "edit-waits", where, what, "wait a moment; if it stays so, look at the operator"
+            )
+        yield from _conditions(where, status, nats_asked)
+        yield from _subscribers(where, body, status)
+
+
+def _conditions(where: str, status: Mapping[str, Any], nats_asked: bool) -> Iterator[Finding]:
+    down = [each for each in status.get("conditions") or () if each.get("status") == "False"]
+    # Ready repeats the first of the others.
+    causes = [each for each in down if each.get("type") != "Ready"]
+    if all(each.get("severity") for each in causes):
+        causes = sorted(down, key=lambda each: str(each.get("type")))
+    for each in causes:
+        if nats_asked and each.get("type") in ASKED_IN_NATS:
+            continue
+        severity = Severity.RISK if each.get("severity") else Severity.PROBLEM
+        yield Finding(severity, "condition", where, in_words(each), _MEND)
+
+
+def _subscribers(where: str, body: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[Finding]:
+    names = {each.get("uid"): each.get("name") for each in (body.get("spec") or {}).get("subscribers") or ()}
+    for each in status.get("subscribers") or ():
+        if each.get("ready") == "False":
+            who = names.get(each.get("uid")) or each.get("uid")
+            what = f"its subscriber {who} is not served: {each.get('message', '')}"
+            yield Finding(Severity.PROBLEM, "subscriber", where, what, "mend its Subscription as the message says")
+
+
+def in_words(condition: Mapping[str, Any]) -> str:
+    """`StreamReady is False, StreamUpdateRefused: NATS refused …`."""
+    told = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
+    return f"{condition.get('type')} is {condition.get('status')}" + (f", {told}" if told else "")

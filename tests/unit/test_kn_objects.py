@@ -1,0 +1,80 @@
+"""What the doctor reads off the objects of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace_cli.health.finding import Severity
+from headrace_cli.health.object_rules import of_objects
+
+WORDS = "NATS refused to change KN_SHOP__ORDERS: replicas > 1 not supported"
+REFUSED = {"type": "StreamReady", "status": "False", "reason": "StreamUpdateRefused", "message": WORDS}
+READY = {"type": "Ready", "status": "True"}
+UNREADY = {**REFUSED, "type": "Ready"}
+TEMPLATE = {"type": "TemplateObeyed", "status": "False", "severity": "Info", "reason": "FieldsNotObeyed"}
+WINDOW = {"type": "AckWindowsOpen", "status": "False", "severity": "Info", "reason": "AckWindowFull"}
+
+
+def channel(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
+    status = {"observedGeneration": 2, "conditions": [*conditions]} if conditions else {}
+    return {"metadata": {"namespace": "shop", "name": "orders", "generation": 2}, "status": status, **more}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        pytest.param(channel(READY), [], id="all is well"),
+        pytest.param(
+            channel(UNREADY, REFUSED),
+            [("PROBLEM", "condition", f"StreamReady is False, StreamUpdateRefused: {WORDS}")],
+            id="an edit that NATS refuses is told once, in its words",
+        ),
+        pytest.param(
+            channel(UNREADY, TEMPLATE),
+            [
+                ("PROBLEM", "condition", f"Ready is False, StreamUpdateRefused: {WORDS}"),
+                ("RISK", "condition", "TemplateObeyed is False, FieldsNotObeyed"),
+            ],
+            id="the sum counts where nothing else tells why",
+        ),
+        pytest.param(channel(READY, WINDOW), [], id="what NATS itself is asked for is left to other rules"),
+        pytest.param(channel(), [("PROBLEM", "not-reconciled", "nobody has reconciled it yet")], id="no status"),
+        pytest.param(
+            channel(READY, error="no answer"),
+            [("PROBLEM", "not-reconciled", "reconciling it fails: no answer")],
+            id="reconciling fails",
+        ),
+        pytest.param(
+            {**channel(READY), "metadata": {"namespace": "shop", "name": "orders", "generation": 3}},
+            [("RISK", "edit-waits", "the newest edit is not taken up yet: the conditions are of the one before")],
+            id="an edit that is not taken up",
+        ),
+        pytest.param(
+            channel(READY)
+            | {
+                "spec": {"subscribers": [{"uid": "u", "name": "billing"}]},
+                "status": {
+                    "observedGeneration": 2,
+                    "conditions": [READY],
+                    "subscribers": [
+                        {"uid": "u", "ready": "False", "message": "no such host"},
+                        {"uid": "v", "ready": "True"},
+                    ],
+                },
+            },
+            [("PROBLEM", "subscriber", "its subscriber billing is not served: no such host")],
+            id="a subscriber",
+        ),
+    ],
+)
+def test_findings(body: dict[str, Any], told: list[tuple[str, str, str]]) -> None:
+    found = list(of_objects([body], nats_asked=True))
+    assert [(each.severity.name, each.code, each.what) for each in found] == told
+    assert {each.where for each in found} <= {"shop/orders"}
+
+
+def test_of_a_cluster_alone_every_condition_counts() -> None:
+    (found,) = of_objects([channel(READY, WINDOW)], nats_asked=False)
+    assert (found.severity, found.what) == (Severity.RISK, "AckWindowsOpen is False, AckWindowFull")
