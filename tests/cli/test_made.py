@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from headrace_cli import manifests
 from headrace_cli.access import announcement
 from tests.support.cli import Cli, run
 from tests.support.functions import Function
+from tests.support.manifest_files import CHANNEL
 from tests.support.nats_server import NatsServer
 from tests.support.parking import park
 from tests.support.streams import Channel, Nats
@@ -113,4 +113,42 @@ def test_where_headrace_up_serves_files_these_are_the_place(
         ran = run("channel", "create", "made/never")
 
     assert (ran.status, "serves what its files say: add this to one" in ran.err) == (2, True)
-    assert json.loads(ran.err[ran.err.index("{") :])["metadata"]["name"] == "never"
+    assert yaml.safe_load(ran.err[ran.err.index("apiVersion") :])["metadata"]["name"] == "never"
+
+
+def test_a_subscription_is_written_for_a_file(tmp_path: Path) -> None:
+    options = ("--channel", "orders", "--uri", "http://127.0.0.1:9090/", "--retry", "3", "--backoff-delay", "PT0.5S")
+    ran = run("subscription", "create", "billing", *options, "--dead-letter-uri", "http://127.0.0.1:9091/")
+    (tmp_path / "orders.yaml").write_text(CHANNEL + ran.ok().out)
+
+    served = manifests.read([str(tmp_path)], "http://127.0.0.1:8080").channels["default", "orders"]
+
+    (entry,) = served["spec"]["subscribers"]
+    assert (entry["name"], entry["subscriberUri"]) == ("billing", "http://127.0.0.1:9090/")
+    assert entry["delivery"] == {
+        "retry": 3,
+        "backoffDelay": "PT0.5S",
+        "backoffPolicy": "exponential",
+        "deadLetterSink": {"uri": "http://127.0.0.1:9091/"},
+    }
+    assert "nothing was made: add it to a file of headrace up" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--channel", "orders"), "spec has neither a subscriber nor a reply"),
+        (("--channel", "orders", "--uri", "ftp://x"), "'ftp://x': only http and https"),
+        (("--channel", "orders", "--uri", "http://x", "--timeout", "5s"), "spec.delivery.timeout is '5s'"),
+        (("--channel", "shop/orders", "--uri", "http://x"), "a Subscription is in the namespace of its channel"),
+        (("--uri", "http://x"), "--channel"),
+    ],
+)
+def test_a_subscription_that_can_not_be_is_not_written(options: tuple[str, ...], told: str) -> None:
+    ran = run("subscription", "create", "billing", *options)
+    assert (ran.status, ran.out, told in ran.err) == (2, "", True), ran
+
+
+def test_a_subscription_has_the_name_of_an_object() -> None:
+    ran = run("subscription", "create", "Billing", "--channel", "orders", "--uri", "http://x")
+    assert (ran.status, "metadata.name is 'Billing'" in ran.err) == (2, True), ran

@@ -55,6 +55,46 @@ async def test_conditions_and_addresses_are_shown(kn: Any, api: Api, namespace: 
     assert (item["ready"], item["reason"], item["url"]) == ("False", "Refused", "http://orders")
 
 
+async def test_what_nats_refuses_is_in_every_view_of_a_channel(
+    kn: Any, api: Api, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whatever else runs on this machine.
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("NATS_URL", raising=False)
+    (await kn("channel", "create", "orders", "-n", namespace)).ok()
+    words = "NATS refused to change KN_ORDERS: replicas > 1 not supported"
+    refused = {"status": "False", "reason": "StreamUpdateRefused", "message": words}
+    conditions = [{"type": "Ready", **refused}, {"type": "StreamReady", **refused}]
+    status = {"status": {"observedGeneration": 1, "conditions": conditions}}
+    await api.merge(f"{CHANNELS.format(namespace=namespace)}/orders/status", status)
+
+    listed = await kn("channel", "list", "-n", namespace)
+    described = await kn("channel", "describe", "orders", "-n", namespace)
+    found = await kn("doctor", "-n", namespace)
+
+    assert f"StreamUpdateRefused: {words}" in listed.ok().out
+    assert f"StreamReady   False    StreamUpdateRefused   {words}" in described.ok().out
+    assert found.status == 1
+    assert found.out.count(words) == 1
+    assert "not what is in NATS: say where it is with --nats" in found.err
+
+
+async def test_a_subscription_is_created(kn: Any, api: Api, namespace: str) -> None:
+    options = ("--channel", "orders", "--uri", "http://billing/", "--retry", "3", "-n", namespace)
+    made = await kn("subscription", "create", "billing", *options)
+    again = await kn("subscription", "create", "billing", *options)
+
+    assert made.ok().out == f"Subscription {namespace}/billing is created\n"
+    assert (again.status, "already exists" in again.err) == (1, True)
+    path = f"/apis/messaging.knative.dev/v1/namespaces/{namespace}/subscriptions/billing"
+    spec = (await api.get(path)).unwrapped()["spec"]
+    assert (spec["channel"]["name"], spec["subscriber"], spec["delivery"]) == (
+        "orders",
+        {"uri": "http://billing/"},
+        {"retry": 3},
+    )
+
+
 async def test_what_is_not_there_is_told(kn: Any, namespace: str) -> None:
     gone = await kn("channel", "delete", "nowhere", "-n", namespace, "--yes")
     nothing = await kn("channel", "list", "-n", namespace)

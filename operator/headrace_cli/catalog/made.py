@@ -38,14 +38,36 @@ _URL = "messaging.knative.dev/{kind}/{namespace}/{name}"
 def show_manifest(given: Given) -> int:
     """Only print what would be made."""
     wanted = manifest.of_channel(ref(given["channel"], given["namespace"]), given)
-    click.echo(text_of(wanted, "yaml" if given["output"] == "table" else given["output"]), nl=False)
+    click.echo(_document(wanted, given["output"]), nl=False)
     return 0
+
+
+def _document(wanted: Mapping[str, Any], output: str) -> str:
+    """It may be put behind another one with `>>`."""
+    return ("---\n" if output == "yaml" else "") + text_of(wanted, output)
 
 
 async def create_in_cluster(objects: Objects, given: Given) -> int:
     wanted = manifest.of_channel(ref(given["channel"], given["namespace"]), given)
-    made = await objects.create_channel(wanted, dry_run=False)
+    made = await objects.create_channel(wanted)
     click.echo(f"channel {made['metadata']['namespace']}/{made['metadata']['name']} is created")
+    return 0
+
+
+def show_subscription(given: Given) -> int:
+    """Only print the manifest."""
+    wanted = manifest.of_subscription(ref(given["subscription"], given["namespace"]), given)
+    click.echo(_document(wanted, given["output"]), nl=False)
+    tell(
+        "nothing was made: add it to a file of headrace up and send that SIGHUP, or use kubectl apply -f, or --cluster"
+    )
+    return 0
+
+
+async def subscribe_in_cluster(objects: Objects, given: Given) -> int:
+    wanted = manifest.of_subscription(ref(given["subscription"], given["namespace"]), given)
+    made = await objects.create_subscription(wanted)
+    click.echo(f"Subscription {made['metadata']['namespace']}/{made['metadata']['name']} is created")
     return 0
 
 
@@ -54,7 +76,7 @@ async def create_in_nats(session: Session, given: Given) -> int:
     wanted = manifest.of_channel(where, given)
     if session.place.up:
         problem = f"{session.place.told_by} serves what its files say: add this to one, and send it SIGHUP"
-        raise Misconfigured(f"{problem}\n{text_of(wanted, 'json')}", field="--nats")
+        raise Misconfigured(f"{problem}\n{text_of(wanted, 'yaml')}", field="--nats")
     if any(each.ref == where and each.origin != "gone" for each in await channels(session.api)):
         raise Refused(f"channel {where} exists", status=409)
     parent = {**wanted, "metadata": {**wanted["metadata"], "uid": _uid(where), "generation": 1}}

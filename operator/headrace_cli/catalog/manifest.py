@@ -1,4 +1,4 @@
-"""The manifest of a channel from what somebody has typed. Pure."""
+"""The manifests of channels and Subscriptions from what somebody has typed. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 from headrace.core import manifest
 from headrace.core.errors import InvalidSpec, Misconfigured
+from headrace.core.uri import checked_uri
 from headrace_cli.catalog.names import Ref
-from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION
+from headrace_cli.catalog.names import ref as ref_of
+from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION, SUBSCRIPTION_KIND, SUBSCRIPTION_VERSION
 from headrace_cli.commands.params import Given
 
 # Option to member of spec.stream.config.
@@ -44,4 +46,43 @@ def of_channel(ref: Ref, given: Given) -> dict[str, Any]:
         manifest.parse({**body, "metadata": {**metadata, "uid": "none-yet", "generation": 1}})
     except InvalidSpec as error:
         raise Misconfigured(f"{error.field}: {error}", field=error.field) from None
+    return body
+
+
+def of_subscription(ref: Ref, given: Given) -> dict[str, Any]:
+    """The object, checked as `headrace up` would.
+
+    Raises:
+        Misconfigured: a value, or what they make together, is not possible.
+    """
+    # Brings YAML, which whoever only looks into NATS may not have.
+    from headrace_cli import kinds
+    from headrace_cli.documents import Document
+
+    channel = ref_of(given["channel"], ref.namespace)
+    if channel.namespace != ref.namespace:
+        problem = f"--channel is {given['channel']!r}: a Subscription is in the namespace of its channel"
+        raise Misconfigured(f"{problem}, and this one is in {ref.namespace!r}", field="--channel")
+    delivery: dict[str, Any] = {
+        member: given[option]
+        for option, member in (("retry", "retry"), ("backoff_delay", "backoffDelay"), ("timeout", "timeout"))
+        if given.get(option) is not None
+    }
+    if "backoffDelay" in delivery:
+        delivery["backoffPolicy"] = given["backoff_policy"]
+    if given.get("dead_letter_uri"):
+        delivery["deadLetterSink"] = {"uri": given["dead_letter_uri"]}
+    spec: dict[str, Any] = {"channel": {"apiVersion": CHANNEL_VERSION, "kind": CHANNEL_KIND, "name": channel.name}}
+    spec |= {role: {"uri": given[f"{role}_uri"]} for role in ("subscriber", "reply") if given.get(f"{role}_uri")}
+    spec |= {"delivery": delivery} if delivery else {}
+    metadata = {"name": ref.name, "namespace": ref.namespace}
+    body = {"apiVersion": SUBSCRIPTION_VERSION, "kind": SUBSCRIPTION_KIND, "metadata": metadata, "spec": spec}
+    try:
+        kinds.parse(Document(str(ref), body), manifest.Metadata, metadata, "metadata")
+        kinds.parse(Document(str(ref), body), kinds.SubscriptionSpec, spec, "spec")
+        for field, sink in (("subscriber", spec), ("reply", spec), ("deadLetterSink", delivery)):
+            if field in sink:
+                checked_uri(sink[field]["uri"], field=f"{field}.uri")
+    except InvalidSpec as error:
+        raise Misconfigured(f"Subscription {error}", field=error.field) from None
     return body

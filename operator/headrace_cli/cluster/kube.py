@@ -69,13 +69,18 @@ class Kube:
                 return None
             raise
 
-    async def create_channel(self, channel: Mapping[str, Any], *, dry_run: bool) -> Object:
-        group, version, plural = CHANNELS
-        options = {"field_validation": "Strict", **({"dry_run": "All"} if dry_run else {})}
-        namespace = channel["metadata"]["namespace"]
+    async def create_channel(self, channel: Mapping[str, Any]) -> Object:
+        return await self._create(CHANNELS, channel)
+
+    async def create_subscription(self, subscription: Mapping[str, Any]) -> Object:
+        return await self._create(SUBSCRIPTIONS, subscription)
+
+    async def _create(self, kind: tuple[str, str, str], body: Mapping[str, Any]) -> Object:
+        group, version, plural = kind
+        namespace, options = body["metadata"]["namespace"], {"field_validation": "Strict"}
         return await _call(
             lambda: self._objects.create_namespaced_custom_object(
-                group, version, namespace, plural, dict(channel), _request_timeout=SECONDS, **options
+                group, version, namespace, plural, dict(body), _request_timeout=SECONDS, **options
             )
         )
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 Object = dict[str, Any]
 
 CHANNEL_VERSION, CHANNEL_KIND = "messaging.knative.dev/v1alpha1", "NatsJetStreamChannel"
+SUBSCRIPTION_VERSION, SUBSCRIPTION_KIND = "messaging.knative.dev/v1", "Subscription"
 
 
 class Objects(Protocol):
@@ -23,8 +24,11 @@ class Objects(Protocol):
     async def channel(self, namespace: str, name: str) -> Object | None:
         """One of them; None when there is none."""
 
-    async def create_channel(self, channel: Mapping[str, Any], *, dry_run: bool) -> Object:
-        """Create it; with `dry_run` only find out whether the server would."""
+    async def create_channel(self, channel: Mapping[str, Any]) -> Object:
+        """Create it."""
+
+    async def create_subscription(self, subscription: Mapping[str, Any]) -> Object:
+        """Create it."""
 
     async def delete_channel(self, namespace: str, name: str) -> None:
         """Ask for its deletion, which its finalizer may keep waiting."""

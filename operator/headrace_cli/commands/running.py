@@ -65,7 +65,10 @@ def on_cluster(given: Given, work: Callable[[Objects, Given], Coroutine[Any, Any
     """
     import asyncio
 
+    from headrace.io import log
     from headrace_cli.cluster.kube import Kube
+
+    log.configure("error", plain=True)
 
     objects = Kube(Path(given["kubeconfig"]) if given["kubeconfig"] else None, given["context"])
     source = click.get_current_context().get_parameter_source("namespace")

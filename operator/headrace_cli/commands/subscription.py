@@ -39,6 +39,20 @@ DESCRIBE_EXAMPLES = params.examples("""\
 """)
 
 
+CREATE = """\
+Write the manifest of a Subscription: for a file of `headrace up`, or for kubectl. With --cluster the object is made.
+
+In a cluster `kn subscription create` does it, too, and takes Services and other objects as --sink; this one knows
+addresses only, and retries.
+"""
+
+CREATE_EXAMPLES = params.examples("""\
+  headrace subscription create billing --channel orders --uri http://127.0.0.1:9090/ --retry 3 > billing.yaml
+  kn jetstream subscription create billing -n shop --channel orders --uri http://billing.shop.svc --cluster
+  kn subscription create billing -n shop --channel messaging.knative.dev:v1alpha1:NatsJetStreamChannel:orders \\
+    --sink ksvc:billing
+""")
+
 PAUSE = """\
 Hand out no more events to a subscriber; they wait in the stream. What it has in its hands is finished.
 """
@@ -78,6 +92,13 @@ events. Of a Subscription that still exists the operator makes it again.
 DELETE_EXAMPLES = params.examples("""\
   kn jetstream subscription delete KN_SUB_5D0A2F1C -n shop --channel orders
 """)
+
+
+def _create(**given: Any) -> int:
+    from headrace_cli.catalog import made
+
+    given["subscriber_uri"] = given["uri"]
+    return on_cluster(given, made.subscribe_in_cluster) if in_cluster(given) else made.show_subscription(given)
 
 
 def _pause(**given: Any) -> int:
@@ -162,7 +183,7 @@ _PLACE = [*params.namespace(), *params.nats()]
 
 GROUP = click.Group(
     "subscription",
-    help="List, describe, pause, resume, reset and delete Subscriptions.",
+    help="List, describe, create, pause, resume, reset and delete Subscriptions.",
     commands=[
         click.Command(
             "list",
@@ -187,6 +208,34 @@ GROUP = click.Group(
                 *params.namespace(),
                 *params.nats(),
                 params.output("table", "json", "yaml", "name"),
+            ],
+        ),
+        click.Command(
+            "create",
+            callback=_create,
+            help=CREATE,
+            epilog=CREATE_EXAMPLES,
+            params=[
+                click.Argument(["subscription"], metavar="SUBSCRIPTION"),
+                click.Option(
+                    ["--channel"], metavar="CHANNEL", required=True, help="Its channel, of the same namespace."
+                ),
+                click.Option(["--uri"], metavar="URI", help="Where its events go."),
+                click.Option(["--reply-uri"], metavar="URI", help="Where events go that its subscriber answers with."),
+                click.Option(["--dead-letter-uri"], metavar="URI", help="Where events go that can't be delivered."),
+                click.Option(["--retry"], type=click.IntRange(0), metavar="N", help="Attempts after the first one."),
+                click.Option(["--backoff-delay"], metavar="DURATION", help="Before the first retry, as PT0.5S."),
+                click.Option(
+                    ["--backoff-policy"],
+                    type=click.Choice(("exponential", "linear")),
+                    default="exponential",
+                    show_default=True,
+                    help="How the delay grows, with --backoff-delay.",
+                ),
+                click.Option(["--timeout"], metavar="DURATION", help="Of one attempt, as PT30S."),
+                *params.namespace(),
+                *params.cluster(),
+                params.output("yaml", "json"),
             ],
         ),
         click.Command(
