@@ -119,57 +119,51 @@ def _completion(**given: Any) -> int:
 
 
 COMMANDS = [
-    click.Command(
+    params.verb(
         "bench",
-        callback=_bench,
-        help=BENCH,
-        short_help="Measure publishing and delivery.",
-        epilog=BENCH_EXAMPLES,
-        params=[
-            params.channel(),
-            click.Option(
-                ["--events"], type=click.IntRange(1), default=1000, metavar="N", show_default=True, help="How many."
-            ),
-            click.Option(
-                ["--size"],
-                type=click.IntRange(0, 1_000_000),
-                default=256,
-                metavar="BYTES",
-                show_default=True,
-                help="Data of each.",
-            ),
-            click.Option(
-                ["--keys"],
-                type=click.IntRange(1),
-                default=100,
-                metavar="N",
-                show_default=True,
-                help="Different keys of the events, in turn, where they are delivered by key.",
-            ),
-            click.Option(
-                ["--parallel"],
-                type=click.IntRange(1, 1000),
-                default=10,
-                metavar="N",
-                show_default=True,
-                help="So many are on their way at once.",
-            ),
-            params.rate(),
-            click.Option(["--publish-only"], is_flag=True, help="Don't wait for Subscriptions."),
-            click.Option(
-                ["--wait"],
-                type=click.FloatRange(min=0),
-                default=60.0,
-                metavar="S",
-                show_default=True,
-                help="For Subscriptions, so long at most.",
-            ),
-            click.Option(["--url"], metavar="URL", help="POST them there."),
-            params.yes(),
-            *params.namespace(),
-            *params.nats(),
-            params.output("table", "json", "yaml"),
-        ],
+        _bench,
+        params.Words(BENCH, BENCH_EXAMPLES, "Measure publishing and delivery."),
+        params.channel(),
+        click.Option(
+            ["--events"], type=click.IntRange(1), default=1000, metavar="N", show_default=True, help="How many."
+        ),
+        click.Option(
+            ["--size"],
+            type=click.IntRange(0, 1_000_000),
+            default=256,
+            metavar="BYTES",
+            show_default=True,
+            help="Data of each.",
+        ),
+        click.Option(
+            ["--keys"],
+            type=click.IntRange(1),
+            default=100,
+            metavar="N",
+            show_default=True,
+            help="Different keys of the events, in turn, where they are delivered by key.",
+        ),
+        click.Option(
+            ["--parallel"],
+            type=click.IntRange(1, 1000),
+            default=10,
+            metavar="N",
+            show_default=True,
+            help="So many are on their way at once.",
+        ),
+        params.rate(),
+        click.Option(["--publish-only"], is_flag=True, help="Don't wait for Subscriptions."),
+        click.Option(
+            ["--wait"],
+            type=click.FloatRange(min=0),
+            default=60.0,
+            metavar="S",
+            show_default=True,
+            help="For Subscriptions, so long at most.",
+        ),
+        click.Option(["--url"], metavar="URL", help="POST them there."),
+        params.yes(),
+        formats=("table", "json", "yaml"),
     ),
     click.Command(
         "convert",

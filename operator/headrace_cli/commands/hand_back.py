@@ -41,20 +41,15 @@ def _objects(given: params.Given) -> Objects:
     return Kube(Path(given["kubeconfig"]) if given["kubeconfig"] else None, given["context"])
 
 
-COMMAND = click.Command(
+COMMAND = params.verb(
     "hand-back",
-    callback=_hand_back,
-    help=HELP,
-    short_help="Give channels back to the Go channel.",
-    epilog=EXAMPLES,
-    params=[
-        click.Argument(["channel"], metavar="CHANNEL", required=False),
-        click.Option(["--pull"], is_flag=True, help="Their consumerType is Pull; with --cluster, the objects say it."),
-        click.Option(["--force"], is_flag=True, help="Also while an operator is at work or a consumer is served."),
-        params.dry_run(),
-        params.yes(),
-        *params.namespace(every=True),
-        *params.nats(),
-        *params.cluster(),
-    ],
+    _hand_back,
+    params.Words(HELP, EXAMPLES, "Give channels back to the Go channel."),
+    click.Argument(["channel"], metavar="CHANNEL", required=False),
+    click.Option(["--pull"], is_flag=True, help="Their consumerType is Pull; with --cluster, the objects say it."),
+    click.Option(["--force"], is_flag=True, help="Also while an operator is at work or a consumer is served."),
+    params.dry_run(),
+    params.yes(),
+    every=True,
+    objects=True,
 )

@@ -94,12 +94,7 @@ def _doctor(**given: Any) -> int:
     return in_place(given, lambda place: verbs.examine(place, given))
 
 
-def _scope() -> list[click.Parameter]:
-    return [
-        click.Argument(["channel"], required=False, metavar="[CHANNEL]"),
-        *params.namespace(every=True),
-        *params.nats(),
-    ]
+_CHANNEL = click.Argument(["channel"], required=False, metavar="[CHANNEL]")
 
 
 def _limit(name: str, default: str | None, text: str) -> click.Option:
@@ -107,61 +102,50 @@ def _limit(name: str, default: str | None, text: str) -> click.Option:
 
 
 COMMANDS = [
-    click.Command(
+    params.verb(
         "report",
-        callback=_report,
-        help=REPORT,
-        short_help="Lag, rates, redeliveries and sizes.",
-        epilog=REPORT_EXAMPLES,
-        params=[
-            *_scope(),
-            click.Option(
-                ["--interval"],
-                type=click.FloatRange(min=0),
-                default=1.0,
-                metavar="S",
-                show_default=True,
-                help="Seconds between two looks; 0: one look, without rates.",
-            ),
-            click.Option(["--watch"], is_flag=True, help="Again and again, until Ctrl-C."),
-            params.output("table", "json", "yaml"),
-        ],
+        _report,
+        params.Words(REPORT, REPORT_EXAMPLES, "Lag, rates, redeliveries and sizes."),
+        _CHANNEL,
+        click.Option(
+            ["--interval"],
+            type=click.FloatRange(min=0),
+            default=1.0,
+            metavar="S",
+            show_default=True,
+            help="Seconds between two looks; 0: one look, without rates.",
+        ),
+        click.Option(["--watch"], is_flag=True, help="Again and again, until Ctrl-C."),
+        every=True,
+        formats=("table", "json", "yaml"),
     ),
-    click.Command(
+    params.verb(
         "check",
-        callback=_check,
-        help=CHECK,
-        short_help="A status for monitors, or numbers for Prometheus.",
-        epilog=CHECK_EXAMPLES,
-        params=[
-            *_scope(),
-            _limit("pending", None, "Events not handed out yet, of one Subscription."),
-            _limit("unsettled", None, "Events handed out and not settled, of one Subscription."),
-            _limit("parked", "1", "Parked events of one channel."),
-            _limit("used", "80,95", "Percent of a limit that a stream or the account has used."),
-            _limit("stalled", "60,300", "Seconds without a delivery while events are pending."),
-            click.Option(["--prometheus"], is_flag=True, help="Numbers in Prometheus' text format."),
-        ],
+        _check,
+        params.Words(CHECK, CHECK_EXAMPLES, "A status for monitors, or numbers for Prometheus."),
+        _CHANNEL,
+        _limit("pending", None, "Events not handed out yet, of one Subscription."),
+        _limit("unsettled", None, "Events handed out and not settled, of one Subscription."),
+        _limit("parked", "1", "Parked events of one channel."),
+        _limit("used", "80,95", "Percent of a limit that a stream or the account has used."),
+        _limit("stalled", "60,300", "Seconds without a delivery while events are pending."),
+        click.Option(["--prometheus"], is_flag=True, help="Numbers in Prometheus' text format."),
+        every=True,
     ),
-    click.Command(
+    params.verb(
         "doctor",
-        callback=_doctor,
-        help=DOCTOR,
-        short_help="Why events don't arrive, and what to do.",
-        epilog=DOCTOR_EXAMPLES,
-        params=[*_scope(), *params.cluster(), params.output("table", "json", "yaml")],
+        _doctor,
+        params.Words(DOCTOR, DOCTOR_EXAMPLES, "Why events don't arrive, and what to do."),
+        _CHANNEL,
+        every=True,
+        objects=True,
+        formats=("table", "json", "yaml"),
     ),
-    click.Command(
+    params.verb(
         "step-down",
-        callback=_step_down,
-        help=STEP_DOWN,
-        short_help="Let a stream or consumer choose another leader.",
-        epilog=STEP_DOWN_EXAMPLES,
-        params=[
-            params.channel(),
-            click.Option(["--subscription"], metavar="NAME", help="The consumer of this Subscription, not the stream."),
-            *params.namespace(),
-            *params.nats(),
-        ],
+        _step_down,
+        params.Words(STEP_DOWN, STEP_DOWN_EXAMPLES, "Let a stream or consumer choose another leader."),
+        params.channel(),
+        click.Option(["--subscription"], metavar="NAME", help="The consumer of this Subscription, not the stream."),
     ),
 ]

@@ -140,38 +140,26 @@ def _starts(last: str) -> list[click.Parameter]:
     ]
 
 
-TAIL_COMMAND = click.Command(
+TAIL_COMMAND = params.verb(
     "tail",
-    callback=_tail,
-    help=TAIL,
-    short_help="Watch events as they come.",
-    epilog=TAIL_EXAMPLES,
-    params=[
-        params.channel(),
-        *_starts("Begin with the last so many. Default: with what comes next."),
-        *params.wanted(),
-        click.Option(["--count"], type=click.IntRange(1), metavar="N", help="End after so many."),
-        *params.namespace(),
-        *params.nats(),
-        params.output("table", "json"),
-    ],
+    _tail,
+    params.Words(TAIL, TAIL_EXAMPLES, "Watch events as they come."),
+    params.channel(),
+    *_starts("Begin with the last so many. Default: with what comes next."),
+    *params.wanted(),
+    click.Option(["--count"], type=click.IntRange(1), metavar="N", help="End after so many."),
+    formats=("table", "json"),
 )
 
-PEEK_COMMAND = click.Command(
+PEEK_COMMAND = params.verb(
     "peek",
-    callback=_peek,
-    help=PEEK,
-    short_help="Read stored events without a trace.",
-    epilog=PEEK_EXAMPLES,
-    params=[
-        params.channel(),
-        *_starts("Begin with the last so many."),
-        *params.wanted(),
-        click.Option(
-            ["--limit"], type=click.IntRange(1), default=10, metavar="N", show_default=True, help="At most so many."
-        ),
-        *params.namespace(),
-        *params.nats(),
-        params.output("table", "json"),
-    ],
+    _peek,
+    params.Words(PEEK, PEEK_EXAMPLES, "Read stored events without a trace."),
+    params.channel(),
+    *_starts("Begin with the last so many."),
+    *params.wanted(),
+    click.Option(
+        ["--limit"], type=click.IntRange(1), default=10, metavar="N", show_default=True, help="At most so many."
+    ),
+    formats=("table", "json"),
 )

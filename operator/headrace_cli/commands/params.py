@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import click
 
@@ -16,6 +16,48 @@ DEFAULT_NAMESPACE = "default"
 def examples(text: str) -> str:
     """Text that `--help` shows below the options, as it is."""
     return f"\b\nexamples:\n{text.rstrip()}"
+
+
+class Words(NamedTuple):
+    """What `--help` says of a verb.
+
+    Attributes:
+        short: for the list of verbs; default: the first sentence of the text.
+    """
+
+    text: str
+    examples: str
+    short: str | None = None
+
+
+def verb(
+    name: str,
+    run: Callable[..., int],
+    words: Words,
+    *own: click.Parameter,
+    every: bool = False,
+    objects: bool = False,
+    formats: Sequence[str] = (),
+) -> click.Command:
+    """A verb about what is in a namespace and in NATS: its own parameters, and behind them those that all have.
+
+    Args:
+        own: in the order in which `--help` shows them.
+        every: it takes all namespaces, too.
+        objects: it can ask a cluster's API server for them.
+        formats: that it can show; the first is the default. None: there is nothing to choose.
+    """
+    shared = [*namespace(every=every), *nats(), *(cluster() if objects else ())]
+    if formats:
+        shared.append(output(*formats))
+    return click.Command(
+        name,
+        callback=run,
+        help=words.text,
+        short_help=words.short,
+        epilog=words.examples,
+        params=[*own, *shared],
+    )
 
 
 def nats() -> list[click.Parameter]:

@@ -210,59 +210,51 @@ def _named(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dic
     return pairs(given, "--extension")
 
 
-COMMAND = click.Command(
+COMMAND = params.verb(
     "send",
-    callback=_send,
-    help=HELP,
-    short_help="Send events to a channel.",
-    epilog=EPILOG,
-    params=[
-        params.channel(),
-        click.Option(["--type"], metavar="TYPE", help="Type of the event."),
-        click.Option(["--source"], metavar="URI", default="/kn-jetstream", show_default=True, help="Its source."),
-        click.Option(["--id"], metavar="ID", help="Its id. Default: a new UUID, for each of --count."),
-        click.Option(["--subject"], metavar="TEXT", help="Its subject."),
-        click.Option(["--dataschema"], metavar="URI", help="Its dataschema."),
-        click.Option(
-            ["-e", "--extension", "named"],
-            multiple=True,
-            metavar="NAME=VALUE",
-            callback=_named,
-            help="A further attribute. Repeatable.",
-        ),
-        click.Option(["-d", "--data"], metavar="TEXT", help="Its data; @FILE reads a file, - standard input."),
-        click.Option(
-            ["--field", "fields"],
-            multiple=True,
-            metavar="PATH=VALUE",
-            help="A field of JSON data, as order.items=3; instead of --data. Repeatable.",
-        ),
-        click.Option(
-            ["--content-type"], metavar="TYPE", help="Of the data. Default: JSON, text or bytes, as they look."
-        ),
-        click.Option(["-f", "--file"], metavar="FILE", help="Events as JSON, one or one a line; - is standard input."),
-        click.Option(["--new-ids"], is_flag=True, help="Give the events of -f new ids."),
-        click.Option(
-            ["--count"], type=click.IntRange(1), default=1, metavar="N", show_default=True, help="So many such events."
-        ),
-        params.rate(),
-        click.Option(
-            ["--mode"],
-            type=click.Choice(("binary", "structured")),
-            default="binary",
-            show_default=True,
-            help="CloudEvents' content mode.",
-        ),
-        click.Option(
-            ["--via"],
-            type=click.Choice(("auto", "http", "nats")),
-            default="auto",
-            show_default=True,
-            help="auto: HTTP where a receiver is known, else NATS.",
-        ),
-        click.Option(["--url"], metavar="URL", help="POST there, without asking NATS."),
-        *params.namespace(),
-        *params.nats(),
-        params.output("table", "json"),
-    ],
+    _send,
+    params.Words(HELP, EPILOG, "Send events to a channel."),
+    params.channel(),
+    click.Option(["--type"], metavar="TYPE", help="Type of the event."),
+    click.Option(["--source"], metavar="URI", default="/kn-jetstream", show_default=True, help="Its source."),
+    click.Option(["--id"], metavar="ID", help="Its id. Default: a new UUID, for each of --count."),
+    click.Option(["--subject"], metavar="TEXT", help="Its subject."),
+    click.Option(["--dataschema"], metavar="URI", help="Its dataschema."),
+    click.Option(
+        ["-e", "--extension", "named"],
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_named,
+        help="A further attribute. Repeatable.",
+    ),
+    click.Option(["-d", "--data"], metavar="TEXT", help="Its data; @FILE reads a file, - standard input."),
+    click.Option(
+        ["--field", "fields"],
+        multiple=True,
+        metavar="PATH=VALUE",
+        help="A field of JSON data, as order.items=3; instead of --data. Repeatable.",
+    ),
+    click.Option(["--content-type"], metavar="TYPE", help="Of the data. Default: JSON, text or bytes, as they look."),
+    click.Option(["-f", "--file"], metavar="FILE", help="Events as JSON, one or one a line; - is standard input."),
+    click.Option(["--new-ids"], is_flag=True, help="Give the events of -f new ids."),
+    click.Option(
+        ["--count"], type=click.IntRange(1), default=1, metavar="N", show_default=True, help="So many such events."
+    ),
+    params.rate(),
+    click.Option(
+        ["--mode"],
+        type=click.Choice(("binary", "structured")),
+        default="binary",
+        show_default=True,
+        help="CloudEvents' content mode.",
+    ),
+    click.Option(
+        ["--via"],
+        type=click.Choice(("auto", "http", "nats")),
+        default="auto",
+        show_default=True,
+        help="auto: HTTP where a receiver is known, else NATS.",
+    ),
+    click.Option(["--url"], metavar="URL", help="POST there, without asking NATS."),
+    formats=("table", "json"),
 )

@@ -79,53 +79,36 @@ def _remove(**given: Any) -> int:
     return on_nats(given, lambda session: removal.remove(session, given))
 
 
-_PLACE = [*params.namespace(), *params.nats()]
-
 COMMANDS = [
-    click.Command(
+    params.verb(
         "purge",
-        callback=_purge,
-        help=PURGE,
-        short_help="Delete events of a channel.",
-        epilog=PURGE_EXAMPLES,
-        params=[
-            params.channel(),
-            click.Option(["--until-sequence"], type=click.IntRange(1), metavar="N", help="Up to this one, included."),
-            click.Option(["--older-than"], metavar="SPAN", help="Those stored longer ago: 90s, 10m, 2h, 3d."),
-            click.Option(["--keep"], type=click.IntRange(1), metavar="N", help="All but the newest so many."),
-            click.Option(["--subject"], metavar="SUBJECT", help="Only those on this NATS subject; wildcards will do."),
-            click.Option(["--all"], is_flag=True, help="All of them."),
-            params.dry_run(),
-            params.yes(),
-            *_PLACE,
-        ],
+        _purge,
+        params.Words(PURGE, PURGE_EXAMPLES, "Delete events of a channel."),
+        params.channel(),
+        click.Option(["--until-sequence"], type=click.IntRange(1), metavar="N", help="Up to this one, included."),
+        click.Option(["--older-than"], metavar="SPAN", help="Those stored longer ago: 90s, 10m, 2h, 3d."),
+        click.Option(["--keep"], type=click.IntRange(1), metavar="N", help="All but the newest so many."),
+        click.Option(["--subject"], metavar="SUBJECT", help="Only those on this NATS subject; wildcards will do."),
+        click.Option(["--all"], is_flag=True, help="All of them."),
+        params.dry_run(),
+        params.yes(),
     ),
-    click.Command(
+    params.verb(
         "rm-event",
-        callback=_remove,
-        help=REMOVE,
-        short_help="Delete single events.",
-        epilog=REMOVE_EXAMPLES,
-        params=[
-            params.channel(),
-            click.Argument(["sequences"], nargs=-1, required=True, type=click.IntRange(1), metavar="SEQUENCE..."),
-            click.Option(["--no-erase"], is_flag=True, help="Only mark them as deleted, which is faster."),
-            params.yes(),
-            *_PLACE,
-        ],
+        _remove,
+        params.Words(REMOVE, REMOVE_EXAMPLES, "Delete single events."),
+        params.channel(),
+        click.Argument(["sequences"], nargs=-1, required=True, type=click.IntRange(1), metavar="SEQUENCE..."),
+        click.Option(["--no-erase"], is_flag=True, help="Only mark them as deleted, which is faster."),
+        params.yes(),
     ),
-    click.Command(
+    params.verb(
         "backup",
-        callback=_backup,
-        help=BACKUP,
-        short_help="Save a channel to a directory.",
-        epilog=BACKUP_EXAMPLES,
-        params=[
-            params.channel(),
-            click.Argument(["directory"], metavar="DIRECTORY"),
-            click.Option(["--again"], is_flag=True, help="Replace what the directory holds."),
-            *_PLACE,
-        ],
+        _backup,
+        params.Words(BACKUP, BACKUP_EXAMPLES, "Save a channel to a directory."),
+        params.channel(),
+        click.Argument(["directory"], metavar="DIRECTORY"),
+        click.Option(["--again"], is_flag=True, help="Replace what the directory holds."),
     ),
     click.Command(
         "restore",

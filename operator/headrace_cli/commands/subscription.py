@@ -179,36 +179,25 @@ async def _show_one(session: Session, given: Given) -> int:
     return 0
 
 
-_PLACE = [*params.namespace(), *params.nats()]
-
 GROUP = click.Group(
     "subscription",
     help="List, describe, create, pause, resume, reset and delete Subscriptions.",
     commands=[
-        click.Command(
+        params.verb(
             "list",
-            callback=_list,
-            help=LIST,
-            epilog=LIST_EXAMPLES,
-            params=[
-                click.Option(["--channel"], metavar="CHANNEL", help="Only those of this channel."),
-                *params.namespace(every=True),
-                *params.nats(),
-                *params.cluster(),
-                params.output("table", "json", "yaml", "name"),
-            ],
+            _list,
+            params.Words(LIST, LIST_EXAMPLES),
+            click.Option(["--channel"], metavar="CHANNEL", help="Only those of this channel."),
+            every=True,
+            objects=True,
+            formats=("table", "json", "yaml", "name"),
         ),
-        click.Command(
+        params.verb(
             "describe",
-            callback=_describe,
-            help=DESCRIBE,
-            epilog=DESCRIBE_EXAMPLES,
-            params=[
-                *params.subscription(),
-                *params.namespace(),
-                *params.nats(),
-                params.output("table", "json", "yaml", "name"),
-            ],
+            _describe,
+            params.Words(DESCRIBE, DESCRIBE_EXAMPLES),
+            *params.subscription(),
+            formats=("table", "json", "yaml", "name"),
         ),
         click.Command(
             "create",
@@ -238,49 +227,40 @@ GROUP = click.Group(
                 params.output("yaml", "json"),
             ],
         ),
-        click.Command(
+        params.verb(
             "pause",
-            callback=_pause,
-            help=PAUSE,
-            epilog=PAUSE_EXAMPLES,
-            params=[
-                *params.subscription(),
-                click.Option(["--for", "for_"], metavar="SPAN", help="So long: 90s, 10m, 2h, 3d."),
-                click.Option(["--until"], metavar="TIME", help="Until then, as RFC 3339 has it."),
-                *_PLACE,
-            ],
+            _pause,
+            params.Words(PAUSE, PAUSE_EXAMPLES),
+            *params.subscription(),
+            click.Option(["--for", "for_"], metavar="SPAN", help="So long: 90s, 10m, 2h, 3d."),
+            click.Option(["--until"], metavar="TIME", help="Until then, as RFC 3339 has it."),
         ),
-        click.Command(
+        params.verb(
             "resume",
-            callback=_resume,
-            help=RESUME,
-            epilog=RESUME_EXAMPLES,
-            params=[*params.subscription(), *_PLACE],
+            _resume,
+            params.Words(RESUME, RESUME_EXAMPLES),
+            *params.subscription(),
         ),
-        click.Command(
+        params.verb(
             "reset",
-            callback=_reset,
-            help=RESET,
-            epilog=RESET_EXAMPLES,
-            params=[
-                *params.subscription(),
-                click.Option(
-                    ["--to-sequence"], type=click.IntRange(1), metavar="N", help="This one is the next to be delivered."
-                ),
-                click.Option(["--to-time"], metavar="TIME", help="What was stored then: RFC 3339, or 10m, 2h, 3d ago."),
-                click.Option(["--all"], is_flag=True, help="Everything that the stream holds."),
-                click.Option(["--new"], is_flag=True, help="Only what comes from now on."),
-                params.dry_run(),
-                params.yes(),
-                *_PLACE,
-            ],
+            _reset,
+            params.Words(RESET, RESET_EXAMPLES),
+            *params.subscription(),
+            click.Option(
+                ["--to-sequence"], type=click.IntRange(1), metavar="N", help="This one is the next to be delivered."
+            ),
+            click.Option(["--to-time"], metavar="TIME", help="What was stored then: RFC 3339, or 10m, 2h, 3d ago."),
+            click.Option(["--all"], is_flag=True, help="Everything that the stream holds."),
+            click.Option(["--new"], is_flag=True, help="Only what comes from now on."),
+            params.dry_run(),
+            params.yes(),
         ),
-        click.Command(
+        params.verb(
             "delete",
-            callback=_delete,
-            help=DELETE,
-            epilog=DELETE_EXAMPLES,
-            params=[*params.subscription(), params.yes(), *_PLACE],
+            _delete,
+            params.Words(DELETE, DELETE_EXAMPLES),
+            *params.subscription(),
+            params.yes(),
         ),
     ],
 )

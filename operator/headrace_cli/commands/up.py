@@ -37,7 +37,7 @@ examples:
   headrace up -f my.yaml --data ./events          keep the events for the next time
 
 \b
-The functions read the same environment variables as in a cluster (see the README), such as
+The functions read the same environment variables as in a cluster (docs/settings.md), such as
 FORWARD_MAX_IN_FLIGHT. Of the NATS_* ones NATS_CLIENT always counts, the others with --nats only.
 """
 
