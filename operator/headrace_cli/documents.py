@@ -118,7 +118,8 @@ def _bodies(name: str, text: str) -> Iterator[tuple[str, object]]:
 
 
 def _unreadable(path: Path, error: Exception) -> InvalidSpec:
-    return InvalidSpec(f"{path} can't be read: {error}", field="-f")
+    words = error.strerror if isinstance(error, OSError) else None
+    return InvalidSpec(f"{path} can't be read: {words or error}", field="-f")
 
 
 def _objects(where: str, body: object) -> Iterator[Document]:

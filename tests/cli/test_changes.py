@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import marked
 from tests.support.cli import Cli
 from tests.support.functions import Function
-from tests.support.streams import Lane, Nats
+from tests.support.streams import Channel, Lane, Nats
 from tests.support.subscriber import Place, Say, Subscriber
 
 
@@ -87,6 +87,23 @@ async def test_a_reset_says_what_it_costs_and_asks(
     assert place.ids == ["a", "b", "c", "d", "e"]
     (await cli(*command, "--new", "--yes")).ok()
     assert (await lane.info())["num_pending"] == 0
+
+
+async def test_a_reset_beyond_the_end_is_refused(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane, _ = await delivered(nats, forward, subscriber, "a", "b")
+    command = ("subscription", "reset", "demo/billing", "--channel", lane.channel.path[1:], "--dry-run")
+
+    beyond = await cli(*command, "--to-sequence", "4")
+
+    assert (beyond.status, "--to-sequence is 4, but the stream's next event is 3" in beyond.err) == (2, True)
+    (await cli(*command, "--to-sequence", "3")).ok()
+
+
+async def test_a_purge_is_told_one_thing(cli: Cli, orders: Channel) -> None:
+    ran = await cli("purge", orders.path[1:], "--keep", "1", "--all", "--dry-run")
+    assert (ran.status, "--keep and --all are given: one says how far" in ran.err) == (2, True)
 
 
 async def test_a_reset_that_would_lose_events_is_refused(

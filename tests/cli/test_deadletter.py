@@ -11,8 +11,9 @@ import pytest
 from tests.cli.conftest import marked
 from tests.support.cli import Cli
 from tests.support.functions import Function
+from tests.support.nats_server import free_port
 from tests.support.parking import park
-from tests.support.streams import Lane, Nats
+from tests.support.streams import Channel, Lane, Nats
 from tests.support.subscriber import Place, Say, Subscriber
 
 
@@ -98,6 +99,31 @@ async def test_what_the_subscriber_has_answered_is_shown(
     assert whole["answer"] == listed["answer"] == told
     assert whole["reason"] == "no dead letter sink, and subscriber gave status 400 on attempt 1"
     assert [line for line in text if line in shown] == shown
+
+
+async def test_a_subscriber_that_does_not_answer_is_not_said_to_have_answered(
+    cli: Cli, nats: Nats, forward: Function
+) -> None:
+    lane = await nats.serve(forward, await marked(nats), subscriber=f"http://127.0.0.1:{free_port()}/")
+    await park(lane, "a")
+    channel = lane.channel.path[1:]
+    [item] = (await cli("deadletter", "list", channel, "-o", "json")).ok().json["items"]
+
+    table = (await cli("deadletter", "list", channel)).ok().out.splitlines()[1]
+    shown = (await cli("deadletter", "show", channel, str(item["position"]))).ok().out
+
+    assert (item["status"], item["answered"]) == (500, False)
+    assert " 500 " not in table
+    assert "/ without an answer\n" in shown
+    assert "what came back" not in shown
+
+
+@pytest.mark.parametrize("verb", [("deadletter", "replay", "CHANNEL", "--all"), ("replay", "CHANNEL", "--from-start")])
+async def test_an_address_that_nobody_can_post_to_is_refused_at_once(
+    cli: Cli, orders: Channel, verb: tuple[str, ...]
+) -> None:
+    ran = await cli(*(orders.path[1:] if word == "CHANNEL" else word for word in verb), "--to-uri", "ftp://x/")
+    assert (ran.status, ran.err) == (2, "headrace: --to-uri 'ftp://x': only http and https can be delivered to\n")
 
 
 async def test_filters_choose(cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber) -> None:

@@ -84,6 +84,11 @@ async def test_what_would_not_count_is_refused(cli: Cli, orders: Channel, option
     assert (ran.status, told in ran.err) == (2, True), ran
 
 
+async def test_a_file_that_is_not_there_is_all_that_is_told(cli: Cli, orders: Channel) -> None:
+    ran = await cli("send", orders.path[1:], "-f", "/nowhere.jsonl")
+    assert (ran.status, ran.err) == (2, "headrace: -f /nowhere.jsonl can't be read: No such file or directory\n")
+
+
 async def test_structured_mode_stores_the_json_format(cli: Cli, nats: Nats, orders: Channel) -> None:
     (await cli("send", orders.path[1:], "--type", "t", "--data", "x", "--mode", "structured")).ok()
 

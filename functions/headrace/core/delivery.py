@@ -29,6 +29,8 @@ from headrace.core.subscriber import DeliveryPolicy, Subscriber
 RETRYABLE_4XX = frozenset({404, 408, 409, 429})
 # Knative's reference tells a sink of a failed connection as 500.
 NO_ANSWER_CODE = 500
+# What its knativeerrordata begins with.
+NO_ANSWER = b"dispatch error: "
 # The extension's 1024 characters of base64 are exactly this many bytes; encoding more than fits is what kills the
 # reference dispatcher (knative/eventing at 8cf4c4b6).
 ERROR_DATA_BYTES = 768
@@ -246,7 +248,7 @@ def _failures(record: StageRecord) -> int:
 
 def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: int) -> StageRecord:
     said = f"gave status {answer.status}" if answer.status is not None else f"failed ({answer.error or 'no answer'})"
-    body = answer.body if answer.status is not None else f"dispatch error: {answer.error or 'no answer'}".encode()
+    body = answer.body if answer.status is not None else NO_ANSWER + (answer.error or "no answer").encode()
     code = NO_ANSWER_CODE if answer.status is None else answer.status
     data = base64.b64encode(body[:ERROR_DATA_BYTES]).decode()
     match record.stage:

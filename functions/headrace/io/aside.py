@@ -78,7 +78,9 @@ class ParkedEvents:
         stored = await self._stored(position)
         found = None if stored is None else _parked(stored["message"])
         if found is None:
-            raise Refused(f"nothing is parked at {position} in {self._aside}: list what is", status=404)
+            raise Refused(
+                f"nothing is parked at {position} in {self._aside}: `deadletter list` shows what is", status=404
+            )
         return found
 
     async def replay_to_subscriber(self, position: int, run: str) -> PubAck:

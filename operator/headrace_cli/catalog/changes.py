@@ -100,6 +100,12 @@ async def _sequence(session: Session, one: Subscription, given: Given) -> int:
     if given["to_time"] is not None:
         moment = units.asked_moment(given["to_time"], datetime.now(UTC), "--to-time")
         return max(1, await Reader(session.api, one.channel.stream).sequence_at(moment))
+    end = int(state["last_seq"]) + 1
+    if given["to_sequence"] > end:
+        problem = (
+            f"--to-sequence is {given['to_sequence']}, but the stream's next event is {end}: all up to there would be"
+        )
+        raise Misconfigured(f"{problem} passed over; give --new for what comes next", field="--to-sequence")
     return int(given["to_sequence"])
 
 

@@ -117,7 +117,7 @@ GROUP = click.Group(
         params.verb(
             "list",
             _list,
-            params.Words(LIST, LIST_EXAMPLES),
+            params.Words(LIST, LIST_EXAMPLES, "List channels."),
             every=True,
             objects=True,
             formats=("table", "json", "yaml", "name"),
@@ -125,7 +125,7 @@ GROUP = click.Group(
         params.verb(
             "describe",
             _describe,
-            params.Words(DESCRIBE, DESCRIBE_EXAMPLES),
+            params.Words(DESCRIBE, DESCRIBE_EXAMPLES, "Show one channel."),
             params.channel(),
             objects=True,
             formats=("table", "json", "yaml", "name"),
@@ -150,7 +150,7 @@ GROUP = click.Group(
         params.verb(
             "delete",
             _delete,
-            params.Words(DELETE, DELETE_EXAMPLES),
+            params.Words(DELETE, DELETE_EXAMPLES, "Delete a channel and its events."),
             params.channel(),
             params.yes(),
             objects=True,

@@ -97,11 +97,12 @@ _ALL = click.Option(["--all"], is_flag=True, help="All that are parked.")
 GROUP = click.Group(
     "deadletter",
     help="List, show, replay and discard events that could be delivered nowhere.",
+    short_help="Events that could be delivered nowhere.",
     commands=[
         params.verb(
             "list",
             _list,
-            params.Words(LIST, LIST_EXAMPLES),
+            params.Words(LIST, LIST_EXAMPLES, "List parked events, with the reason."),
             click.Argument(["channel"], required=False, metavar="[CHANNEL]"),
             *_FILTERS,
             click.Option(["--summary"], is_flag=True, help="Only how many, by channel, Subscription and reason."),
@@ -119,7 +120,7 @@ GROUP = click.Group(
         params.verb(
             "show",
             _show,
-            params.Words(SHOW, SHOW_EXAMPLES),
+            params.Words(SHOW, SHOW_EXAMPLES, "Show some whole, with what was answered."),
             params.channel(),
             click.Argument(["positions"], nargs=-1, required=True, type=click.IntRange(1), metavar="POSITION..."),
             formats=("table", "json"),
@@ -127,13 +128,13 @@ GROUP = click.Group(
         params.verb(
             "replay",
             _replay,
-            params.Words(REPLAY, REPLAY_EXAMPLES),
+            params.Words(REPLAY, REPLAY_EXAMPLES, "Deliver them again."),
             params.channel(),
             _POSITIONS,
             _ALL,
             *_FILTERS,
             click.Option(["--to-channel"], metavar="CHANNEL", help="To all Subscriptions of this channel."),
-            click.Option(["--to-uri"], metavar="URI", help="To this address, by one POST each."),
+            params.address("--to-uri", "To this address, by one POST each."),
             params.rate(),
             click.Option(["--run"], metavar="NAME", help="The name of an interrupted replay, to go on with it."),
             params.dry_run(),
@@ -141,7 +142,7 @@ GROUP = click.Group(
         params.verb(
             "discard",
             _discard,
-            params.Words(DISCARD, DISCARD_EXAMPLES),
+            params.Words(DISCARD, DISCARD_EXAMPLES, "Delete them for good."),
             params.channel(),
             _POSITIONS,
             _ALL,

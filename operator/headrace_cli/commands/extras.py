@@ -161,7 +161,7 @@ COMMANDS = [
             show_default=True,
             help="For Subscriptions, so long at most.",
         ),
-        click.Option(["--url"], metavar="URL", help="POST them there."),
+        params.address("--url", "POST them there."),
         params.yes(),
         formats=("table", "json", "yaml"),
     ),

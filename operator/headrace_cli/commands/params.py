@@ -134,6 +134,17 @@ def wanted() -> list[click.Parameter]:
     ]
 
 
+def address(option: str, help: str) -> click.Option:
+    """An address that is POSTed to; one that can't be is refused before anything is done."""
+
+    def checked(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
+        from headrace.core.uri import checked_uri
+
+        return None if given is None else checked_uri(given, field=option)
+
+    return click.Option([option], metavar="URL" if option == "--url" else "URI", callback=checked, help=help)
+
+
 def yes() -> click.Option:
     return click.Option(["-y", "--yes"], is_flag=True, help="Don't ask.")
 

@@ -163,7 +163,7 @@ COMMAND = params.verb(
     click.Option(["--to-subscription"], metavar="NAME", help="To this Subscription of the channel alone."),
     click.Option(["--to-channel"], metavar="CHANNEL", help="To all Subscriptions of this channel."),
     click.Option(["--to-same-channel"], is_flag=True, help="--to-channel may be the channel itself."),
-    click.Option(["--to-uri"], metavar="URI", help="To this address, by one POST each."),
+    params.address("--to-uri", "To this address, by one POST each."),
     params.rate(),
     click.Option(["--run"], metavar="NAME", help="The name of an interrupted replay, to go on with it."),
     click.Option(["--checkpoint"], metavar="FILE", help="Keep there how far it is; goes on where FILE says."),

@@ -147,7 +147,7 @@ async def _all(opened: AbstractAsyncContextManager[Send], given: Given, channel:
                         click.echo(f"sent {event.id} to {channel}{_where(done.answer)}")
         over = True
     finally:
-        if not over and (sent or total != 1):
+        if not over and sent:
             tell(f"stopped: {counted(sent, 'event')} sent")
     if given["output"] != "json" and total != 1:
         click.echo(
@@ -255,6 +255,6 @@ COMMAND = params.verb(
         show_default=True,
         help="auto: HTTP where a receiver is known, else NATS.",
     ),
-    click.Option(["--url"], metavar="URL", help="POST there, without asking NATS."),
+    params.address("--url", "POST there, without asking NATS."),
     formats=("table", "json"),
 )

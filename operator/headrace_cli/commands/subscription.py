@@ -182,11 +182,12 @@ async def _show_one(session: Session, given: Given) -> int:
 GROUP = click.Group(
     "subscription",
     help="List, describe, create, pause, resume, reset and delete Subscriptions.",
+    short_help="See, pause and reset Subscriptions.",
     commands=[
         params.verb(
             "list",
             _list,
-            params.Words(LIST, LIST_EXAMPLES),
+            params.Words(LIST, LIST_EXAMPLES, "List Subscriptions, and what waits for each."),
             click.Option(["--channel"], metavar="CHANNEL", help="Only those of this channel."),
             every=True,
             objects=True,
@@ -195,7 +196,7 @@ GROUP = click.Group(
         params.verb(
             "describe",
             _describe,
-            params.Words(DESCRIBE, DESCRIBE_EXAMPLES),
+            params.Words(DESCRIBE, DESCRIBE_EXAMPLES, "Show one Subscription."),
             *params.subscription(),
             formats=("table", "json", "yaml", "name"),
         ),
@@ -203,6 +204,7 @@ GROUP = click.Group(
             "create",
             callback=_create,
             help=CREATE,
+            short_help="Write the manifest of one.",
             epilog=CREATE_EXAMPLES,
             params=[
                 click.Argument(["subscription"], metavar="SUBSCRIPTION"),
@@ -230,7 +232,7 @@ GROUP = click.Group(
         params.verb(
             "pause",
             _pause,
-            params.Words(PAUSE, PAUSE_EXAMPLES),
+            params.Words(PAUSE, PAUSE_EXAMPLES, "Hand out no more events."),
             *params.subscription(),
             click.Option(["--for", "for_"], metavar="SPAN", help="So long: 90s, 10m, 2h, 3d."),
             click.Option(["--until"], metavar="TIME", help="Until then, as RFC 3339 has it."),
@@ -238,13 +240,13 @@ GROUP = click.Group(
         params.verb(
             "resume",
             _resume,
-            params.Words(RESUME, RESUME_EXAMPLES),
+            params.Words(RESUME, RESUME_EXAMPLES, "Go on."),
             *params.subscription(),
         ),
         params.verb(
             "reset",
             _reset,
-            params.Words(RESET, RESET_EXAMPLES),
+            params.Words(RESET, RESET_EXAMPLES, "Move its position, back or forward."),
             *params.subscription(),
             click.Option(
                 ["--to-sequence"], type=click.IntRange(1), metavar="N", help="This one is the next to be delivered."
@@ -258,7 +260,7 @@ GROUP = click.Group(
         params.verb(
             "delete",
             _delete,
-            params.Words(DELETE, DELETE_EXAMPLES),
+            params.Words(DELETE, DELETE_EXAMPLES, "Delete the consumer that serves one."),
             *params.subscription(),
             params.yes(),
         ),

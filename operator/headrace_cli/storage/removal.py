@@ -22,10 +22,11 @@ from headrace_cli.view.output import plain
 
 async def purge(session: Session, given: Given) -> int:
     """Delete events of a stream from its beginning on."""
-    named = [name for name in ("until_sequence", "older_than", "keep") if given[name] is not None]
+    options = ("until_sequence", "older_than", "keep", "all")
+    named = [f"--{name.replace('_', '-')}" for name in options if given[name] not in (None, False)]
     if len(named) > 1:
-        raise Misconfigured(f"{' and '.join(named)} are given: one says how far".replace("_", "-"), field="--keep")
-    if not named and given["subject"] is None and not given["all"]:
+        raise Misconfigured(f"{' and '.join(named)} are given: one says how far", field=named[1])
+    if not named and given["subject"] is None:
         wanted = "give --until-sequence, --older-than, --keep, --subject, or --all"
         raise Misconfigured(f"say what goes: {wanted}", field="--all")
     found = await channel(session.api, ref(given["channel"], given["namespace"]))
