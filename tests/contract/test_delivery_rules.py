@@ -18,6 +18,7 @@ from tests.support.functions import Function
 from tests.support.nats_server import free_port
 from tests.support.streams import Nats
 from tests.support.subscriber import Answer, Cut, HangUp, Hold, Received, Say, Subscriber
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.served"]
 
@@ -146,6 +147,8 @@ async def test_silence_is_tried_again_after_exactly_the_timeout(
     await lane.store("1")
     await _is_put_off_for_an_hour(await lane.take_one())
     [request] = place.received
+    # The lease may be told of its end before the subscriber is.
+    await until("the subscriber has seen that its client is gone", lambda: request.gone_at is not None)
     assert request.gone_at is not None
     assert 0.55 <= request.gone_at - request.at <= 0.6 + LATE
 
