@@ -44,7 +44,8 @@ def commands() -> Iterator[tuple[Path, str, str]]:
     """Page, mark of the block, line."""
     for page in PAGES:
         for block in _BLOCK.finditer(page.read_text(encoding="utf-8")):
-            for line in block["text"].splitlines():
+            # A command goes on in the next line behind a backslash.
+            for line in re.sub(r"\\\n\s*", "", block["text"]).splitlines():
                 if _TOOL.search(line.strip().removeprefix("$ ")):
                     yield page, block["about"], line.strip()
 
