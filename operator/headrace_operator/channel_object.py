@@ -26,6 +26,11 @@ def is_held(channel: Mapping[str, Any]) -> bool:
     return FINALIZER in (channel["metadata"].get("finalizers") or ())
 
 
+def is_left(channel: Mapping[str, Any]) -> bool:
+    """Is it going, and nothing of ours any more?"""
+    return is_going(channel) and not is_held(channel)
+
+
 def mentioned(channel: Mapping[str, Any]) -> set[str]:
     """Uids of the Subscriptions that a channel has, or had when its status was written."""
     status = channel.get("status") or {}

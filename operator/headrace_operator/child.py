@@ -77,6 +77,11 @@ def wanted(parent: Mapping[str, Any], answer: Mapping[str, Any], kind: Kind) -> 
     return Child(kind, (namespace, str(metadata["name"])), body, shared)
 
 
+def title_and_name(answer: Mapping[str, Any]) -> tuple[str, str]:
+    """Of what was answered, whatever it is: as the title of a Kind, and its name."""
+    return f"{answer.get('kind')}.{answer.get('apiVersion')}", str((answer.get("metadata") or {}).get("name"))
+
+
 def may_own(child: Child, parent: Mapping[str, Any]) -> bool:
     """May the channel own it? Across namespaces the garbage collector would delete it."""
     return bool(child.place[0] == parent["metadata"]["namespace"])

@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.errors import Refused
 from headrace.io import log
+from headrace_operator import channel_object
 from headrace_operator import child as children_of
 from headrace_operator.applied import AppliedChildren
-from headrace_operator.child import MANAGED_BY, SHARED_LABEL, UID_LABEL, US, Body, Child, Spot
+from headrace_operator.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot
+from headrace_operator.claims import Indexed, Wants, belonging, is_shared
 from headrace_operator.kube.api import Conflict, KubeApi
 from headrace_operator.kube.kinds import Discovery, Key, Kind, key
-from headrace_operator.kube.watch import Watch
+from headrace_operator.kube.watch import Cache, Watch
 
 KINDS = (
     Kind("v1", "Service", "services"),
@@ -49,19 +51,6 @@ class Outcome:
     again_after: float | None = None
 
 
-@dataclass(slots=True)
-class Indexed:
-    """Which children belong to a channel, by its uid; kept by the watches."""
-
-    spots: dict[str, set[Spot]] = field(default_factory=dict)
-
-    def move(self, spot: Spot, old: Body | None, new: Body | None) -> None:
-        for uid in _uids(old) - _uids(new):
-            self.spots.get(uid, set()).discard(spot)
-        for uid in _uids(new):
-            self.spots.setdefault(uid, set()).add(spot)
-
-
 class Children:
     """All children.
 
@@ -73,20 +62,26 @@ class Children:
         self,
         api: KubeApi,
         discovery: Discovery,
+        channels: Cache,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         own_namespace: str = "",
     ) -> None:
         self.listeners: list[Callable[[str], None]] = []
         self._api = api
         self._discovery = discovery
+        self._channels = channels
         self._spawn = spawn
         self._own_namespace = own_namespace
         self._watches: dict[Kind, Watch] = {}
         self._index = Indexed()
         self._applied = AppliedChildren()
-        # Shared children outside their channels' namespaces can't be owned: who wants them is known here only.
-        self._wanting: dict[Spot, set[str]] = {}
+        self._wants = Wants()
         self._writing: dict[Spot, asyncio.Lock] = {}
+        channels.listeners.append(self._on_channel)
+
+    def begin(self) -> None:
+        """Others may have led meanwhile: what channels want is seen anew."""
+        self._wants.clear()
 
     async def watch_what_is_served(self) -> None:
         """Begin to watch the kinds that the cluster serves; returns when all of them are listed."""
@@ -133,15 +128,18 @@ class Children:
         waits: list[float] = []
         uid = parent["metadata"]["uid"]
         wanted: dict[Spot, Child] = {}
+        # The cluster does not serve a kind, perhaps this moment only: what there is of it is left alone.
+        unread: set[tuple[str, str]] = set()
         for answer in answers:
             found = await self._read(parent, answer)
             if isinstance(found, str):
                 problems.append(found)
+                unread.add(children_of.title_and_name(answer))
             else:
-                wanted[found.kind, found.place] = found
-        for spot, child in wanted.items():
-            if child.shared:
-                self._wanting.setdefault(spot, set()).add(uid)
+                wanted[found.spot] = found
+        shared = [spot for spot, child in wanted.items() if child.shared]
+        self._wants.add(uid, shared)
+        for child in wanted.values():
             try:
                 wait = await self._apply(parent, child)
             except Refused as error:
@@ -149,11 +147,35 @@ class Children:
             else:
                 waits += [] if wait is None else [wait]
         for spot, live in list(self._of(uid)):
-            if spot not in wanted:
+            if spot not in wanted and (spot[0].title, spot[1][1]) not in unread:
                 problems += await self._let_go(parent, spot, live)
-        for spot in [spot for spot, uids in self._wanting.items() if uid in uids and spot not in wanted]:
-            problems += await self._want_no_more(spot, uid)
+        if not unread:
+            before = self._wants.of(uid)
+            self._wants.set(uid, shared)
+            problems += [words for spot, words in await self.release() if spot in before]
         return Outcome(tuple(problems), min(waits, default=None))
+
+    @property
+    def unwanted(self) -> list[Spot]:
+        """Shared children that nobody owns, nor wants as far as it is known."""
+        # In a single namespace who wants one owns it; what is there without an owner may be wanted from elsewhere.
+        if self._own_namespace:
+            return []
+        return [spot for spot in self._index.shared if not self._wants.by(spot) and not self._owned(spot)]
+
+    async def release(self) -> list[tuple[Spot, str]]:
+        """Delete the shared children that no channel wants, once all channels were seen; what could not be, and why.
+
+        Raises:
+            Unavailable: the API server did not answer.
+        """
+        problems: list[tuple[Spot, str]] = []
+        for spot in self.unwanted:
+            async with self._writing.setdefault(spot, asyncio.Lock()):
+                live = self._watch(spot[0]).cache.get(spot[1])
+                if live is not None and self._knows_all() and spot in self.unwanted:
+                    problems += [(spot, words) for words in await self._delete(*spot, live)]
+        return problems
 
     async def _read(self, parent: Mapping[str, Any], answer: Mapping[str, Any]) -> Child | str:
         """A child of the answer; a sentence when it can't be one."""
@@ -204,10 +226,9 @@ class Children:
         """Delete a child, or leave a shared one to the others that own it."""
         kind, place = spot
         uid = parent["metadata"]["uid"]
-        if (live["metadata"].get("labels") or {}).get(SHARED_LABEL) == "true":
-            self._wanting.get(spot, set()).discard(uid)
-            others = [one for of, one in children_of.owners(live).items() if of != uid]
-            if others or self._wanting.get(spot):
+        if is_shared(live):
+            others = children_of.owners(live).keys() | self._wants.by(spot)
+            if others - {uid} or not (self._own_namespace or self._knows_all(but=uid)):
                 return await self._disown(spot, live, uid)
         return await self._delete(kind, place, live)
 
@@ -224,14 +245,6 @@ class Children:
         self._watch(kind).cache.note(patched)
         return []
 
-    async def _want_no_more(self, spot: Spot, uid: str) -> list[str]:
-        self._wanting[spot].discard(uid)
-        live = self._watch(spot[0]).cache.get(spot[1])
-        if self._wanting[spot] or live is None or children_of.owners(live):
-            return []
-        del self._wanting[spot]
-        return await self._delete(*spot, live)
-
     async def _delete(self, kind: Kind, place: Key, live: Body) -> list[str]:
         self._applied.forget((kind, place))
         if live["metadata"].get("deletionTimestamp"):
@@ -242,6 +255,14 @@ class Children:
             return [f"{kind.title} {'/'.join(place)}: {error}"]
         _log.info("child deleted", child=f"{kind.title} {'/'.join(place)}")
         return []
+
+    def _knows_all(self, but: str = "") -> bool:
+        """Is known what every channel wants that there is?"""
+        uids = {channel["metadata"]["uid"] for channel in self._channels if not channel_object.is_left(channel)}
+        return self._channels.complete and self._wants.knows(uids - {but})
+
+    def _owned(self, spot: Spot) -> bool:
+        return bool(children_of.owners(self._watch(spot[0]).cache.get(spot[1])))
 
     def _of(self, uid: str) -> Iterator[tuple[Spot, Body]]:
         for spot in sorted(self._index.spots.get(uid, ()), key=lambda each: (each[0].title, each[1])):
@@ -258,6 +279,10 @@ class Children:
             self._spawn(watch.run())
         return watch
 
+    def _on_channel(self, old: Body | None, new: Body | None) -> None:
+        if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
+            self._wants.forget(old["metadata"]["uid"])
+
     def _on_change(self, kind: Kind, old: Body | None, new: Body | None) -> None:
         body = new or old
         assert body is not None
@@ -267,14 +292,6 @@ class Children:
             del self._writing[spot]
         if old is not None and new is not None and children_of.signature(old) == children_of.signature(new):
             return
-        for uid in (_uids(old) | _uids(new)) | self._wanting.get(spot, set()):
+        for uid in (belonging(old) | belonging(new)) | self._wants.by(spot):
             for listener in self.listeners:
                 listener(uid)
-
-
-def _uids(body: Body | None) -> set[str]:
-    """The channels that an object belongs to."""
-    if body is None:
-        return set()
-    own = (body["metadata"].get("labels") or {}).get(UID_LABEL)
-    return {*children_of.owners(body), *([own] if own else [])}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
@@ -24,7 +25,7 @@ from headrace_operator.work_queue import WorkQueue
 SHORTEST_WAIT = 0.1
 # After that time without our status the channel is looked at again.
 FOREIGN_STATUS_SECONDS = 1.0
-STRAYS_SECONDS = 5.0
+STRAYS_SECONDS, REFUSED_SECONDS = 5.0, 60.0
 
 _log = log.get("operator")
 
@@ -44,6 +45,7 @@ class Leading:
         self._workers = workers
         self._resync = resync
         self._active = False
+        self._removed = asyncio.Event()
         self._places: dict[str, Key] = {}
         self._mentions: dict[str, set[Key]] = {}
         cluster.channels.listeners.append(self._on_channel)
@@ -57,6 +59,7 @@ class Leading:
         await self._cluster.channels.wait_until_listed()
         await self._cluster.children.watch_what_is_served()
         self.queue = WorkQueue()
+        self._cluster.children.begin()
         self._active = True
         try:
             self.queue_all()
@@ -116,14 +119,34 @@ class Leading:
             self.queue_all()
 
     async def _look_for_strays(self) -> None:
-        """Delete children whose channel is gone for good: its finalizer was taken away by force."""
+        """Delete children whose channel is gone for good: its finalizer was taken away by force.
+
+        And shared ones that nobody wants: the last one that did has gone while no operator was there, or while not all
+        channels were seen yet.
+        """
         while True:
+            self._removed.clear()
             await asyncio.sleep(STRAYS_SECONDS)
             for spot, body in list(self._cluster.children.all()):
                 uid = self._cluster.children.channel_of(body)
                 if uid is not None and uid not in self._places and self._cluster.channels.complete:
                     await self._remove_stray(spot, body, uid)
-            await asyncio.sleep(self._resync)
+            if not await self._release_shared():
+                await asyncio.sleep(REFUSED_SECONDS)
+            elif not self._cluster.children.unwanted:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._resync):
+                        await self._removed.wait()
+
+    async def _release_shared(self) -> bool:
+        """False when that failed."""
+        try:
+            problems = [words for _, words in await self._cluster.children.release()]
+        except Unavailable as error:
+            problems = [str(error)]
+        if problems:
+            _log.warning("shared children that nobody wants can't be deleted, trying again", error="; ".join(problems))
+        return not problems
 
     async def _remove_stray(self, spot: Any, body: Body, uid: str) -> None:
         namespace, _, name = (body["metadata"].get("annotations") or {}).get(CHANNEL_ANNOTATION, "").partition("/")
@@ -148,6 +171,7 @@ class Leading:
         self._index(place, old, new)
         if new is None:
             self._waking.remove(place)
+            self._removed.set()
         elif waking.changed_for_scaler(old, new):
             self._waking.put(new)
         if old is None or new is None or not channel_object.says_the_same(old, new):

@@ -126,7 +126,7 @@ class Operator:
             discovery = Discovery(api)
             namespace = settings.namespace or ""
             channels = Watch(api, CHANNEL, namespace=namespace)
-            children = Children(api, discovery, self._spawn, namespace)
+            children = Children(api, discovery, channels.cache, self._spawn, namespace)
             related = Related(api, discovery, self._spawn, namespace)
             cluster = Cluster(api, discovery, channels.cache, children, related)
             announcer = Announcer(api, self._identity)
