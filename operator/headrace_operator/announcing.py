@@ -1,7 +1,8 @@
 """Kubernetes Events: what people should see with `kubectl describe`, each once, with a count when it comes again.
 
 Takes words without waiting, writes them one after the other and not faster than the API server likes. An Event that
-can't be written is no loss for the channel: it is dropped, with a line in the log.
+can't be written is no loss for the channel: it is dropped, with a line in the log. What waits when the operator ends is
+written then, as far as a few seconds reach: the next one would not say it again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +29,8 @@ MOST_WAITING, MOST_KNOWN = 4_000, 4_000
 SECONDS_EACH = 0.05
 # The same again within a minute is counted, and written with the next one after that.
 COUNT_SECONDS = 60.0
+# Well below the 30 s after which Kubernetes kills a pod; the Lease has been given back by then.
+FLUSH_SECONDS, FLUSH_LANES = 3.0, 8
 
 _log = log.get("events")
 
@@ -49,6 +53,7 @@ class Announcer:
         self._waiting: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._told: OrderedDict[str, Told] = OrderedDict()
         self._filled = asyncio.Event()
+        self._writing: asyncio.Task[bool] | None = None
 
     def __call__(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
         """Say something of a channel; the same again is counted."""
@@ -73,19 +78,41 @@ class Announcer:
         return len(self._waiting)
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Write until cancelled; what is being written then is left to `flush`."""
         while True:
             while not self._waiting:
                 self._filled.clear()
                 await self._filled.wait()
-            name, body = self._waiting.popitem(last=False)
-            try:
-                await self._write(name, body)
-            except (Refused, Unavailable) as error:
-                _log.warning(
-                    "an Event could not be written", reason=body["reason"], note=body["note"], error=str(error)
-                )
+            self._writing = asyncio.create_task(self._write_next(), name="event")
+            await asyncio.shield(self._writing)
             await asyncio.sleep(SECONDS_EACH)
+
+    async def flush(self, seconds: float = FLUSH_SECONDS) -> None:
+        """Write what waits, once `run` has ended; what is not written after that time is dropped."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                if self._writing is not None:
+                    await self._writing
+                async with asyncio.TaskGroup() as tasks:
+                    for _ in range(FLUSH_LANES):
+                        tasks.create_task(self._write_all())
+        if self._waiting:
+            _log.warning("Events are dropped, since the operator ends", count=len(self._waiting))
+
+    async def _write_all(self) -> None:
+        """Until none is left, or the API server does not answer."""
+        while self._waiting and await self._write_next():
+            pass
+
+    async def _write_next(self) -> bool:
+        """False when the API server did not answer."""
+        name, body = self._waiting.popitem(last=False)
+        try:
+            await self._write(name, body)
+        except (Refused, Unavailable) as error:
+            _log.warning("an Event could not be written", reason=body["reason"], note=body["note"], error=str(error))
+            return not isinstance(error, Unavailable)
+        return True
 
     async def _write(self, name: str, body: dict[str, Any]) -> None:
         told = self._told.setdefault(name, Told(1))

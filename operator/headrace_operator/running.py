@@ -155,6 +155,8 @@ class Operator:
                 )
             )
             _log.info("operator", identity=self._identity, api_server=self._access.url, port=port)
+            # After everything else has ended, the Lease given back: nobody waits for these words.
+            stack.push_async_callback(announcer.flush)
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 tasks.create_task(channels.run(), name="watch-channels")

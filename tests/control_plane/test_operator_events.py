@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.control_plane.test_operator_channels import create, ready, until_status
+from tests.support.api_relay import ApiRelay
 from tests.support.hook import Hook, status
 from tests.support.kube_api import CHANNELS, Api
 from tests.support.operator_process import OperatorProcess
@@ -72,3 +73,30 @@ async def test_what_the_hook_has_to_tell_is_an_event_also_of_a_channel_that_goes
     (await api.delete(f"{CHANNELS.format(namespace=namespace)}/orders")).unwrapped()
     events = await until_told(api, namespace, lambda found: ("Warning", "StreamOrphaned") in reasons(found))
     assert {one["note"] for one in events if one["type"] == "Warning"} == {"KN_SHOP__ORDERS is left behind"}
+
+
+async def test_what_is_not_written_yet_when_the_operator_ends_is_written_then(
+    operator: Start, api: Api, namespace: str, hook: Hook, relay: ApiRelay
+) -> None:
+    notes = {f"word {number}" for number in range(100)}
+    told = [{"type": "Normal", "reason": "Said", "message": note} for note in sorted(notes)]
+    hook.sync = lambda _: {"status": status(1, "True"), "headrace": {"events": told}}
+    running = operator()
+    await create(api, namespace)
+
+    def waits() -> bool:
+        return (running.number("headrace_operator_events_waiting") or 0) >= 80
+
+    await until("most of the Events wait", waits, 60.0)
+    running.terminate()
+    assert await asyncio.to_thread(running.wait) == 0
+
+    items = (await api.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")).unwrapped()["items"]
+    assert {one["note"] for one in items} >= notes
+    # None of them was written twice, also the one that was on its way.
+    assert [one for one in items if "series" in one] == []
+    # The other operator need not wait for that.
+    ends = [number for number, one in enumerate(relay.asked) if one.verb == "PUT" and "/leases/" in one.path]
+    written = [number for number, one in enumerate(relay.asked) if one.verb == "POST" and "/events" in one.path]
+    assert len([number for number in written if number > ends[-1]]) > 40
+    assert b'"holderIdentity": ""' in relay.asked[ends[-1]].body
