@@ -102,15 +102,24 @@ class Related:
         listeners: called with the uid of an object that has changed, and with the channels that ask for it by name.
     """
 
-    def __init__(self, api: KubeApi, discovery: Discovery, spawn: Spawn, own_namespace: str = "") -> None:
+    def __init__(
+        self,
+        api: KubeApi,
+        discovery: Discovery,
+        spawn: Spawn,
+        own_namespace: str = "",
+        patience: float = LIST_SECONDS,
+    ) -> None:
         """Args:
         own_namespace: where to look where a rule names no namespace; empty: everywhere.
+        patience: seconds that a channel waits for what it asks for.
         """
         self.listeners: list[Callable[[str, frozenset[Key]], None]] = []
         self._api = api
         self._discovery = discovery
         self._spawn = spawn
         self._own_namespace = own_namespace
+        self._patience = patience
         self._sources: dict[Source, Texts] = {}
         self._rules: dict[Key, tuple[Rule, ...]] = {}
         self._kinds: dict[tuple[str, str], Kind] = {}
@@ -128,7 +137,7 @@ class Related:
         waits = [self._begin(source).watch.cache.wait_until_listed() for source in dict.fromkeys(new)]
         waits += [texts.watch.cache.wait_until_listed() for texts in self._texts_of(wanted)]
         try:
-            async with asyncio.timeout(LIST_SECONDS):
+            async with asyncio.timeout(self._patience):
                 await asyncio.gather(*waits)
         except TimeoutError:
             # Not ours to see, perhaps; the channel goes on without, and is told should they be listed after all.
@@ -144,6 +153,9 @@ class Related:
         groups: dict[str, list[bytes]] = {}
         for rule in self._rules.get(key(channel), ()):
             for (kind, *_), texts in self._of(rule):
+                # What is not ours to see is not said to be missing.
+                if rule.names and not texts.watch.cache.listed:
+                    continue
                 groups.setdefault(kind.title, []).extend(texts.members(rule, channel))
         members = (json.dumps(title).encode() + b":{" + b",".join(found) + b"}" for title, found in groups.items())
         return b"{" + b",".join(members) + b"}"

@@ -118,11 +118,31 @@ async def all_allowed(api: Api, user: str, namespace: str, name: str = "") -> se
 async def test_the_operator_may_do_what_its_role_says_and_no_more(api: Api) -> None:
     leases = {("create", "coordination.k8s.io/leases")}
     own = {(verb, "coordination.k8s.io/leases") for verb in ("get", "list", "watch", "update")}
-    everywhere = permissions(role("headrace-operator"))
+    # What sinks may be is said by the roles that are labelled so; here that is one, our own.
+    await aggregated(api)
+    everywhere = permissions(role("headrace-operator")) | permissions(role("headrace-addressable-resolver"))
 
     assert await all_allowed(api, OPERATOR, "shop") == everywhere
     assert await all_allowed(api, OPERATOR, SYSTEM) == everywhere | leases
     assert await all_allowed(api, OPERATOR, SYSTEM, "headrace-operator") == everywhere | leases | own
+
+
+async def aggregated(api: Api) -> None:
+    """Wait until the role of sinks has taken in those of its label, and the API server knows."""
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/headrace-operator-sinks"
+    label = "duck.knative.dev/addressable"
+
+    async def is_so() -> bool:
+        known = (await api.get(f"{path.rpartition('/')[0]}?labelSelector={label}=true")).unwrapped()["items"]
+        found = (await api.get(path)).unwrapped().get("rules") or []
+        wanted = set().union(*(permissions(one) for one in known))
+        return permissions({"rules": found}) == wanted == permissions(role("headrace-addressable-resolver"))
+
+    async def heard() -> bool:
+        return await allowed(api, OPERATOR, "watch", "messaging.knative.dev/natsjetstreamchannels/status", "any")
+
+    await until("the role of sinks is filled in", is_so, 60.0)
+    await until("the API server has taken it in", heard, 60.0)
 
 
 @pytest.mark.usefixtures("installed")

@@ -12,7 +12,7 @@ import yaml
 
 from infra.generate import crd
 from tests.support import control_plane_binaries, eventing, neighbour_binaries
-from tests.support.control_plane import CONTROLLERS, ControlPlane
+from tests.support.control_plane import ControlPlane
 from tests.support.functions import Function
 from tests.support.kube_api import Api, connect
 from tests.support.nats_server import NatsServer
@@ -21,8 +21,6 @@ from tests.support.process import Running
 from tests.support.subscriber import Subscriber
 
 ROLES = Path(__file__).parents[2] / "infra" / "base" / "rbac" / "knative.yaml"
-# Knative's roles take ours in by their labels.
-AGGREGATION = "clusterrole-aggregation-controller"
 # A consumer outlives its Subscription by little, so that the end of it is in the test.
 GRACE = "5s"
 _numbers = itertools.count(1)
@@ -33,7 +31,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     """Running, with nothing on it."""
     try:
         neighbour_binaries.found()
-        started = ControlPlane(tmp_path_factory.mktemp("control-plane"), controllers=(*CONTROLLERS, AGGREGATION))
+        started = ControlPlane(tmp_path_factory.mktemp("control-plane"))
     except (control_plane_binaries.Missing, neighbour_binaries.Missing) as missing:
         pytest.skip(str(missing))
     started.start()

@@ -1,7 +1,7 @@
 """A real control plane on the loopback: etcd, kube-apiserver and kube-controller-manager, with TLS and one admin.
 
-The controllers are those that an API server alone lacks: garbage collection and the end of namespaces. No scheduler and
-no node: pods are objects that nobody runs.
+The controllers are those that an API server alone lacks: garbage collection, the end of namespaces, and roles that take
+in others. No scheduler and no node: pods are objects that nobody runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support import control_plane_binaries as binaries
 START_SECONDS = 180.0
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 10.0
-CONTROLLERS = ("garbage-collector-controller", "namespace-controller")
+CONTROLLERS = ("garbage-collector-controller", "namespace-controller", "clusterrole-aggregation-controller")
 _TOKEN = "admin-of-the-tests"
 _PR_SET_PDEATHSIG = 1
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
-from headrace_operator.kube.kinds import Kind
+import pytest
+
+from headrace.core.errors import Refused
+from headrace_operator.kube.api import KubeApi
+from headrace_operator.kube.kinds import Discovery, Kind
 from headrace_operator.kube.watch import Cache
-from headrace_operator.related import Texts, rule
+from headrace_operator.related import Related, Texts, rule
 
 ASKED = {"apiVersion": "messaging.knative.dev/v1", "resource": "subscriptions"}
 CONCERNING = {**ASKED, "headrace": {"concerning": "parent"}}
@@ -76,3 +82,46 @@ def test_what_is_deleted_or_made_again_for_another_channel_is_not_sent_any_more(
             found.cache.remove(each)
     assert found.sent(CONCERNING, channel("u1", "u2")) == set()
     assert found.sent(CONCERNING, channel("u9")) == {"ops/from-afar"}
+
+
+class ApiServer:
+    """With no sink; who asks for them may see that, or may not."""
+
+    def __init__(self, *, forbids: bool) -> None:
+        self._forbids = forbids
+
+    async def list(self, _path: str, _selection: Mapping[str, str]) -> tuple[list[dict[str, Any]], str]:
+        if self._forbids:
+            raise Refused("brokers is forbidden", status=403)
+        return [], "7"
+
+    async def watch(self, _path: str, _parameters: Mapping[str, str]) -> AsyncIterator[None]:
+        yield None
+        await asyncio.Event().wait()
+
+
+class Serving:
+    """Discovery of a cluster that serves brokers."""
+
+    async def by_plural(self, api_version: str, plural: str) -> Kind | None:
+        return Kind(api_version, "Broker", plural)
+
+
+@pytest.mark.parametrize(
+    ("forbids", "then"),
+    [
+        pytest.param(False, {"Broker.eventing.knative.dev/v1": {}}, id="a sink that is not there"),
+        pytest.param(True, {}, id="one that is not ours to see is not said to be missing"),
+    ],
+)
+async def test_what_is_missing_is_told_apart_from_what_may_not_be_seen(forbids: bool, then: dict[str, Any]) -> None:
+    asked = {"apiVersion": "eventing.knative.dev/v1", "resource": "brokers", "names": ["dead"]}
+    watches: list[asyncio.Task[None]] = []
+    api, discovery = cast("KubeApi", ApiServer(forbids=forbids)), cast("Discovery", Serving())
+    related = Related(api, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.1 if forbids else 60)
+    try:
+        await related.ask_for(("shop", "orders"), [rule(asked)])
+        assert json.loads(related.written(channel())) == then
+    finally:
+        for watch in watches:
+            watch.cancel()

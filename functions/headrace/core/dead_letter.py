@@ -75,7 +75,10 @@ def _found(ref: Ref, observed: Mapping[str, Any], own: str, domain: str) -> Dest
     if not ref.api_version:
         return Unresolved(INVALID, f"{FIELD}.ref has no apiVersion: give it, as v1 for a Service")
     if f"{ref.kind}.{ref.api_version}" not in observed:
-        return Unresolved(NOT_RESOLVED, f"{FIELD} has a ref, and {name} is not looked up here: give its uri")
+        advice = (
+            "give its uri, or let the operator read its kind, by a ClusterRole labelled duck.knative.dev/addressable"
+        )
+        return Unresolved(NOT_RESOLVED, f"{FIELD} has a ref, and {name} is not looked up here: {advice}")
     known = next(
         (
             one
