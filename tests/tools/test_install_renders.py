@@ -102,7 +102,7 @@ def test_one_namespace_has_rights_in_no_other(helm: Path) -> None:
     found = rendered(helm, "--set", "namespaced=true", namespace="shop")
     assert not [kind for kind, _, _ in found if kind.endswith(" ClusterRoleBinding")]
     bound = [one["roleRef"]["kind"] for (kind, namespace, _), one in found.items() if kind.endswith(" RoleBinding")]
-    assert sorted(bound) == ["ClusterRole", "Role"]
+    assert sorted(bound) == ["ClusterRole", "ClusterRole", "Role"]
     assert variables(found[DEPLOYMENT, "shop", "headrace-operator"])["WATCH_NAMESPACE"] == "shop"
 
 

@@ -118,7 +118,9 @@ async def test_what_is_missing_is_told_apart_from_what_may_not_be_seen(forbids: 
     asked = {"apiVersion": "eventing.knative.dev/v1", "resource": "brokers", "names": ["dead"]}
     watches: list[asyncio.Task[None]] = []
     api, discovery = cast("KubeApi", ApiServer(forbids=forbids)), cast("Discovery", Serving())
-    related = Related(api, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.1 if forbids else 60)
+    related = Related(
+        api, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.1 if forbids else 60
+    )
     try:
         await related.ask_for(("shop", "orders"), [rule(asked)])
         assert json.loads(related.written(channel())) == then
