@@ -40,6 +40,7 @@ class ControlPlane:
         token: bearer token of an admin (system:masters).
         ca: path of the CA's certificate.
         kubeconfig: for kubectl and for clients that read one.
+        certificate, key: paths of the admin's, in place of the token.
     """
 
     def __init__(self, directory: Path, controllers: Sequence[str] = CONTROLLERS) -> None:
@@ -57,6 +58,7 @@ class ControlPlane:
         self.url = f"https://127.0.0.1:{self._port}"
         self.ca = directory / "ca.pem"
         self.kubeconfig = directory / "kubeconfig"
+        self.certificate, self.key = directory / "admin.pem", directory / "admin.key"
         self._write_files()
 
     def start(self) -> ControlPlane:
@@ -183,6 +185,9 @@ class ControlPlane:
         authority.cert_pem.write_to_path(self.ca)
         server.cert_chain_pems[0].write_to_path(self._directory / "server.pem")
         server.private_key_pem.write_to_path(self._directory / "server.key")
+        admin = authority.issue_cert("admin.test", common_name="admin", organization_name="system:masters")
+        admin.cert_chain_pems[0].write_to_path(self.certificate)
+        admin.private_key_pem.write_to_path(self.key)
         (self._directory / "tokens.csv").write_text(f'{self.token},admin,uid-admin,"system:masters"\n')
         names = {"cluster": "tests", "user": "admin"}
         config = {

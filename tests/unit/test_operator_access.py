@@ -14,6 +14,7 @@ import yaml
 from headrace.core.errors import Misconfigured
 from headrace.core.settings import KubeSettings
 from headrace_operator.kube import access
+from headrace_operator.kube.kubeconfig import chosen, paths
 
 AUTHORITY = trustme.CA()
 
@@ -86,7 +87,37 @@ def test_what_is_no_kubeconfig(tmp_path: Path, text: str, words: str) -> None:
         access.from_kubeconfig(file)
 
 
-def test_a_way_to_authenticate_that_is_not_spoken(tmp_path: Path) -> None:
-    file = kubeconfig(tmp_path, {"exec": {"command": "aws"}})
-    with pytest.raises(Misconfigured, match="authenticates with 'exec': give a token"):
+@pytest.mark.parametrize(
+    ("user", "words"),
+    [
+        pytest.param({"username": "admin", "password": "x"}, "with 'username', .* give a token", id="a password"),
+        pytest.param({"auth-provider": {"name": "gcp"}}, "auth-provider 'gcp', .* with `exec`", id="an auth-provider"),
+        pytest.param(
+            {"exec": {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1alpha1"}},
+            "exec.apiVersion is 'client.authentication.k8s.io/v1alpha1': update the program",
+            id="a program of a version that is gone",
+        ),
+    ],
+)
+def test_a_way_to_authenticate_that_is_not_spoken(tmp_path: Path, user: dict[str, Any], words: str) -> None:
+    file = kubeconfig(tmp_path, user)
+    with pytest.raises(Misconfigured, match=words):
         access.from_kubeconfig(file)
+
+
+def test_of_several_files_the_first_word_counts_and_paths_are_those_of_each_file(tmp_path: Path) -> None:
+    for name, context in (("one", "x"), ("two", "y")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "token").write_text(name)
+        config = {
+            "clusters": [{"name": "c", "cluster": {"server": f"http://{name}"}}],
+            "users": [{"name": f"user-{name}", "user": {"tokenFile": "token"}}],
+            "contexts": [{"name": context, "context": {"cluster": "c", "user": f"user-{name}"}}],
+            "current-context": context,
+        }
+        (tmp_path / name / "config").write_text(yaml.safe_dump(config))
+    listed = os.pathsep.join(str(tmp_path / name / "config") for name in ("not-there", "one", "two"))
+    found = access.find(KubeSettings(kubeconfig=listed))
+    assert (found.url, found.token()) == ("http://one", "one")
+    other = chosen(paths(listed), "y")
+    assert (other.cluster["server"], other.user["tokenFile"]) == ("http://one", str(tmp_path / "two" / "token"))

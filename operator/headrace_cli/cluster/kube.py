@@ -1,18 +1,25 @@
-"""The port over Kubernetes' own Python client: it knows every way in which a kubeconfig may authenticate.
+"""The port over Kubernetes' own Python client, which knows what else a kubeconfig may say.
 
+A program that gives credentials is run as the operator runs it: the client would go on as nobody when that fails.
 Imported when a verb is told to ask a cluster, since that takes a second. Its calls block, so each is made on a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace_cli.cluster.objects import Object
+from headrace_operator.kube import exec_plugin
+from headrace_operator.kube import kubeconfig as kubeconfig_files
+from headrace_operator.kube.exec_plugin import Credential, ExecPlugin
+from headrace_operator.kube.kubeconfig import Chosen
 
 try:
     import urllib3.exceptions
@@ -41,17 +48,25 @@ class Kube:
             Misconfigured: there is no such file or context.
         """
         file = None if kubeconfig is None else str(kubeconfig)
+        self._program: ExecPlugin | None = None
+        self._credential: Credential | None = None
         try:
             if file is None and context is None and not _has_config():
                 config.load_incluster_config()
                 self._api, self.namespace = client.ApiClient(), "default"
+                return
+            self._chosen = kubeconfig_files.chosen(
+                kubeconfig_files.paths(file or os.environ.get("KUBECONFIG", "")), context
+            )
+            self.namespace = self._chosen.namespace
+            user = self._chosen.user
+            if user.get("exec") and not user.get("token") and not user.get("tokenFile"):
+                self._program = ExecPlugin(exec_plugin.program(user["exec"], self._chosen.cluster), os.environ)
             else:
                 self._api = config.new_client_from_config(config_file=file, context=context)
-                self.namespace = _namespace(file, context)
         except (config.ConfigException, OSError, ValueError, KeyError, TypeError) as error:
             where = file or "the kubeconfig"
             raise Misconfigured(f"{where} can't be used: {error}", field="--kubeconfig") from error
-        self._objects = client.CustomObjectsApi(self._api)
 
     async def channels(self, namespace: str | None) -> list[Object]:
         return await self._list(CHANNELS, namespace)
@@ -59,8 +74,8 @@ class Kube:
     async def channel(self, namespace: str, name: str) -> Object | None:
         group, version, plural = CHANNELS
         try:
-            return await _call(
-                lambda: self._objects.get_namespaced_custom_object(
+            return await self._call(
+                lambda objects: objects.get_namespaced_custom_object(
                     group, version, namespace, plural, name, _request_timeout=SECONDS
                 )
             )
@@ -78,16 +93,16 @@ class Kube:
     async def _create(self, kind: tuple[str, str, str], body: Mapping[str, Any]) -> Object:
         group, version, plural = kind
         namespace, options = body["metadata"]["namespace"], {"field_validation": "Strict"}
-        return await _call(
-            lambda: self._objects.create_namespaced_custom_object(
+        return await self._call(
+            lambda objects: objects.create_namespaced_custom_object(
                 group, version, namespace, plural, dict(body), _request_timeout=SECONDS, **options
             )
         )
 
     async def delete_channel(self, namespace: str, name: str) -> None:
         group, version, plural = CHANNELS
-        await _call(
-            lambda: self._objects.delete_namespaced_custom_object(
+        await self._call(
+            lambda objects: objects.delete_namespaced_custom_object(
                 group, version, namespace, plural, name, _request_timeout=SECONDS
             )
         )
@@ -98,25 +113,59 @@ class Kube:
     async def _list(self, kind: tuple[str, str, str], namespace: str | None) -> list[Object]:
         group, version, plural = kind
 
-        def ask() -> Object:
+        def ask(objects: client.CustomObjectsApi) -> Object:
             if namespace is None:
-                found = self._objects.list_cluster_custom_object(group, version, plural, _request_timeout=SECONDS)
+                found = objects.list_cluster_custom_object(group, version, plural, _request_timeout=SECONDS)
             else:
-                found = self._objects.list_namespaced_custom_object(
+                found = objects.list_namespaced_custom_object(
                     group, version, namespace, plural, _request_timeout=SECONDS
                 )
             return dict(found)
 
-        return list((await _call(ask))["items"])
+        return list((await self._call(ask))["items"])
+
+    async def _call(self, ask: Callable[[client.CustomObjectsApi], Answer]) -> Answer:
+        for again in (False, True):
+            api = await self._authenticated()
+            objects = client.CustomObjectsApi(api)
+            try:
+                return await asyncio.to_thread(ask, objects)
+            except client.ApiException as error:
+                if error.status == 401 and not again and self._may_ask_again():
+                    continue
+                raise _refusal(error) from error
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                raise Unavailable(f"the API server does not answer: {error}") from error
+        raise AssertionError("the second attempt answers or raises")
+
+    def _may_ask_again(self) -> bool:
+        return self._program is not None and self._credential is not None and self._program.refuse(self._credential)
+
+    async def _authenticated(self) -> client.ApiClient:
+        """The client, with what the program gives if there is one."""
+        if self._program is None:
+            return self._api
+        credential = await self._program.credential()
+        if credential is not self._credential:
+            self._api = config.new_client_from_config_dict(_with(self._chosen, credential))
+            self._credential = credential
+        return self._api
 
 
-async def _call(ask: Callable[[], Answer]) -> Answer:
-    try:
-        return await asyncio.to_thread(ask)
-    except client.ApiException as error:
-        raise _refusal(error) from error
-    except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise Unavailable(f"the API server does not answer: {error}") from error
+def _with(chosen: Chosen, credential: Credential) -> dict[str, Any]:
+    """A kubeconfig of one context that says what the program has given."""
+    pem = {"client-certificate-data": credential.certificate, "client-key-data": credential.key}
+    user = {name: base64.b64encode(text.encode()).decode() for name, text in pem.items() if text}
+    if credential.token:
+        user["token"] = credential.token
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": dict(chosen.cluster)}],
+        "users": [{"name": "user", "user": user}],
+        "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
+        "current-context": "context",
+    }
 
 
 def _refusal(error: Any) -> HeadraceError:
@@ -138,9 +187,3 @@ def _has_config() -> bool:
     except config.ConfigException:
         return False
     return True
-
-
-def _namespace(file: str | None, context: str | None) -> str:
-    contexts, current = config.list_kube_config_contexts(file)
-    chosen = next((each for each in contexts if each["name"] == context), current)
-    return str(chosen["context"].get("namespace") or "default")

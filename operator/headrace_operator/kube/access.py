@@ -1,6 +1,7 @@
 """Where the API server is and who we are to it: a kubeconfig, or the service account of a pod.
 
-Reads files, opens no connection. Tokens in files are read again when they change, since a pod's runs out after an hour.
+Reads files, opens no connection. Tokens in files are read again when they change, since a pod's runs out after an hour;
+those that a program gives are asked for again before they run out (`exec_plugin`).
 """
 
 from __future__ import annotations
@@ -13,15 +14,53 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from headrace.core.errors import Misconfigured
+from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.settings import KubeSettings
+from headrace.io import environment
+from headrace_operator.kube import exec_plugin, kubeconfig
+from headrace_operator.kube.exec_plugin import Credential, ExecPlugin
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-OWN_CONFIG = Path("~/.kube/config")
-# What a kubeconfig may say that would need a program or a protocol of its own.
-NOT_SPOKEN = ("exec", "auth-provider", "username")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who we are in one request: a bearer token, or none, and what the connection is made with."""
+
+    token: str
+    context: ssl.SSLContext | None
+    credential: Credential | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+
+class ByProgram:
+    """Identities that a program gives credentials for; with a new certificate come new connections."""
+
+    def __init__(self, plugin: ExecPlugin, context: Callable[[Mapping[str, str]], ssl.SSLContext | None]) -> None:
+        self._plugin = plugin
+        self._context = context
+        self._last: Identity | None = None
+
+    async def identity(self) -> Identity:
+        """Raises Unavailable: the program gives none."""
+        credential = await self._plugin.credential()
+        if self._last is None or self._last.credential is not credential:
+            pem = {"client-certificate": credential.certificate, "client-key": credential.key}
+            data = {f"{name}-data": base64.b64encode(text.encode()).decode() for name, text in pem.items() if text}
+            try:
+                context = self._context(data) if data or self._last is None else self._last.context
+            except (ssl.SSLError, ValueError) as error:
+                self._plugin.refuse(credential)
+                raise Unavailable(f"the certificate that KUBECONFIG's program gave can't be used: {error}") from error
+            self._last = Identity(credential.token, context, credential)
+        return self._last
+
+    def refused(self, identity: Identity) -> bool:
+        """Is it worth while to ask for another?"""
+        return identity.credential is not None and self._plugin.refuse(identity.credential)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +72,24 @@ class Access:
         context: None for plain HTTP.
         token: gives the bearer token of this moment; empty: none is sent.
         namespace: that we run in.
+        program: what gives identities in the place of token and context.
     """
 
     url: str
     context: ssl.SSLContext | None
     token: Callable[[], str]
     namespace: str = "default"
+    program: ByProgram | None = None
+
+    async def identity(self) -> Identity:
+        """That of this moment; raises Unavailable when the program that knows gives none."""
+        if self.program is not None:
+            return await self.program.identity()
+        return Identity(self.token(), self.context)
+
+    def refused(self, identity: Identity) -> bool:
+        """The API server has answered 401; True when it is worth while to ask for another identity at once."""
+        return self.program is not None and self.program.refused(identity)
 
 
 def find(settings: KubeSettings) -> Access:
@@ -48,12 +99,12 @@ def find(settings: KubeSettings) -> Access:
         Misconfigured: there is none of them, or it can't be used.
     """
     if settings.kubeconfig:
-        return from_kubeconfig(Path(settings.kubeconfig))
+        return from_kubeconfig(*kubeconfig.paths(settings.kubeconfig))
     if settings.host:
         return from_service_account(settings.host, settings.port, SERVICE_ACCOUNT)
-    own = OWN_CONFIG.expanduser()
-    if own.exists():
-        return from_kubeconfig(own)
+    own = kubeconfig.paths("")
+    if own[0].exists():
+        return from_kubeconfig(*own)
     raise Misconfigured(
         "no API server is known: set KUBECONFIG, or run in a pod that has a service account", field="KUBECONFIG"
     )
@@ -72,31 +123,38 @@ def from_service_account(host: str, port: int, directory: Path) -> Access:
     return Access(f"https://{address}:{port}", context, TokenFile(directory / "token"), own)
 
 
-def from_kubeconfig(path: Path) -> Access:
+def from_kubeconfig(*files: Path) -> Access:
     """The current context of a kubeconfig.
 
     Raises:
-        Misconfigured: it is not one, or authenticates by what is not spoken here.
+        Misconfigured: it is not one, or authenticates by what is not spoken here; or its program is not installed.
     """
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-        context = _named(config, "contexts", config["current-context"])["context"]
-        cluster = _named(config, "clusters", context["cluster"])["cluster"]
-        user = (_named(config, "users", context["user"]).get("user") or {}) if context.get("user") else {}
-        server = str(cluster["server"]).rstrip("/")
-    except (OSError, ValueError, KeyError, TypeError, StopIteration, yaml.YAMLError) as error:
+    found = kubeconfig.chosen(files)
+    cluster, user = found.cluster, found.user
+    if user.get("username"):
         raise Misconfigured(
-            f"KUBECONFIG {str(path)!r} is not a kubeconfig with a current context: {error!r}", field="KUBECONFIG"
-        ) from error
-    foreign = [key for key in NOT_SPOKEN if user.get(key)]
-    if foreign:
-        raise Misconfigured(
-            f"KUBECONFIG {str(path)!r} authenticates with {foreign[0]!r}: give a token, a tokenFile or a client "
-            f"certificate, as `kubectl create token` prints one",
+            f"KUBECONFIG {found.title!r} authenticates with 'username', which Kubernetes has given up with 1.19: give "
+            "a token, a tokenFile or a client certificate, as `kubectl create token` prints one",
             field="KUBECONFIG",
         )
-    tls = _context(cluster, user, path.parent) if server.startswith("https") else None
-    return Access(server, tls, _token(user, path.parent), context.get("namespace") or "default")
+    server = str(cluster["server"]).rstrip("/")
+    secure = server.startswith("https")
+    try:
+        tls = _context(cluster, user) if secure else None
+    except (OSError, ValueError) as error:
+        raise Misconfigured(
+            f"KUBECONFIG {found.title!r}: its certificates can't be used: {error}", field="KUBECONFIG"
+        ) from error
+    program = user.get("exec")
+    # As kubectl has it: a token that is given is taken.
+    if not program or user.get("token") or user.get("tokenFile"):
+        return Access(server, tls, _token(user), found.namespace)
+    plugin = ExecPlugin(exec_plugin.program(program, cluster), environment.surroundings())
+
+    def with_certificate(data: Mapping[str, str]) -> ssl.SSLContext | None:
+        return _context(cluster, data or user) if secure else None
+
+    return Access(server, tls, lambda: "", found.namespace, ByProgram(plugin, with_certificate))
 
 
 class TokenFile:
@@ -117,40 +175,34 @@ class TokenFile:
         return self._read[1] if self._read else ""
 
 
-def _named(config: Mapping[str, Any], kind: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(each for each in config[kind] if each["name"] == name)
-    return found
-
-
-def _token(user: Mapping[str, Any], directory: Path) -> Callable[[], str]:
+def _token(user: Mapping[str, Any]) -> Callable[[], str]:
     if user.get("tokenFile"):
-        return TokenFile(directory / user["tokenFile"])
+        return TokenFile(Path(user["tokenFile"]))
     token = str(user.get("token") or "")
     return lambda: token
 
 
-def _context(cluster: Mapping[str, Any], user: Mapping[str, Any], directory: Path) -> ssl.SSLContext:
-    authority = cluster.get("certificate-authority")
+def _context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
     data = cluster.get("certificate-authority-data")
     context = ssl.create_default_context(
-        cafile=str(directory / authority) if authority else None,
+        cafile=cluster.get("certificate-authority") or None,
         cadata=base64.b64decode(data).decode() if data else None,
     )
     if cluster.get("insecure-skip-tls-verify"):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     with tempfile.TemporaryDirectory() as scratch:
-        certificate = _file(user, "client-certificate", directory, Path(scratch))
-        key = _file(user, "client-key", directory, Path(scratch))
+        certificate = _file(user, "client-certificate", Path(scratch))
+        key = _file(user, "client-key", Path(scratch))
         if certificate is not None:
             context.load_cert_chain(certificate, key)
     return context
 
 
-def _file(user: Mapping[str, Any], key: str, directory: Path, scratch: Path) -> Path | None:
+def _file(user: Mapping[str, Any], key: str, scratch: Path) -> Path | None:
     """A file that is named or, since ssl loads files only, one of the data that is given."""
     if user.get(key):
-        return directory / str(user[key])
+        return Path(user[key])
     data = user.get(f"{key}-data")
     if not data:
         return None

@@ -13,7 +13,7 @@ from typing import Any, Self
 import aiohttp
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace_operator.kube.access import Access
+from headrace_operator.kube.access import Access, Identity
 
 Body = dict[str, Any]
 
@@ -53,7 +53,7 @@ class KubeApi:
         self.calls: Counter[str] = Counter()
         self._access = access
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=access.context or True),
+            connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=LINE_BYTES,
             trust_env=False,
@@ -96,10 +96,18 @@ class KubeApi:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
         query = {**parameters, "watch": "true", "allowWatchBookmarks": "true"}
         self.calls["watch"] += 1
+        identity = await self._access.identity()
         try:
             async with self._session.get(
-                self._access.url + path, params=query, headers=self._headers(), timeout=timeout, allow_redirects=False
+                self._access.url + path,
+                params=query,
+                headers=identity.headers,
+                ssl=identity.context or True,
+                timeout=timeout,
+                allow_redirects=False,
             ) as answer:
+                if answer.status == 401 and self._access.refused(identity):
+                    raise Unavailable(f"watching {path}: our credentials are not taken any more")
                 if answer.status != 200:
                     raise refusal("GET", path, answer.status, await answer.text(errors="replace"))
                 yield None
@@ -152,10 +160,29 @@ class KubeApi:
         content: str = "application/json",
         parameters: Mapping[str, str] | None = None,
     ) -> Body:
-        self.calls[verb] += 1
         data = None if body is None else json.dumps(body).encode()
-        timeout = aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS)
-        headers = {**self._headers(), "Content-Type": content}
+        for again in (False, True):
+            self.calls[verb] += 1
+            identity = await self._access.identity()
+            headers = {**identity.headers, "Content-Type": content}
+            status, text = await self._exchange(method, path, data, parameters, headers, identity)
+            if status == 401 and self._access.refused(identity) and not again:
+                continue
+            break
+        if status >= 300:
+            raise refusal(method, path, status, text.decode(errors="replace"))
+        return _object(text, path)
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        parameters: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        identity: Identity,
+    ) -> tuple[int, bytes]:
+        """One request: status and body of the answer."""
         try:
             async with self._session.request(
                 method,
@@ -163,19 +190,13 @@ class KubeApi:
                 data=data,
                 params=parameters,
                 headers=headers,
-                timeout=timeout,
+                ssl=identity.context or True,
+                timeout=aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS),
                 allow_redirects=False,
             ) as answer:
-                text = await answer.read()
+                return answer.status, await answer.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"{method} {path}: {error or type(error).__name__}") from error
-        if answer.status >= 300:
-            raise refusal(method, path, answer.status, text.decode(errors="replace"))
-        return _object(text, path)
-
-    def _headers(self) -> dict[str, str]:
-        token = self._access.token()
-        return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:

@@ -1,0 +1,104 @@
+"""A kubeconfig, or several in a row, and what its current context says: a cluster, a user, a namespace.
+
+Reads files and judges nothing but their form. What stands first counts, as with kubectl, and paths are taken from the
+file that they stand in. Called by `headrace_operator.kube.access`, and by the CLI.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from headrace.core.errors import Misconfigured
+
+OWN = Path("~/.kube/config")
+_FILES = {
+    "clusters": ("certificate-authority",),
+    "users": ("client-certificate", "client-key", "tokenFile"),
+}
+_MEMBERS = {"clusters": "cluster", "users": "user", "contexts": "context"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One context.
+
+    Attributes:
+        title: for people: the files that were read.
+        cluster, user: as they stand there, with whole paths.
+        namespace: `default` where none is named.
+    """
+
+    title: str
+    cluster: Mapping[str, Any]
+    user: Mapping[str, Any]
+    namespace: str
+
+
+def paths(listed: str) -> list[Path]:
+    """Of the variable KUBECONFIG; empty: the user's own."""
+    named = [Path(one) for one in listed.split(os.pathsep) if one]
+    return named or [OWN.expanduser()]
+
+
+def chosen(files: Sequence[Path], context: str | None = None) -> Chosen:
+    """The context of that name, else the current one.
+
+    Raises:
+        Misconfigured: there is none, or the files are no kubeconfigs; or its user has a way to authenticate that
+            Kubernetes has given up.
+    """
+    title = os.pathsep.join(str(file) for file in files)
+    try:
+        # kubectl passes over those that are not there, unless it is the only one.
+        there = [file for file in files if file.exists()] if len(files) > 1 else list(files)
+        named, current = _merged(there)
+        wanted = context or current
+        found = named["contexts"][wanted]
+        cluster = named["clusters"][found["cluster"]]
+        user = named["users"][found["user"]] if found.get("user") else {}
+        str(cluster["server"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
+        which = f"the context {context!r}" if context else "a current context"
+        raise Misconfigured(
+            f"KUBECONFIG {title!r} is not a kubeconfig with {which}: {error!r}", field="KUBECONFIG"
+        ) from error
+    if user.get("auth-provider"):
+        name = (user["auth-provider"] or {}).get("name")
+        raise Misconfigured(
+            f"KUBECONFIG {title!r} authenticates with the auth-provider {name!r}, which Kubernetes has given up with "
+            "1.26: let the cloud's own tool write the entry anew, with `exec` (gke-gcloud-auth-plugin, kubelogin), or "
+            "give a token",
+            field="KUBECONFIG",
+        )
+    return Chosen(title, cluster, user, str(found.get("namespace") or "default"))
+
+
+def _merged(files: Sequence[Path]) -> tuple[dict[str, dict[str, Any]], str]:
+    """Clusters, users and contexts by name, and the name of the current context."""
+    named: dict[str, dict[str, Any]] = {kind: {} for kind in _MEMBERS}
+    current = ""
+    for file in files:
+        config = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+        current = current or str(config.get("current-context") or "")
+        for kind, member in _MEMBERS.items():
+            for entry in config.get(kind) or ():
+                named[kind].setdefault(entry["name"], _whole(kind, entry.get(member) or {}, file.parent))
+    return named, current
+
+
+def _whole(kind: str, body: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    """With whole paths; a program that is named without one is looked for in PATH."""
+    whole = dict(body)
+    for name in _FILES.get(kind, ()):
+        if whole.get(name):
+            whole[name] = str(directory.absolute() / str(whole[name]))
+    program = whole.get("exec")
+    if isinstance(program, Mapping) and os.sep in str(program.get("command") or ""):
+        whole["exec"] = {**program, "command": str(directory.absolute() / str(program["command"]))}
+    return whole
