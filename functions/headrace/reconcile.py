@@ -259,7 +259,7 @@ async def _streams(wanted: Wanted, api: Administration) -> Progress:
         progress = progress.after(action, await api.carry_out(action))
         if progress.stopped:
             break
-    return progress
+    return plan.told(progress)
 
 
 async def _consumers(

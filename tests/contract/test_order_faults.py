@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,30 @@ async def test_a_lease_that_lost_its_place_starts_nothing_more(
         await asyncio.gather(first, second)
     assert out_of_order(place) == {}
     assert sorted(place.ids) == ["a0", "a1", "a2", "b0", "b1"]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_two_processes_on_one_by_key_consumer_deliver_each_event_once_but_for_what_a_kill_had_in_hand(
+    nats: Nats, pair: tuple[Function, Function], subscriber: Subscriber, killed: bool
+) -> None:
+    chance = random.Random(7)
+    place = subscriber.place().decides(moody(chance, 0.0))
+    lane = await serve_by_key(nats, pair[0], subscriber=place.uri, policy=POLICY)
+    keys, count = "abcd", 20
+    async with leased_for_ever(*(Lane(nats, function, lane.channel, lane.consumer) for function in pair)):
+        for number in range(count):
+            await store_keyed(lane, *(f"{key}{number}" for key in keys))
+            if killed and number == count // 2:
+                await place.wait(1)
+                await asyncio.to_thread(pair[0].kill)
+                await asyncio.to_thread(pair[0].start)
+        await until("all is through", lambda: through(place, dict.fromkeys(keys, count)), LONGEST_RUN)
+    assert out_of_order(place) == {}
+    twice = {one: times for one, times in Counter(place.ids).items() if times > 1}
+    # One of each key is in hand at a time, and it is acknowledged before the next one of its key goes out.
+    assert len({one[0] for one in twice}) == len(twice), twice
+    assert max(twice.values(), default=1) <= 2
+    assert killed or twice == {}
 
 
 # ── NATS itself ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -45,6 +45,13 @@ def test_the_consumer_of_a_template_that_says_nothing() -> None:
         "sample_freq": "",
         "filter_subject": "",
         "filter_subjects": [],
+        "mem_storage": False,
+        "headers_only": False,
+        "inactive_threshold": 0,
+        "backoff": [],
+        "max_batch": 0,
+        "max_bytes": 0,
+        "max_expires": 0,
         "metadata": {
             METADATA_KEY: BILLING.to_json(),
             "headrace.dev/namespace": "shop",

@@ -152,7 +152,12 @@ THEIRS: dict[str, Any] = {"priority_groups": ["others"], "priority_policy": "ove
         pytest.param(PINNED, {}, {"priority_groups": [], "priority_policy": "none", "priority_timeout": 0}, id="ours"),
         pytest.param(PINNED, PINNED, {}, id="still by-key"),
         pytest.param({}, {}, {}, id="never by-key"),
-        pytest.param(THEIRS, {}, {}, id="an administrator's own group"),
+        pytest.param(
+            THEIRS,
+            {},
+            {"priority_groups": [], "priority_policy": "none", "priority_timeout": 0},
+            id="somebody else's group, without which the server takes no pull",
+        ),
     ],
 )
 def test_the_group_is_taken_away_from_a_consumer_that_is_not_by_key_any_more(

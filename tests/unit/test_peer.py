@@ -55,7 +55,7 @@ FORGET = PurgeSubjects("aside", "stage")
 
 def test_where_a_new_consumer_may_stand_beside_it_that_is_made_first() -> None:
     theirs = Peer(THEIRS, {}, push=True, busy=False, floor=7)
-    config = {"name": peer.successor(theirs), "deliver_policy": "new", "opt_start_time": "2026-01-31T12:00:00Z"}
+    config = {"name": peer.successor(THEIRS), "deliver_policy": "new", "opt_start_time": "2026-01-31T12:00:00Z"}
 
     for retention in ("limits", "interest"):
         assert peer.replacement(theirs, PLACE, config, FORGET, retention) == (

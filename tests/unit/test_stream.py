@@ -37,6 +37,7 @@ def test_a_channel_that_says_nothing_gets_a_stream_without_limits() -> None:
         "max_msg_size": -1,
         "max_age": 0,
         "discard": "old",
+        "no_ack": False,
         "storage": "file",
         "num_replicas": 1,
         "mirror": None,

@@ -21,7 +21,7 @@ from headrace.core.action import (
     Rejected,
     UpdateConsumer,
 )
-from headrace.core.consumer import FIXED_AT_BIRTH, Row, config
+from headrace.core.consumer import BEGIN, FIXED_AT_BIRTH, Row, config
 from headrace.core.hook import Reference
 from headrace.core.leaving import Leaver, Terms, forget, see_off
 from headrace.core.own_consumer import OwnConsumer, owned
@@ -114,8 +114,17 @@ def verified(action: Action, outcome: Outcome) -> Outcome:
 
 
 def _match(rows: list[Row], ours: list[OwnConsumer], truth: Truth) -> dict[str, OwnConsumer]:
-    """By uid; else by name, from those whose uid no entry and no Subscription has, where the name says it clearly."""
+    """By uid, also in a consumer's own name; else by name, where that says it clearly.
+
+    By name come only those into question whose uid no entry and no Subscription has.
+    """
     found = {consumer.subscriber.uid: consumer for consumer in reversed(ours)}
+    # One whose mark was damaged by hand is still known by its own name, which is the uid that it was born with.
+    born = {consumer.durable: consumer for consumer in ours if not consumer.subscriber.uid}
+    for row in rows:
+        for durable in (names.durable(row.uid), peer.successor(names.durable(row.uid))):
+            if row.uid not in found and durable in born:
+                found[row.uid] = born[durable]
     serving = {row.uid: found[row.uid] for row in rows if row.uid in found}
     free = [
         consumer
@@ -182,14 +191,16 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
     if replaced is not None and replaced.push and not replaced.busy and replaced.durable != serving.durable:
         # What was left over when a take-over broke off.
         update = (*update, DeleteConsumer(terms.place.stream, replaced.durable))
-    taken_over = peer.TAKEN_KEY in (serving.config.get("metadata") or {})
+    if peer.TAKEN_KEY in (serving.config.get("metadata") or {}):
+        # It begins where that one ended.
+        fixed = {key: value for key, value in fixed.items() if key not in BEGIN}
     return Binding(
         uid=row.uid,
         generation=subscriber.generation,
         subscriber=subscriber,
         durable=serving.durable,
         actions=update,
-        drift="" if taken_over else _drift(serving.config, fixed),
+        drift=_drift(serving.config, fixed),
     )
 
 
@@ -228,7 +239,7 @@ def _take_over(
     if not theirs.push:
         adopted = {**theirs.config, "metadata": {**(theirs.config.get("metadata") or {}), peer.TAKEN_KEY: "peer"}}
         return _bind(row, OwnConsumer(theirs.durable, adopted, subscriber), everything, terms)
-    durable = theirs.durable if terms.retention == "workqueue" else peer.successor(theirs)
+    durable = theirs.durable if terms.retention == "workqueue" else peer.successor(theirs.durable)
     wanted = config(subscriber, durable, terms.template, terms.subjects)
     wanted["metadata"] = {**wanted["metadata"], peer.TAKEN_KEY: "peer"}
     return Binding(

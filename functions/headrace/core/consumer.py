@@ -45,7 +45,19 @@ SUBSCRIPTION_KEY = "headrace.dev/subscription"
 MAX_ACK_PENDING = 10_000
 
 # What NATS refuses to change on a consumer that exists.
-FIXED_AT_BIRTH = ("deliver_policy", "opt_start_seq", "opt_start_time", "replay_policy", "ack_policy")
+BEGIN = ("deliver_policy", "opt_start_seq", "opt_start_time")
+FIXED_AT_BIRTH = (*BEGIN, "replay_policy", "ack_policy", "mem_storage")
+
+# What nobody asks for here, and what deliveries break with when somebody has set it by hand: events without their data,
+# a consumer that goes while its channel sleeps, a redelivery while an event is in a subscriber's hands, refused pulls.
+UNDONE: Mapping[str, Any] = {
+    "headers_only": False,
+    "inactive_threshold": 0,
+    "backoff": [],
+    "max_batch": 0,
+    "max_bytes": 0,
+    "max_expires": 0,
+}
 
 _DELIVER = {
     "All": "all",
@@ -144,6 +156,9 @@ def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, sub
         "filter_subjects": sees if len(sees) > 1 else [],
         # Only when the author says so: an administrator may have moved it by hand.
         **({"num_replicas": template.replicas} if template.replicas else {}),
+        # It would forget its position with the server's next restart.
+        "mem_storage": False,
+        **UNDONE,
         **order_spec.consumer_settings(subscriber.order),
         "metadata": {
             **template.metadata,

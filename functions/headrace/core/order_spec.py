@@ -105,8 +105,11 @@ def consumer_settings(spec: OrderSpec) -> dict[str, Any]:
 
 
 def undone(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that take the group away again from a consumer that is not by-key any more."""
-    if "priority_policy" in wanted or GROUP not in (observed.get("priority_groups") or ()):
+    """The keys that take its groups away from a consumer that is not by-key, or not any more.
+
+    Also those that somebody else has given it: the server refuses pulls that name none of them.
+    """
+    if "priority_policy" in wanted or not observed.get("priority_groups"):
         return {}
     return {"priority_groups": [], "priority_policy": "none", "priority_timeout": 0}
 

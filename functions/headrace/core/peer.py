@@ -68,9 +68,9 @@ def _peer(info: Mapping[str, Any], place: Place) -> Peer | None:
     )
 
 
-def successor(peer: Peer) -> str:
-    """The durable name of the consumer that takes its place while it is still there."""
-    return f"{peer.durable}_pull"
+def successor(durable: str) -> str:
+    """The durable name of the consumer that takes the place of one of theirs while that is still there."""
+    return f"{durable}_pull"
 
 
 def replacement(peer: Peer, place: Place, config: Config, forget: PurgeSubjects, retention: str) -> tuple[Action, ...]:

@@ -113,6 +113,16 @@ def streams(wanted: Wanted, observed: Observed) -> tuple[Action, ...] | Problem:
     return (*purge, *_own(wanted, observed.stream, stands), *_aside(observed.aside, wanted.aside))
 
 
+def told(progress: Progress) -> Progress:
+    """With what no action can mend."""
+    stream = progress.observed.stream
+    if stream is None or not stream.get("sealed"):
+        return progress
+    words = f"stream {progress.place.stream} is sealed: it takes no event any more; what it holds is delivered"
+    problem = Problem("StreamSealed", f"{words}. Delete it, or make another channel")
+    return replace(progress, problems=(*progress.problems, problem))
+
+
 def seen_subjects(place: Place, observed: Observed, additional: tuple[str, ...]) -> tuple[str, ...]:
     """What the consumers are to see of the stream; empty for all of it.
 
@@ -166,6 +176,9 @@ def _conflict(place: Place, observed: Observed) -> Problem | None:
 def _own(wanted: Wanted, observed: Config | None, stands: Standing) -> Iterator[Action]:
     if observed is None:
         yield CreateStream(wanted.config)
+        return
+    if observed.get("sealed"):
+        # For ever, and with everything that it says: `told` tells of it.
         return
     mark: dict[str, Any] = dict(wanted.config["metadata"])
     if stands is Standing.PEERS:

@@ -89,8 +89,9 @@ class Place:
 class Standing(Enum):
     """How a channel stands to a stream of the name that it wants.
 
-    MISSING: there is none. OURS: it carries our mark. PEERS: unmarked, by the grammar's name and with our subject, so
-    the Go channel made it. ADOPTED: unmarked, named by the author. FOREIGN: someone else's.
+    MISSING: there is none. OURS: it carries our mark. PEERS: unmarked, by the grammar's name and with our very subject,
+    so the Go channel made it. ADOPTED: unmarked, named by the author; or it takes our subject by a wildcard, so that it
+    was made for more than this channel. FOREIGN: someone else's.
     """
 
     MISSING = "missing"
@@ -111,7 +112,9 @@ def standing(place: Place, role: Role, observed: Config | None) -> Standing:
         return Standing.FOREIGN
     if place.overridden:
         return Standing.ADOPTED
-    return Standing.PEERS if captures(observed, place.channel.subject) else Standing.FOREIGN
+    if place.channel.subject in (observed.get("subjects") or ()):
+        return Standing.PEERS
+    return Standing.ADOPTED if captures(observed, place.channel.subject) else Standing.FOREIGN
 
 
 def foreign_owner(observed: Config) -> str:

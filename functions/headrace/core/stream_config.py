@@ -86,6 +86,8 @@ def _stream_config(place: Place, config: StreamConfig) -> dict[str, Any]:
         "max_msg_size": config.max_msg_size or -1,
         "max_age": nanoseconds(config.max_age),
         "discard": config.discard.lower(),
+        # The Go channel's noAck: nobody would ever know that an event is stored.
+        "no_ack": False,
         "storage": config.storage.lower(),
         "num_replicas": config.replicas or 1,
         "mirror": _origin(config.mirror) if config.mirror else None,
