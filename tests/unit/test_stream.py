@@ -213,6 +213,9 @@ OURS = {"subjects": ["shop.orders._knative"]}
         pytest.param(OURS, Role.ASIDE, "", Standing.FOREIGN, id="an unmarked aside"),
         pytest.param(OURS, Role.CHANNEL, "", Standing.PEERS, id="the Go channel's"),
         pytest.param({**OURS, "metadata": {"team": "a"}}, Role.CHANNEL, "", Standing.PEERS, id="with a foreign label"),
+        pytest.param(
+            {**OURS, "subjects": ["shop.*._knative"]}, Role.CHANNEL, "", Standing.ADOPTED, id="made for many channels"
+        ),
         pytest.param({"subjects": ["x"]}, Role.CHANNEL, "", Standing.FOREIGN, id="unmarked, with other subjects"),
         pytest.param({"mirror": {"name": "A"}}, Role.CHANNEL, "", Standing.FOREIGN, id="unmarked, without subjects"),
         pytest.param({"subjects": ["x"]}, Role.CHANNEL, "ORDERS", Standing.ADOPTED, id="unmarked, named by the author"),
