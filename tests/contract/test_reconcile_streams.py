@@ -199,10 +199,12 @@ async def test_keys_that_we_do_not_know_survive_an_update(hook: Hook) -> None:
     await hook.api.call(f"STREAM.UPDATE.{STREAM}", {**config, **by_hand, "metadata": metadata})
     consumer = await hook.consumer(STREAM, BILLING)
     assert consumer is not None
-    pausable = {**consumer, "inactive_threshold": 0, "description": "by hand", "max_batch": 50}
+    until = "2099-01-01T00:00:00Z"
+    described = {**consumer, "description": "by hand"}
     await hook.api.call(
-        f"CONSUMER.CREATE.{STREAM}.{BILLING}", {"stream_name": STREAM, "config": pausable, "action": "update"}
+        f"CONSUMER.CREATE.{STREAM}.{BILLING}", {"stream_name": STREAM, "config": described, "action": "update"}
     )
+    await hook.api.call(f"CONSUMER.PAUSE.{STREAM}.{BILLING}", {"pause_until": until})
 
     await hook.sync(channel(entry(generation=2, subscriberUri="http://new/"), stream=stream(maxBytes=5_000_000)))
 
@@ -212,7 +214,7 @@ async def test_keys_that_we_do_not_know_survive_an_update(hook: Hook) -> None:
     assert made["max_bytes"] == 5_000_000
     assert {key: made[key] for key in by_hand} == by_hand
     assert made["metadata"]["team"] == "a"
-    assert (changed["description"], changed["max_batch"]) == ("by hand", 50)
+    assert (changed["description"], changed["pause_until"]) == ("by hand", until)
 
 
 async def test_a_stream_lost_on_the_server_is_made_again_with_its_consumers(hook: Hook) -> None:
