@@ -17,6 +17,7 @@ from headrace_operator.kube.kinds import CHANNEL, Key, Kind
 MANAGED_BY, US = "app.kubernetes.io/managed-by", "headrace"
 UID_LABEL = "headrace.dev/channel-uid"
 SHARED_LABEL = "headrace.dev/shared"
+SCOPE_LABEL = "headrace.dev/scope"
 # Whose it is, for people, and for looking the channel up when only the child is left.
 CHANNEL_ANNOTATION = "headrace.dev/channel"
 DIGEST_ANNOTATION = "headrace.dev/applied"

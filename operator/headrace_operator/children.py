@@ -18,7 +18,7 @@ from headrace_operator import channel_object
 from headrace_operator import child as children_of
 from headrace_operator.applied import AppliedChildren
 from headrace_operator.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot
-from headrace_operator.claims import Indexed, Wants, belonging, is_shared
+from headrace_operator.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
 from headrace_operator.kube.api import Conflict, KubeApi
 from headrace_operator.kube.kinds import Discovery, Key, Kind, key
 from headrace_operator.kube.watch import Cache, Watch
@@ -228,7 +228,8 @@ class Children:
         uid = parent["metadata"]["uid"]
         if is_shared(live):
             others = children_of.owners(live).keys() | self._wants.by(spot)
-            if others - {uid} or not (self._own_namespace or self._knows_all(but=uid)):
+            owned = self._own_namespace or is_of_one_namespace(live)
+            if others - {uid} or not (owned or self._knows_all(but=uid)):
                 return await self._disown(spot, live, uid)
         return await self._delete(kind, place, live)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headrace_operator import child as children_of
-from headrace_operator.child import SHARED_LABEL, UID_LABEL, Body, Spot
+from headrace_operator.child import SCOPE_LABEL, SHARED_LABEL, UID_LABEL, Body, Spot
 
 
 @dataclass(slots=True)
@@ -96,3 +96,8 @@ def belonging(body: Body | None) -> set[str]:
 
 def is_shared(body: Body | None) -> bool:
     return body is not None and (body["metadata"].get("labels") or {}).get(SHARED_LABEL) == "true"
+
+
+def is_of_one_namespace(body: Body) -> bool:
+    """Is it for the channels of its own namespace, of which each that wants it owns it?"""
+    return (body["metadata"].get("labels") or {}).get(SCOPE_LABEL) == "namespace"

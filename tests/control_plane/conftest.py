@@ -60,7 +60,12 @@ async def namespace(api: Api) -> AsyncIterator[str]:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     (await api.create("/api/v1/namespaces", body)).unwrapped()
     yield name
-    folder = CHANNELS.format(namespace=name)
+    await clear(api, name)
+
+
+async def clear(api: Api, namespace: str) -> None:
+    """Take the channels of a namespace away."""
+    folder = CHANNELS.format(namespace=namespace)
     for channel in (await api.get(folder)).body.get("items") or ():
         place = f"{folder}/{channel['metadata']['name']}"
         await api.delete(place)

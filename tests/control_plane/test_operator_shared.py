@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.control_plane.conftest import clear
 from tests.control_plane.test_operator_channels import FINALIZER, create, read, ready, until_status
 from tests.support.hook import Hook
 from tests.support.kube_api import CHANNELS, Api
@@ -28,6 +29,7 @@ async def system(api: Api, namespace: str) -> AsyncIterator[str]:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     (await api.create("/api/v1/namespaces", body)).unwrapped()
     yield name
+    await clear(api, name)
     await api.delete(path("deployment", name, "receive"))
 
 
@@ -140,3 +142,27 @@ async def test_a_channel_that_is_taken_away_by_force_wants_nothing_any_more(
     await api.merge(channel, {"metadata": {"finalizers": []}})
     await api.gone(channel)
     await api.gone(where, 60.0)
+
+
+async def test_what_a_namespace_shares_goes_with_its_last_channel_whatever_is_the_matter_with_channels_elsewhere(
+    operator: Start, api: Api, namespace: str, system: str, hook: Hook
+) -> None:
+    own = deployment("receive", labels={**SHARED, "headrace.dev/scope": "namespace"})
+
+    def sync(request: dict[str, Any]) -> dict[str, Any]:
+        of = request["parent"]["metadata"]["namespace"]
+        if of == system:
+            return {"status": "none that makes sense"}
+        return answers(own)(request) if of == namespace else {"status": request["parent"].get("status") or {}}
+
+    hook.sync = sync
+    await create(api, system, "failing")
+    running = operator(**EVERYWHERE)
+    await create(api, namespace, "one")
+    where = path("deployment", namespace, "receive")
+    await until_there(api, where)
+    await until("a channel elsewhere fails", lambda: running.number("headrace_operator_channels_failing") == 1, 60.0)
+    channel = f"{CHANNELS.format(namespace=namespace)}/one"
+    await api.delete(channel)
+    await api.gone(channel)
+    assert (await api.get(where)).status == 404
