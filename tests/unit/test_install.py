@@ -165,6 +165,13 @@ def test_a_mark_in_the_wrong_place_is_an_error() -> None:
         marked.template("- {a: 1}  # chart: {{ .Values.a }}\n")
 
 
+def test_whoever_scrapes_by_the_chart_keeps_the_namespaces_of_channels() -> None:
+    text = (INFRA / "chart" / "templates" / "monitoring.yaml").read_text()
+
+    assert text.count("path: /metrics") == 2
+    assert text.count("honorLabels: true") == 2
+
+
 def test_the_values_are_their_own_schemas() -> None:
     (found,) = documents(values.yaml_text())
     assert values.Values.model_validate(found) == values.Values()
