@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from infra.generate.grafana import Dashboard, Panel
+from infra.generate.grafana import Dashboard, Number, Panel
 from infra.generate.queries import CHANNEL
 
 STORAGE = Dashboard(
@@ -39,7 +39,7 @@ STORAGE = Dashboard(
         ),
         Panel(
             "How full aside streams are",
-            "Without room there, events that fail stay in line.",
+            "Without room there, events that fail stay in line. There is no limit but what somebody sets.",
             (
                 (
                     f"max by (namespace, channel) (headrace_aside_bytes{{{CHANNEL}}} / headrace_aside_max_bytes"
@@ -71,16 +71,11 @@ STORAGE = Dashboard(
         ),
         Panel(
             "Reconciling",
-            "Calls of reconcile by how they ended, and their 95th percentile.",
+            "Calls of reconcile in a second, by how they ended.",
             (
                 (
                     "sum by (verb, result) (rate(headrace_hook_duration_seconds_count[$__rate_interval]))",
                     "{{verb}} {{result}}",
-                ),
-                (
-                    "histogram_quantile(0.95, sum by (le) "
-                    "(rate(headrace_hook_duration_seconds_bucket[$__rate_interval])))",
-                    "p95 in seconds",
                 ),
                 (
                     "sum by (verb, code) (rate(headrace_reconcile_duration_seconds_count[$__rate_interval]))",
@@ -109,10 +104,51 @@ STORAGE = Dashboard(
             ),
         ),
         Panel(
-            "When storage was last read",
-            "Ages and sizes are as old as this; it is read every 15 s while somebody scrapes.",
-            (("time() - max(headrace_storage_read_timestamp_seconds)", "seconds ago"),),
+            "Time to reconcile",
+            "The 95th percentile of calls of reconcile.",
+            (
+                (
+                    "histogram_quantile(0.95, sum by (verb, le) "
+                    "(rate(headrace_hook_duration_seconds_bucket[$__rate_interval])))",
+                    "{{verb}}",
+                ),
+            ),
             "s",
+        ),
+    ),
+    numbers=(
+        Number("Events held", "In the streams of all channels.", f"sum(headrace_stream_messages{{{CHANNEL}}})"),
+        Number("Bytes held", "In the streams of all channels.", f"sum(headrace_stream_bytes{{{CHANNEL}}})", "bytes"),
+        Number(
+            "Fullest stream",
+            "Of those with a limit, by bytes or by events.",
+            # Told apart by a label, or the second of a stream with both would be left out.
+            f"max(headrace_stream_bytes{{{CHANNEL}}} / headrace_stream_max_bytes{{{CHANNEL}}} or label_replace("
+            f"headrace_stream_messages{{{CHANNEL}}} / headrace_stream_max_messages{{{CHANNEL}}}"
+            ', "of", "events", "", ""))',
+            "percentunit",
+            doubtful=0.8,
+            bad=0.95,
+        ),
+        Number(
+            "Storage was read ago",
+            "Ages and sizes are as old as this; they are read every 15 s while somebody scrapes.",
+            "time() - max(headrace_storage_read_timestamp_seconds)",
+            "s",
+            doubtful=60,
+            bad=300,
+        ),
+        Number(
+            "Processes without NATS",
+            "Of the functions that run.",
+            "sum(headrace_workers - headrace_nats_connected)",
+            bad=1,
+        ),
+        Number(
+            "Failed calls of reconcile",
+            "In the time that is shown.",
+            'round(sum(increase(headrace_hook_duration_seconds_count{result!="ok"}[$__range]))) or vector(0)',
+            doubtful=1,
         ),
     ),
 )

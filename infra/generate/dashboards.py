@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headrace.core.lease import Outcome
 from infra.generate.dashboard_of_storage import STORAGE
-from infra.generate.grafana import Dashboard, Panel, file, text
+from infra.generate.grafana import Dashboard, Number, Panel, file, text
 from infra.generate.queries import BY, CHANNEL, CHOSEN, DISPATCHED, KNATIVE, WHO, outcomes, quantiles, rate
 
 DELIVERY = Dashboard(
@@ -90,6 +90,46 @@ DELIVERY = Dashboard(
                 (f"sum(increase(headrace_lease_failures_total{{{CHOSEN}}}[$__rate_interval]))", "failures"),
                 (f"sum(increase(headrace_leases_opened_total{{{CHOSEN}}}[$__rate_interval]))", "opened"),
             ),
+        ),
+    ),
+    numbers=(
+        Number(
+            "Stored in a second",
+            "Events that JetStream has acknowledged.",
+            f"sum({rate('headrace_receive_stored_events_total', CHANNEL)})",
+            "eps",
+        ),
+        Number(
+            "Delivered in a second",
+            "Events that a subscriber has taken; each counts once for each Subscription.",
+            f"sum({rate('headrace_events_total', outcomes(Outcome.DELIVERED))})",
+            "eps",
+        ),
+        Number(
+            "Refusals in a second",
+            "Requests of producers that were answered with 4xx or 5xx.",
+            'sum(rate(headrace_requests_total{function="receive", code=~"[45].."}[$__rate_interval])) or vector(0)',
+            "reqps",
+            doubtful=0.001,
+        ),
+        Number(
+            "Dead letters",
+            "In the time that is shown.",
+            f"round(sum(increase(headrace_events_total{{{outcomes(Outcome.DEAD_LETTERED)}}}[$__range]))) or vector(0)",
+            doubtful=1,
+        ),
+        Number(
+            "Parked now",
+            "Delivered nowhere, lost nowhere: list, replay or discard them.",
+            f"sum(headrace_parked_events{{{CHANNEL}}})",
+            doubtful=1,
+        ),
+        Number(
+            "Stuck or discarded",
+            "In the time that is shown: no room aside, or discarded by the server before their turn.",
+            f"round(sum(increase(headrace_events_total{{{outcomes(Outcome.STUCK, Outcome.DISCARDED)}}}[$__range]))) "
+            "or vector(0)",
+            bad=1,
         ),
     ),
 )
@@ -178,8 +218,14 @@ LAG = Dashboard(
         ),
         Panel(
             "Start from zero",
-            "From the start of a process until it listens, is ready, and has answered.",
-            (("max by (function, until) (headrace_start_seconds)", "{{function}} {{until}}"),),
+            "From the start of a process until it listens, is ready, and has answered; a lease's answer is its end.",
+            (
+                (
+                    'max by (function, until) (headrace_start_seconds{until!="answer"} or '
+                    'headrace_start_seconds{function!="forward"})',
+                    "{{function}} {{until}}",
+                ),
+            ),
             "s",
         ),
         Panel(
@@ -193,6 +239,43 @@ LAG = Dashboard(
                 ),
             ),
             "s",
+        ),
+    ),
+    numbers=(
+        Number(
+            "Lag now",
+            "Events that nobody has pulled yet, of all Subscriptions.",
+            f"sum(headrace_consumer_pending_events{{{CHOSEN}}})",
+        ),
+        Number(
+            "Oldest unsettled event",
+            "Of all Subscriptions.",
+            f"max(headrace_consumer_oldest_event_age_seconds{{{CHOSEN}}})",
+            "s",
+            doubtful=60,
+            bad=600,
+        ),
+        Number("In hand now", "Events in subscribers' hands.", "sum(headrace_forward_in_flight_events)"),
+        Number(
+            "Answers of subscribers, p95",
+            "One POST, the name look-up and a new connection included.",
+            quantiles("kn_eventing_dispatch_duration_seconds", KNATIVE)[1][0],
+            "s",
+        ),
+        Number(
+            "Time to store, p95",
+            "From the whole event to JetStream's acknowledgement.",
+            "histogram_quantile(0.95, sum by (le) "
+            "(rate(headrace_receive_store_duration_seconds_bucket[$__rate_interval])))",
+            "s",
+            doubtful=0.1,
+            bad=1,
+        ),
+        Number(
+            "Full ack windows",
+            "Subscriptions that get no fresh event, since too many are not settled.",
+            f"sum(headrace_consumer_ack_window_full{{{CHOSEN}}})",
+            bad=1,
         ),
     ),
 )

@@ -18,7 +18,8 @@ def asked(expression: str) -> list[tuple[str, set[str]]]:
         ValueError: it is no PromQL.
     """
     # Of Grafana's variables only those in the place of a duration are no PromQL.
-    return list(_selectors(promql.parse(expression.replace("$__rate_interval", "5m")), set()))
+    plain = expression.replace("$__rate_interval", "5m").replace("$__range", "1h")
+    return list(_selectors(promql.parse(plain), set()))
 
 
 def _selectors(node: Any, around: set[str]) -> Iterator[tuple[str, set[str]]]:
