@@ -47,6 +47,7 @@ class Program:
         says_version: arguments at which it tells its version; none for programs that can't.
         edits: what is built otherwise than its modules have it: module, file, old text, which is there once, new text.
         usable: is a found version, as (major, minor), good enough?
+        tags: of the build, as `-tags` takes them.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Program:
     says_version: tuple[str, ...] = ("--version",)
     usable: Callable[[tuple[int, int]], bool] = lambda _version: True
     edits: tuple[tuple[str, str, str, str], ...] = ()
+    tags: str = ""
 
     @property
     def version(self) -> str:
@@ -141,6 +143,7 @@ def _build(program: Program) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{program.name}.partial")
     command = [str(_go()), "build", "-v", "-trimpath", flags, "-o", str(partial)]
+    command += [f"-tags={program.tags}"] if program.tags else []
     with tempfile.TemporaryDirectory() as folder:
         # Everybody else on the machine goes first; alone it is as fast as ever.
         _watched(["nice", "-n", "19", *command, *_edited(program, Path(folder)), program.package], program)

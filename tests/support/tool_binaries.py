@@ -1,7 +1,8 @@
 """The command line tools that our documents name, built from their Go modules: helm, func, kn, nats, and so on.
 
 For the tests of what we write for them (`task test:tools`), not for CI: minutes each, once per machine. `registry` is
-an image registry in memory, for what `func` pushes; it comes with the modules of `func`.
+an image registry in memory, for what `func` pushes; it comes with the modules of `func`. Prometheus itself is for the
+pictures of our dashboards (`task pictures`), without its web pages and without all ways to find targets in clouds.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ MODULES = Path(__file__).resolve().parents[2] / "infra" / "tools"
 COMMAND = "task tools"
 
 
-def _tool(name: str, root: str, package: str, module: str = "") -> Program:
+def _tool(name: str, root: str, package: str, *, module: str = "", tags: str = "") -> Program:
     # Not from PATH: what is tested is what go.mod pins.
-    return Program(name, MODULES / (module or name), root, package, cache="tools", says_version=())
+    return Program(name, MODULES / (module or name), root, package, cache="tools", says_version=(), tags=tags)
 
 
 HELM = _tool("helm", "helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm")
@@ -31,6 +32,8 @@ PROMTOOL = _tool("promtool", "github.com/prometheus/prometheus", "github.com/pro
 _CONTAINERS = "github.com/google/go-containerregistry"
 REGISTRY = _tool("registry", _CONTAINERS, f"{_CONTAINERS}/cmd/registry", module="func")
 PROGRAMS = (KUSTOMIZE, HELM, PROMTOOL, NATS, KN, FUNC, REGISTRY)
+_PROMETHEUS = "github.com/prometheus/prometheus"
+PROMETHEUS = _tool("prometheus", _PROMETHEUS, f"{_PROMETHEUS}/cmd/prometheus", tags="remove_all_sd")
 
 
 def found(*programs: Program) -> Mapping[str, Path]:
@@ -44,4 +47,7 @@ def found(*programs: Program) -> Mapping[str, Path]:
 
 if __name__ == "__main__":
     # All of them, or those that are named.
-    go_programs.run([program for program in PROGRAMS if not sys.argv[1:] or program.name in sys.argv[1:]])
+    named = sys.argv[1:]
+    go_programs.run(
+        [each for each in (*PROGRAMS, PROMETHEUS) if each.name in named or (not named and each in PROGRAMS)]
+    )
