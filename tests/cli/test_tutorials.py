@@ -26,6 +26,7 @@ def test_a_tutorial_does_what_it_shows(name: str, tmp_path: Path, monkeypatch: p
     with Walk(name, tmp_path, environment) as walk:
         assert walk.steps
         walk.to_the_end()
+        assert [step for step, _ in walk.took] == walk.steps
 
 
 def test_every_tutorial_is_short_is_walked_and_can_be_found_from_the_readme() -> None:

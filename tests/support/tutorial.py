@@ -166,18 +166,35 @@ class Walk:
     Ports of the text and of the examples are replaced by free ones, so that several can walk at a time.
 
     Args:
-        directory: empty; it gets a copy of examples/tutorials and becomes the reader's clone.
+        directory: empty, or a clone; it gets a copy of examples/tutorials and becomes the reader's clone.
         environment: for whatever is run, in place of the test's.
+        in_process: commands of ours run in this process where they can, not as programs of that environment.
+        run_seconds: how long a command may run.
+
+    Attributes:
+        took: the steps that are done, and how many seconds each took, until what is shown was said.
     """
 
-    def __init__(self, name: str, directory: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        environment: Mapping[str, str],
+        *,
+        in_process: bool = True,
+        run_seconds: float = RUN_SECONDS,
+    ) -> None:
+        self.took: list[tuple[Step, float]] = []
+        self._in_process, self._run_seconds = in_process, run_seconds
         self._directory = directory
         self._environment = environment
         self._ports = {port: str(free_port()) for port in ("8080", "9090")}
         self._terminals = {name: Terminal(directory / f"{name}.log") for name in ("first", "second")}
         self.steps = steps(self._ported((TUTORIALS / f"{name}.md").read_text()))
         examples = directory / "examples" / "tutorials"
-        shutil.copytree(ROOT / "examples" / "tutorials", examples, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "examples" / "tutorials", examples, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+        )
         for file in (path for path in examples.rglob("*") if path.is_file()):
             file.write_text(self._ported(file.read_text()))
         for terminal in self._terminals.values():
@@ -190,10 +207,12 @@ class Walk:
             Untrue: something is not as the document says.
         """
         for step in self.steps:
+            began = time.monotonic()
             if step.terminal:
                 self._in_terminal(self._terminals[step.terminal], step)
             else:
                 self._to_its_end(step)
+            self.took.append((step, time.monotonic() - began))
         for terminal in reversed(self._terminals.values()):
             if terminal.child is not None:
                 terminal.interrupt()
@@ -227,7 +246,7 @@ class Walk:
             status, said = self._ran(step.command)
 
     def _ran(self, command: str) -> tuple[int, str]:
-        if command.startswith("headrace ") and not _SHELL.search(command):
+        if self._in_process and command.startswith("headrace ") and not _SHELL.search(command):
             ran = run(*shlex.split(command)[1:])
             return ran.status, ran.out + ran.err
         done = subprocess.run(
@@ -238,7 +257,7 @@ class Walk:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=RUN_SECONDS,
+            timeout=self._run_seconds,
             check=False,
         )
         return done.returncode, done.stdout.replace("\r\n", "\n")
