@@ -17,7 +17,7 @@ from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.http_codec import HttpMessage
 from headrace.core.jetstream import PubAck
 from headrace.core.nats_codec import Encoded
-from headrace.core.stored_block import stored_block, stored_structured
+from headrace.core.stored_block import block_of, stored_block, stored_structured
 
 ALLOW: Headers = ((b"allow", b"POST, OPTIONS"),)
 # The WebHook handshake of CloudEvents: anyone may send, at any rate.
@@ -33,6 +33,7 @@ LONGEST_ADDRESS = 640
 CODED = frozenset((b"content-encoding", b"transfer-encoding", b"upgrade"))
 # Structured mode, as it is written where nothing is wrong with it.
 PLAIN_STRUCTURED = re.compile(rb"application/cloudevents\+json(?:; ?charset=utf-8)?", re.IGNORECASE)
+SHORTEST_STRUCTURED = len(b"application/cloudevents+json")
 # A path that means itself: without escapes, query or an empty part.
 PLAIN_URL = re.compile(rb"/|(?:/[a-z0-9.-]+)+")
 
@@ -97,15 +98,16 @@ def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: by
     if subject is None:
         return None
     block: bytes | None
-    if PLAIN_STRUCTURED.fullmatch(fields.get(b"content-type", b"")) is None:
-        block = stored_block(headers)
+    content_type = fields.get(b"content-type", b"")
+    if len(content_type) < SHORTEST_STRUCTURED or PLAIN_STRUCTURED.fullmatch(content_type) is None:
+        block = block_of(fields)
     else:
         block, data = stored_structured(data, headers) or (None, data)
     return None if block is None else Encoded(subject, block, data)
 
 
 def _subject_at_once(hosts: tuple[bytes, ...], url: bytes) -> str | None:
-    if any(len(address) > LONGEST_ADDRESS for address in (*hosts, url)):
+    if len(url) > LONGEST_ADDRESS or sum(map(len, hosts)) > LONGEST_ADDRESS:
         return None
     return _subject_of(hosts, url)
 

@@ -1,15 +1,18 @@
 """An HTTP event's headers, straight to the header block that stores it.
 
-The short cut of `receive`: one pass over the headers and no event in between, for events as most producers send them.
-Whatever needs a closer look (percent-encoding, quotes, other alphabets, numbers as attributes, any fault at all) is
-declined, and the codecs read it and say what is wrong. Both ways lead to the same message; property tests hold them to
-it.
+The short cut of `receive`: what the names say is read once for all events that have the same ones, and no event is made
+in between. Whatever needs a closer look (percent-encoding, quotes, other alphabets, numbers as attributes, any fault at
+all) is declined, and the codecs read it and say what is wrong. Both ways lead to the same message; property tests hold
+them to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 
 from headrace.core import json_format
 from headrace.core.event import MOST_ATTRIBUTES, is_media_type, is_name, is_time
@@ -21,47 +24,70 @@ _PLAIN = bytes(set(range(0x21, 0x7F)) - set(b'"%'))
 _PRINTABLE = bytes(range(0x20, 0x7F))
 _MSG_ID = MSG_ID.encode()
 _VERSIONS = (b"1.0", b"0.3")
-# What a header's name says of it. Plain numbers: they are looked at for every header of every event.
-_IGNORED, _ATTRIBUTE, _CONTENT_TYPE, _TRAVELS, _DECLINED = range(5)
-# Names and types that are asked for come from strangers: remembered, but neither without end nor of any length.
+_REQUIRED = frozenset((b"ce-specversion", b"ce-id", b"ce-source", b"ce-type"))
+# Names and types that are asked for come from strangers: remembered, but neither without end nor of any length. Who
+# sends ever new shapes pays for each as much again as for all else that is read of an event.
 _REMEMBERED = 1024
+_MOST_SHAPES = 128
+_MOST_NAMES = 32
 _LONGEST = 128
+
+
+class _Kind(Enum):
+    """What a header's name says of it."""
+
+    IGNORED = "ignored"
+    ATTRIBUTE = "attribute"
+    CONTENT_TYPE = "content type"
+    TRAVELS = "travels"
+    DECLINED = "declined"
+
+
+class _Shape(NamedTuple):
+    """What headers with certain names, in a certain order, are made of.
+
+    Attributes:
+        attributes: picks the values of attributes, which may hold plain characters only.
+        travelling: the names of other headers that are stored.
+        stored: picks all values that are stored, for `lines`.
+    """
+
+    attributes: Callable[[Mapping[bytes, bytes]], tuple[bytes, ...]]
+    travelling: tuple[bytes, ...]
+    stored: Callable[[Mapping[bytes, bytes]], tuple[bytes, ...]]
+    lines: bytes
 
 
 def stored_block(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
     """The header block of the NATS message for these headers, names in lower case; None: have the codecs read them."""
-    seen: dict[bytes, bytes] = {}
-    attributes: list[bytes] = []
-    count = 0
-    for name, value in headers:
-        kind = _kind(name) if len(name) <= _LONGEST else _kind_of(name)
-        if kind == _IGNORED:
-            continue
-        if kind == _ATTRIBUTE:
-            attributes.append(value)
-        elif kind == _TRAVELS:
-            if value.translate(None, _PRINTABLE) or value != value.strip():
-                return None
-        elif kind == _DECLINED or len(value) > _LONGEST or not _is_plain_type(value):
+    given = tuple(headers)
+    fields = dict(given)
+    return block_of(fields) if len(fields) == len(given) else None
+
+
+def block_of(fields: Mapping[bytes, bytes]) -> bytes | None:
+    """The same for headers of which no two have the same name."""
+    names = tuple(fields)
+    # Producers send events of a few shapes.
+    shape = (
+        _shape(names) if len(names) <= _MOST_NAMES and max(map(len, names), default=0) <= _LONGEST else _shape_of(names)
+    )
+    if shape is None or fields[b"ce-specversion"] not in _VERSIONS:
+        return None
+    attributes = shape.attributes(fields)
+    # An empty attribute; characters that are more, or less, than they seem.
+    if not all(attributes) or b"".join(attributes).translate(None, _PLAIN):
+        return None
+    for name in shape.travelling:
+        value = fields[name]
+        if value.translate(None, _PRINTABLE) or value != value.strip():
             return None
-        count += 1
-        seen[name] = value
-    identity, source = seen.get(b"ce-id"), seen.get(b"ce-source")
-    if identity is None or source is None or b"ce-type" not in seen or seen.get(b"ce-specversion") not in _VERSIONS:
+    content_type, time = fields.get(b"content-type"), fields.get(b"ce-time")
+    if content_type is not None and (len(content_type) > _LONGEST or not _is_plain_type(content_type)):
         return None
-    # Twice the same name; an empty attribute; characters that are more, or less, than they seem.
-    if (
-        count != len(seen)
-        or count > MOST_ATTRIBUTES
-        or not all(attributes)
-        or b"".join(attributes).translate(None, _PLAIN)
-    ):
-        return None
-    time = seen.get(b"ce-time")
     if time is not None and not is_time(time.decode()):
         return None
-    lines = b"\r\n".join([b"%b: %b" % line for line in seen.items()])
-    return b"NATS/1.0\r\n%b: %b\r\n%b\r\n\r\n" % (_MSG_ID, ascii_msg_id(source, identity), lines)
+    return shape.lines % (ascii_msg_id(fields[b"ce-source"], fields[b"ce-id"]), *shape.stored(fields))
 
 
 def stored_structured(body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes] | None:
@@ -75,20 +101,38 @@ def stored_structured(body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> tu
         return None
     attributes, data = found
     lines = [(_header(name), value.encode()) for name, value in attributes]
-    lines += [header for header in headers if len(header[0]) <= _LONGEST and _kind(header[0]) == _TRAVELS]
+    lines += [header for header in headers if len(header[0]) <= _LONGEST and _travels(header[0])]
     block = stored_block(lines)
     return None if block is None else (block, data)
 
 
-def _kind_of(name: bytes) -> int:
+def _shape_of(names: tuple[bytes, ...]) -> _Shape | None:
+    """The shape of headers with these names, none twice; None when one of them needs a closer look, or is missing."""
+    kinds = {name: _kind_of(name) for name in names}
+    stored = [name for name, kind in kinds.items() if kind is not _Kind.IGNORED]
+    if not _REQUIRED.issubset(names) or _Kind.DECLINED in kinds.values() or len(stored) > MOST_ATTRIBUTES:
+        return None
+    lines = b"".join([b"%b: %%b\r\n" % name.replace(b"%", b"%%") for name in stored])
+    return _Shape(
+        itemgetter(*[name for name in stored if kinds[name] is _Kind.ATTRIBUTE]),
+        tuple(name for name in stored if kinds[name] is _Kind.TRAVELS),
+        itemgetter(*stored),
+        b"NATS/1.0\r\n%b: %%b\r\n%b\r\n" % (_MSG_ID, lines),
+    )
+
+
+_shape = lru_cache(_MOST_SHAPES)(_shape_of)
+
+
+def _kind_of(name: bytes) -> _Kind:
     if name[:3] == b"ce-":
-        return _ATTRIBUTE if len(name) <= _LONGEST and _is_plain_name(name) else _DECLINED
+        return _Kind.ATTRIBUTE if len(name) <= _LONGEST and _is_plain_name(name) else _Kind.DECLINED
     if name == b"content-type":
-        return _CONTENT_TYPE
-    return _TRAVELS if travels(name) else _IGNORED
+        return _Kind.CONTENT_TYPE
+    return _Kind.TRAVELS if travels(name) else _Kind.IGNORED
 
 
-_kind = lru_cache(_REMEMBERED)(_kind_of)
+_travels = lru_cache(_REMEMBERED)(travels)
 
 
 @lru_cache(_REMEMBERED)

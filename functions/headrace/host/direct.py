@@ -79,6 +79,7 @@ class DirectProtocol(BoundedProtocol):
         # The message that is being read may still go either way.
         self._open = False
         self._held = 0
+        self._names_connection = False
         self._idle_since: float | None = None
 
     # What the parser calls. As in `BoundedProtocol`, and uvicorn's own, but nothing is made that may not be needed.
@@ -88,7 +89,7 @@ class DirectProtocol(BoundedProtocol):
         self._begun_in_read += 1
         self.url, self._body = b"", b""
         self.headers = []
-        self.expect_100_continue = False
+        self.expect_100_continue = self._names_connection = False
         self._open = True
 
     def on_url(self, url: bytes) -> None:
@@ -104,6 +105,9 @@ class DirectProtocol(BoundedProtocol):
             name = name.lower()
             if name == b"expect" and value.lower() == b"100-continue":
                 self.expect_100_continue = True
+            # The parser goes by Proxy-Connection, too.
+            elif name.endswith(b"connection"):
+                self._names_connection = True
             headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -178,8 +182,9 @@ class DirectProtocol(BoundedProtocol):
             or self.expect_100_continue
             or self.flow.write_paused
             or parser.get_method() != b"POST"
-            or parser.get_http_version() != "1.1"
+            # True of 1.0 only where it says so in that header; the parser makes a text of its version each time.
             or not parser.should_keep_alive()
+            or (self._names_connection and parser.get_http_version() != "1.1")
         ):
             return False
         try:

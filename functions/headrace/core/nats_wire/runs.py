@@ -7,6 +7,7 @@ want runs gets the same messages as `Arrival`s.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from headrace.core.nats_wire.frames import Arrival
@@ -18,6 +19,9 @@ MOST_SIZES = 1000
 # What is taken out of the bytes is used while it is still in the processor's cache.
 MOST_PULLED = 32
 _BLOCK = _CRLF + PLAIN_START
+_REMEMBERED = 256
+# Of any message that is read: its size has fewer digits.
+_LONGEST_SIZE = 18
 # Their own constructors take half the time of those written in Python.
 _new = tuple.__new__
 _new_object = object.__new__
@@ -67,25 +71,12 @@ class Pulled(NamedTuple):
 Run: TypeAlias = Answered | Pulled
 
 
-class _Sizes(dict[bytes, int]):
-    """Numbers by their digits, each read once: of many messages few have a size of their own."""
-
-    def __missing__(self, digits: bytes) -> int:
-        if not digits.isdigit():
-            raise ValueError(digits)
-        number = self[digits] = int(digits)
-        return number
-
-
-class _Pairs(dict[bytes, tuple[int, int]]):
-    """Likewise for the two sizes of a message with headers."""
-
-    def __missing__(self, digits: bytes) -> tuple[int, int]:
-        block, _, whole = digits.partition(b" ")
-        if not (block.isdigit() and whole.isdigit() and len(PLAIN_START) <= int(block) <= int(whole)):
-            raise ValueError(digits)
-        pair = self[digits] = (int(block), int(whole))
-        return pair
+@lru_cache(_REMEMBERED)
+def _pair(block: bytes, whole: bytes) -> tuple[int, int]:
+    """The two sizes of a message with headers, by their digits, each pair read once; ValueError for what is none."""
+    if not (block.isdigit() and whole.isdigit() and len(PLAIN_START) <= int(block) <= int(whole)):
+        raise ValueError(whole)
+    return int(block), int(whole)
 
 
 def text(subject: bytes) -> str:
@@ -103,12 +94,12 @@ class AnswerReader:
         self._common = b"MSG ?"
         self._between = self._stem = b""
         self._sid = 0
-        self._sizes = _Sizes()
+        # Lengths by their digits, each read once: of many messages few have a size of their own. A plain dict: one of
+        # a class of ours is asked at twice the price.
+        self._sizes: dict[bytes, int] = {}
 
     def read(self, data: bytes) -> tuple[Answered, int] | None:
         """The run at the start of these bytes, and where it ends; None without one."""
-        if len(self._sizes) > MOST_SIZES:
-            self._sizes.clear()
         if data.startswith(self._common):
             found = self._read(data)
             if found is not None:
@@ -132,47 +123,80 @@ class AnswerReader:
         return True
 
     def _read(self, data: bytes) -> tuple[Answered, int] | None:
-        common, between, sizes = self._common, self._between, self._sizes
+        common, between, size_of = self._common, self._between, self._sizes.get
         pieces = data[len(common) :].split(_CRLF + common)
         # What is behind the last line end is not whole.
         last = pieces.pop()
         if last.endswith(_CRLF):
             pieces.append(last[:-2])
-        numbers, answers = list[bytes](), list[bytes]()
-        try:
-            for piece in pieces:
-                line, ended, content = piece.partition(_CRLF)
-                number, _, size = line.partition(between)
-                if sizes[size] != len(content) or not number.isdigit() or not ended:
-                    break
-                numbers.append(number)
-                answers.append(content)
-        except ValueError:
-            pass
-        taken = len(numbers)
-        if not taken:
-            return None
-        run = _new(Answered, (self._stem, self._sid, numbers, answers))
-        return run, sum(map(len, pieces[:taken])) + taken * (len(common) + 2)
+        numbers: list[bytes] = []
+        answers: list[bytes] = []
+        end = 0
+        for piece in pieces:
+            line, ended, content = piece.partition(_CRLF)
+            number, _, size = line.partition(between)
+            if (
+                (size_of(size) != len(content) and not self._says(size, len(content)))
+                or not number.isdigit()
+                or not ended
+            ):
+                break
+            numbers.append(number)
+            answers.append(content)
+            end += len(common) + len(piece) + 2
+        return (_new(Answered, (self._stem, self._sid, numbers, answers)), end) if end else None
+
+    def _says(self, digits: bytes, size: int) -> bool:
+        """Are these the digits of a size? Then that is remembered."""
+        if len(digits) > _LONGEST_SIZE or not digits.isdigit() or int(digits) != size:
+            return False
+        if len(self._sizes) >= MOST_SIZES:
+            self._sizes.clear()
+        self._sizes[digits] = size
+        return True
 
 
 def pulled(data: bytes, position: int) -> tuple[Pulled, int] | None:
     """The run of pulled messages that begins there, and where it ends; None without one."""
-    words = data[position : data.find(_CRLF, position)].split()
+    line_end = data.find(_CRLF, position)
+    words = data[position:line_end].split()
     if len(words) != 6 or not words[2].isdigit():
         return None
+    _, subject, sid, reply, block, whole = words
+    try:
+        middle, size = _pair(block, whole)
+    except ValueError:
+        return None
+    start = line_end + 2
+    if start + size + 2 < len(data):
+        return _pulled_together(data, position, words)
+    # One alone, as most are where little happens: nothing to gain from what others have in common with it.
+    if start + size + 2 > len(data) or not data.startswith(PLAIN_START, start) or not data.endswith(_CRLF):
+        return None
+    middle += start
+    columns = [reply], [data[start:middle]], [data[middle:-2]]
+    return _new(Pulled, (text(subject), int(sid), *columns)), len(data)
+
+
+def _pulled_together(data: bytes, position: int, words: list[bytes]) -> tuple[Pulled, int] | None:
+    """The same where more follows.
+
+    Args:
+        words: of the first line.
+    """
     _, subject, sid, first, *sizes = words
     # Each begins as the first one; what ends a line is looked for only where it is not as far away as in the last one.
     common = b"\r\nHMSG %b %b " % (subject, sid)
     after = len(common)
     ending = b" %b %b%b" % (*sizes, _BLOCK)
     length = len(first)
-    pairs = _Pairs()
-    replies, blocks, payloads = list[bytes](), list[bytes](), list[bytes]()
+    replies: list[bytes] = []
+    blocks: list[bytes] = []
+    payloads: list[bytes] = []
     startswith = data.startswith
     stop = position - 2
     try:
-        middle, whole = pairs[b" ".join(sizes)]
+        middle, whole = _pair(*sizes)
         more = startswith(common[2:], position)
         while more and len(replies) < MOST_PULLED:
             begin = stop + after
@@ -180,7 +204,7 @@ def pulled(data: bytes, position: int) -> tuple[Pulled, int] | None:
                 reply = data[begin : begin + length]
             else:
                 reply, _, digits = data[begin : data.index(_BLOCK, begin)].partition(b" ")
-                middle, whole = pairs[digits]
+                middle, whole = _pair(*digits.partition(b" ")[::2])
                 length, ending = len(reply), b" %b%b" % (digits, _BLOCK)
             start = begin + length + len(ending) - len(PLAIN_START)
             end = start + whole
