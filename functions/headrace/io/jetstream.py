@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
+from time import monotonic
 from typing import TypeAlias
 
 from headrace.core import jetstream
@@ -75,25 +76,31 @@ class JetStream:
         Returns:
             Whether it is on its way. If not, nothing has happened, and `publish` is the way.
         """
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        if message.size > self.max_event_bytes or self._missing.get(message.subject, 0.0) > now:
+        began = monotonic()
+        subject, block, data = message
+        if len(block) + len(data) > self._client.max_payload - HEADROOM_BYTES:
             return False
+        if self._missing and self._missing.get(subject, 0.0) > asyncio.get_running_loop().time():
+            return False
+
+        def go_on(why: str) -> None:
+            deadline = asyncio.get_running_loop().time() + timeout - (monotonic() - began)
+            self._go_on(message, timeout, deadline, why, done)
 
         def asked(answer: Answer) -> None:
             if isinstance(answer, bytes):
-                done(outcome(answer, message.subject))
+                done(outcome(answer, subject))
             elif isinstance(answer, HeadraceError):
                 if isinstance(answer, Refused):
                     done(answer)
                 else:
-                    self._go_on(message, timeout, now + timeout, str(answer), done)
+                    go_on(str(answer))
             elif answer.status == "503":
-                self._go_on(message, timeout, now + timeout, "no responders", done)
+                go_on("no responders")
             else:
-                done(outcome(answer.data, message.subject))
+                done(outcome(answer.data, subject))
 
-        return self._client.ask(message.subject, message.data, message.block, min(timeout, TRY_SECONDS), asked)
+        return self._client.ask(subject, data, block, min(timeout, TRY_SECONDS), asked)
 
     async def publish_aside(self, message: Encoded, timeout: float) -> PubAck:
         """Like `publish`, for stage records and parked events: they may use the headroom that events leave."""

@@ -24,6 +24,9 @@ NOT_THAT_STREAM = {10060}
 OVERTAKEN = {10071}
 PLAIN_ACK = re.compile(rb'\{"stream":"([\w-]+)", ?"seq":(\d{1,19})\}', re.ASCII)
 
+# Its own constructor takes half the time of the one written in Python.
+_new = tuple.__new__
+
 
 class Overtaken(Refused):
     """What was read is not the newest any more."""
@@ -31,10 +34,30 @@ class Overtaken(Refused):
 
 def pub_ack(data: bytes, subject: str) -> PubAck:
     """The PubAck that the data of an answer is; raises what it is instead (see `JetStream.publish`)."""
-    # Nearly every answer has this form, to the letter; anything else is read as the JSON that it is.
+    return _plain_ack(data) or _read_ack(data, subject)
+
+
+def outcome(data: bytes, subject: str) -> PubAck | HeadraceError:
+    """The same, the error given back."""
+    ack = _plain_ack(data)
+    if ack is not None:
+        return ack
+    try:
+        return _read_ack(data, subject)
+    except HeadraceError as error:
+        return error
+
+
+def _plain_ack(data: bytes) -> PubAck | None:
+    """Nearly every answer has this form, to the letter; anything else is read as the JSON that it is."""
     plain = PLAIN_ACK.fullmatch(data)
-    if plain is not None:
-        return PubAck(plain[1].decode(), int(plain[2]))
+    if plain is None:
+        return None
+    stream, sequence = plain.groups()
+    return _new(PubAck, (stream.decode(), int(sequence), False))
+
+
+def _read_ack(data: bytes, subject: str) -> PubAck:
     try:
         body = json.loads(data)
         error = body.get("error")
@@ -44,14 +67,6 @@ def pub_ack(data: bytes, subject: str) -> PubAck:
         words = f"something that is not JetStream answered on {subject}: {data[:80]!r}"
         raise Unavailable(words) from None
     raise _refusal(ApiError(subject, error))
-
-
-def outcome(data: bytes, subject: str) -> PubAck | HeadraceError:
-    """The same, the error given back."""
-    try:
-        return pub_ack(data, subject)
-    except HeadraceError as error:
-        return error
 
 
 def _refusal(error: ApiError) -> HeadraceError:

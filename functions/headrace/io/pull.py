@@ -135,19 +135,21 @@ class PullInbox:
                 self._on_arrival(arrival)
             return
         prefix, stream, consumer = common
+        after = len(prefix)
         for reply, block, data in zip(run.replies, run.blocks, run.payloads, strict=True):
             try:
                 if not reply.startswith(prefix):
                     raise ValueError
-                delivered, sequence, delivery, stamp, *_ = map(int, reply[len(prefix) :].split(b".")[:5])
+                # With what is still pending, and whatever a later server adds.
+                delivered, sequence, delivery, stamp, _ = reply[after:].split(b".", 4)
+                numbers = int(delivered), int(sequence), int(stamp), int(delivery)
                 text = reply.decode()
             except ValueError:
                 self._on_arrival(Arrival(run.subject, reply.decode("utf-8", "surrogateescape"), Headers(block), data))
                 continue
             headers = _new_object(Headers)
             headers.block = block
-            fields = (run.subject, headers, data, text, stream, consumer, delivered, sequence, stamp, delivery)
-            self._hand_on(_new(Message, fields))
+            self._hand_on(_new(Message, (run.subject, headers, data, text, stream, consumer, *numbers)))
 
     def _hand_on(self, message: Message) -> None:
         self._remaining -= 1

@@ -62,8 +62,9 @@ class Decoder:
         Raises:
             ProtocolError: as `feed`, after what came before the garbage.
         """
-        whole = self._joined(data)
-        return self._decode(whole) if whole else iter(())
+        if self._held:
+            data = self._joined(data)
+        return self._decode(data) if data else iter(())
 
     def feed_bulk(self, data: bytes, bulk: Bulk) -> list[Frame]:
         """As `feed`, but the messages that `bulk` is for go there, and the other frames come back.

@@ -39,21 +39,21 @@ class Answers:
         self._timer: asyncio.TimerHandle | None = None
         self._due = _NEVER
 
-    def expect(
-        self, told: OnAnswer | asyncio.Future[Arrival], subject: str, timeout: float, loop: asyncio.AbstractEventLoop
-    ) -> bytes:
-        """A serial number; whoever gives up must `forget` it.
+    def next(self) -> bytes:
+        """The serial number of one more question."""
+        self._serial += 1
+        return b"%d" % self._serial
+
+    def expect(self, serial: bytes, told: OnAnswer | asyncio.Future[Arrival], subject: str, deadline: float) -> None:
+        """The answer to a question that has just been sent; whoever gives up must `forget` it.
 
         Args:
-            told: gets the answer, or Unavailable after `timeout` seconds, or Broken or Refused as told to this table.
+            told: gets the answer, or Unavailable after the deadline, or Broken or Refused as told to this table.
+            deadline: on the loop's clock.
         """
-        self._serial += 1
-        serial = b"%d" % self._serial
-        deadline = loop.time() + timeout
         self._awaited[serial] = told, deadline, subject
         if deadline < self._due:
-            self._arm(loop, deadline)
-        return serial
+            self._arm(asyncio.get_running_loop(), deadline)
 
     def forget(self, serial: bytes) -> None:
         self._awaited.pop(serial, None)
@@ -77,7 +77,8 @@ class Answers:
             if asked is None:
                 continue
             told = asked[0]
-            if not isinstance(told, asyncio.Future):
+            # Futures can't be called; to ask for their class takes twice as long.
+            if callable(told):
                 try:
                     told(data)
                 except Exception as error:  # noqa: BLE001  # one faulty callback must not cost the others their answer
@@ -151,7 +152,7 @@ class Answers:
 
 
 def _tell(told: OnAnswer | asyncio.Future[Arrival], answer: Answer) -> None:
-    if not isinstance(told, asyncio.Future):
+    if callable(told):
         told(answer)
     elif told.done():
         return

@@ -15,7 +15,7 @@ from typing import Any
 
 from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.nats_wire import Arrival, Pulled, Run, ServerError
+from headrace.core.nats_wire import Arrival, Pulled, Run, ServerError, question
 from headrace.core.settings import NatsSettings
 from headrace.io import log
 from headrace.io.client import Broken, Headers, OnAnswer, OnArrival, OnPulled
@@ -96,11 +96,11 @@ class Engine:
             link, timeout = await self._writable(timeout)
         if not self._inbox_open:
             self._open_inbox()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Arrival] = loop.create_future()
-        serial = self._answers.expect(future, subject, timeout, loop)
+        future: asyncio.Future[Arrival] = link.loop.create_future()
+        serial = self._answers.next()
+        link.send(self._question(subject, serial, headers, data))
+        self._answers.expect(serial, future, subject, link.burst_began + timeout)
         try:
-            link.send(self._question(subject, serial, headers, data))
             return await future
         except BaseException:
             self._answers.forget(serial)
@@ -115,13 +115,17 @@ class Engine:
             return False
         if not self._inbox_open:
             self._open_inbox()
-        serial = self._answers.expect(on_answer, subject, timeout, asyncio.get_running_loop())
-        try:
-            frame = self._question(subject, serial, block, data)
-        except Refused:
-            self._answers.forget(serial)
-            return False
+        answers = self._answers
+        serial, head = answers.next(), self._heads.get(subject)
+        if head is not None and block and len(block) + len(data) <= self._upkeep.max_payload:
+            frame = question(head, serial, block, data)
+        else:
+            try:
+                frame = self._question(subject, serial, block, data)
+            except Refused:
+                return False
         link.send(frame)
+        answers.expect(serial, on_answer, subject, link.burst_began + timeout)
         return True
 
     async def subscribe(self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None) -> Subscribed:
@@ -196,7 +200,7 @@ class Engine:
             if len(self._heads) >= MOST_HEADS:
                 self._heads.clear()
             head = self._heads[subject] = nats_wire.question_head(subject, self._answers.stem)
-        return nats_wire.question(head, serial, headers, data)
+        return question(head, serial, headers, data)
 
     def _open_inbox(self) -> None:
         self._inbox_open = True

@@ -32,6 +32,9 @@ ANSWER_SECONDS = 2.0
 MISSED_PINGS = 2
 # A burst goes out at the end of the loop's turn, or when it has this size, so that the transport sees it in time.
 BURST_BYTES = 256 * 1024
+# After so long without a frame the next one goes out at once: nothing comes with it, and a turn of the loop for it
+# alone would take longer than to write it. The loop's clock has ticks of 1 ms.
+QUIET_SECONDS = 0.0015
 # What the transport may hold before publishers wait.
 HIGH_WATER_BYTES = 1024 * 1024
 # An aborted transport is closed in a few turns of the loop.
@@ -64,6 +67,8 @@ class Link(asyncio.Protocol):
         info: what the server has said of itself last.
         encrypted: TLS is on.
         paused: the socket takes no more for now; await `writable` before `send`.
+        burst_began: when the latest burst of frames did, on the loop's clock.
+        loop: in which it lives.
         gone: done once the socket is closed.
     """
 
@@ -71,14 +76,15 @@ class Link(asyncio.Protocol):
         self.info = Info()
         self.encrypted = False
         self.paused = False
-        self._loop = asyncio.get_running_loop()
+        self.burst_began = 0.0
+        self.loop = asyncio.get_running_loop()
         self._routes = routes
         self._watcher = watcher
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
         self._burst: list[bytes] = []
         self._burst_bytes = 0
-        self._greeting: asyncio.Future[Info] = self._loop.create_future()
+        self._greeting: asyncio.Future[Info] = self.loop.create_future()
         # One for each PING on its way; None for those of the heartbeat.
         self._pongs: deque[asyncio.Future[None] | None] = deque()
         self._writers: list[asyncio.Future[None]] = []
@@ -87,7 +93,7 @@ class Link(asyncio.Protocol):
         self._heard = False
         self._missed = 0
         self._broken: HeadraceError | None = None
-        self.gone: asyncio.Future[None] = self._loop.create_future()
+        self.gone: asyncio.Future[None] = self.loop.create_future()
 
     @property
     def broken(self) -> bool:
@@ -96,7 +102,12 @@ class Link(asyncio.Protocol):
     def send(self, frame: bytes) -> None:
         """Send with the burst of this turn; for nothing when the link is broken."""
         if not self._burst:
-            self._loop.call_soon(self._write)
+            before, self.burst_began = self.burst_began, self.loop.time()
+            if self.burst_began - before > QUIET_SECONDS:
+                if self._transport is not None and self._broken is None:
+                    self._transport.write(frame)
+                return
+            self.loop.call_soon(self._write)
         self._burst.append(frame)
         self._burst_bytes += len(frame)
         if self._burst_bytes > BURST_BYTES:
@@ -109,7 +120,7 @@ class Link(asyncio.Protocol):
             Unavailable: the link broke first.
         """
         while self.paused and self._broken is None:
-            writer: asyncio.Future[None] = self._loop.create_future()
+            writer: asyncio.Future[None] = self.loop.create_future()
             self._writers.append(writer)
             await writer
         if self._broken is not None:
@@ -123,7 +134,7 @@ class Link(asyncio.Protocol):
         """Until the server has read all that was sent before. Raises what broke the link before."""
         if self._broken is not None:
             raise self._broken
-        pong: asyncio.Future[None] = self._loop.create_future()
+        pong: asyncio.Future[None] = self.loop.create_future()
         self._pongs.append(pong)
         self.send(PING)
         await pong
@@ -138,12 +149,12 @@ class Link(asyncio.Protocol):
         assert self._transport is not None
         if self._decoder.held:
             raise ProtocolError("more than INFO came before the TLS handshake")
-        transport = await self._loop.start_tls(self._transport, self, context, server_hostname=name)
+        transport = await self.loop.start_tls(self._transport, self, context, server_hostname=name)
         self._take(transport)  # type: ignore[arg-type]  # None only for a transport that is closing: then it raised
         self.encrypted = True
 
     def begin_pings(self) -> None:
-        self._timer = self._loop.call_later(PING_SECONDS, self._ping)
+        self._timer = self.loop.call_later(PING_SECONDS, self._ping)
 
     async def close(self, timeout: float) -> None:
         """Send what waits, and close; cut off after `timeout` seconds."""
@@ -198,10 +209,11 @@ class Link(asyncio.Protocol):
         self._heard = True
         if self._broken is not None:
             return
+        hand_on, loop = self._routes.hand_on, self.loop
         try:
             for frame in self._decoder.feed_runs(data):
                 if isinstance(frame, ForSubscribers):
-                    self._routes.hand_on(frame, self._loop)
+                    hand_on(frame, loop)
                 else:
                     self._control(frame)
         except ProtocolError as error:
@@ -259,7 +271,7 @@ class Link(asyncio.Protocol):
         self._heard = False
         self._pongs.append(None)
         self.send(PING)
-        self._timer = self._loop.call_later(ANSWER_SECONDS, self._check)
+        self._timer = self.loop.call_later(ANSWER_SECONDS, self._check)
 
     def _check(self) -> None:
         # Any byte is a sign of life: a PONG may wait behind megabytes of messages.
@@ -269,4 +281,4 @@ class Link(asyncio.Protocol):
         elif self._missed:
             self._ping()
         else:
-            self._timer = self._loop.call_later(PING_SECONDS - ANSWER_SECONDS, self._ping)
+            self._timer = self.loop.call_later(PING_SECONDS - ANSWER_SECONDS, self._ping)
