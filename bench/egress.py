@@ -37,9 +37,17 @@ def rows() -> list[Row]:
             go_channel_us=475.0,
         ),
         Row(
+            "floor-paced",
+            f"{RATE} events/s handed on by two bare processes in a row, without NATS: what it costs to wake them",
+            _relayed,
+            share=0.25,
+        ),
+        Row(
             "paced",
-            f"{RATE} events/s, warm; from the moment each was due to be sent until its subscriber has it",
+            f"{RATE} events/s, warm; from the moment each was due to be sent until its subscriber has it; CPU of "
+            "receive and forward",
             _paced,
+            "floor-paced",
             share=0.25,
             go_channel_us=723.0,
         ),
@@ -95,11 +103,17 @@ def _in_and_out(stage: Stage, events: int) -> Sample:
     return Sample(events, arrived["last"] - began, cpu, nats, peak_rss=peak_rss(stage.forward.pid))
 
 
+def _relayed(stage: Stage, events: int) -> Sample:
+    before = sum(cpu_seconds(relay.pid) for relay in stage.relays)
+    found = _module("bench.paced", *_pace(stage, f"{stage.relays[0].url}/", events))
+    cpu = sum(cpu_seconds(relay.pid) for relay in stage.relays) - before
+    return Sample(found["events"], found["seconds"], cpu, p50_ms=found["p50_ms"], p99_ms=found["p99_ms"])
+
+
 def _paced(stage: Stage, events: int) -> Sample:
     ours, server = (stage.receive.pid, stage.forward.pid), stage.nats.pid
     cpu, nats = sum(map(cpu_seconds, ours)), cpu_seconds(server)
-    url = f"{stage.receive.url}/{NAMESPACE}/{PACED}"
-    arguments = ("--url", url, "--port", str(stage.paced_port), "--events", str(events), "--rate", str(RATE))
+    arguments = _pace(stage, f"{stage.receive.url}/{NAMESPACE}/{PACED}", events)
     with ThreadPoolExecutor(1) as beside:
         pacing = beside.submit(_module, "bench.paced", *arguments)
         while not pacing.done():
@@ -107,6 +121,10 @@ def _paced(stage: Stage, events: int) -> Sample:
         found = pacing.result()
     cpu, nats = sum(map(cpu_seconds, ours)) - cpu, cpu_seconds(server) - nats
     return Sample(found["events"], found["seconds"], cpu, nats, found["p50_ms"], found["p99_ms"])
+
+
+def _pace(stage: Stage, url: str, events: int) -> tuple[str, ...]:
+    return "--url", url, "--port", str(stage.paced_port), "--events", str(events), "--rate", str(RATE)
 
 
 def _start(stage: Stage, _: int) -> Sample:

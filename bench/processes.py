@@ -14,10 +14,10 @@ from tests.support.process import Running
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def module(name: str, directory: Path) -> Running:
-    """A module of the bench that takes `--port`."""
+def module(name: str, directory: Path, *more: str) -> Running:
+    """A module of the bench that takes `--port`, and these arguments."""
     port = free_port()
-    command = [sys.executable, "-m", name, "--port", str(port)]
+    command = [sys.executable, "-m", name, "--port", str(port), *more]
     return Running(name, command, port, directory, {"PYTHONPATH": str(ROOT)}).wait_until_open()
 
 

@@ -38,11 +38,13 @@ class Stage:
     """The processes by their parts, and what more of them would need.
 
     Attributes:
-        paced_port: of the subscriber that `bench.paced` will be.
+        relays: two in a row before the subscriber that `bench.paced` will be.
+        paced_port: of that subscriber.
     """
 
     nats: NatsServer
     floor: Running
+    relays: tuple[Running, Running]
     sink: Running
     receive: Running
     reconcile: Running
@@ -121,9 +123,12 @@ def opened(directory: Path) -> Iterator[Stage]:
         nats = NatsServer(directory / "nats").start()
         started.callback(nats.stop)
         environment = {"NATS_URL": nats.url, "HEADRACE_TOKEN": token}
+        paced_port = free_port()
+        second = keep(processes.module("bench.relay", directory, "--to", str(paced_port)))
         stage = Stage(
             nats=nats,
             floor=keep(processes.module("bench.floor", directory)),
+            relays=(keep(processes.module("bench.relay", directory, "--to", str(second.port))), second),
             sink=keep(processes.module("bench.sink", directory)),
             receive=keep(processes.function("receive", directory, environment)),
             reconcile=keep(processes.function("reconcile", directory, environment)),
@@ -131,7 +136,7 @@ def opened(directory: Path) -> Iterator[Stage]:
             token=token,
             directory=directory,
             environment=environment,
-            paced_port=free_port(),
+            paced_port=paced_port,
         )
         stage.make_channels()
         yield stage
