@@ -134,6 +134,25 @@ async def test_what_is_pipelined_behind_an_event_waits_for_its_turn_and_nothing_
     assert application.taken == [b"/demo/one", b"/demo/four"]
 
 
+@pytest.mark.parametrize(
+    "older",
+    [b"connection: keep-alive", b"Connection: Keep-Alive", b"proxy-connection: keep-alive"],
+)
+async def test_a_client_of_http_1_0_goes_the_way_of_uvicorn_also_where_it_keeps_its_connection(
+    application, transport, connection, older
+):
+    connection.data_received((EVENT % b"one").replace(b"HTTP/1.1\r\n", b"HTTP/1.0\r\n%b\r\n" % older))
+    await turns()
+    assert (application.taken, application.by_asgi) == ([], ["/demo/one"])
+
+
+@pytest.mark.parametrize("said", [b"connection: keep-alive", b"x: y"])
+async def test_one_of_http_1_1_does_not_whether_it_says_so_or_not(application, transport, connection, said):
+    connection.data_received((EVENT % b"one").replace(b"host: x", b"host: x\r\n" + said))
+    await turns()
+    assert (application.taken, application.by_asgi) == ([b"/demo/one"], [])
+
+
 async def test_a_client_that_does_not_read_is_not_served_the_short_way(application, transport, connection):
     connection.pause_writing()
     connection.data_received(EVENT % b"one")
