@@ -25,11 +25,11 @@ START_SLACK = 60.0
 class LeaseClient:
     """Opens leases; made inside the loop that uses it, closed by its owner."""
 
-    def __init__(self, token: str | Callable[[], str]) -> None:
+    def __init__(self, token: str | Callable[[str], str]) -> None:
         """Args:
-        token: the shared token, or what gives it, where it may change.
+        token: the shared token, or what gives the one to show at a URL.
         """
-        self._token = token if callable(token) else lambda: token
+        self._token = token if callable(token) else lambda _: token
         # A fresh connection for each: a lease lasts seconds, and a kept one may lead to a forward that is
         # being scaled away.
         self._session = aiohttp.ClientSession(
@@ -58,7 +58,7 @@ class LeaseClient:
             total=wanted.seconds + LONGEST_TIMEOUT.total_seconds() + START_SLACK,
             sock_connect=CONNECT_SECONDS,
         )
-        headers = {"Authorization": f"Bearer {self._token()}"}
+        headers = {"Authorization": f"Bearer {self._token(url)}"}
         try:
             async with self._session.post(
                 url, json=wanted.to_json(), headers=headers, timeout=timeout, allow_redirects=False

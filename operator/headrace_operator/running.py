@@ -12,6 +12,7 @@ from typing import Any
 
 from prometheus_client.registry import Collector
 
+from headrace.core import caller_token
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.settings import ForwardSettings, KubeSettings, NatsSettings, OperatorSettings, TokenSettings
 from headrace.io import environment, log
@@ -120,7 +121,7 @@ class Operator:
         async with AsyncExitStack() as stack:
             api = await stack.enter_async_context(KubeApi(self._access))
             hook = await stack.enter_async_context(HookClient(self._shared_token))
-            leases = await stack.enter_async_context(LeaseClient(self._shared_token))
+            leases = await stack.enter_async_context(LeaseClient(self._token_at))
             client = connect(self._nats, name="headrace-operator")
             stack.push_async_callback(client.close)
             discovery = Discovery(api)
@@ -191,6 +192,12 @@ class Operator:
 
     def _shared_token(self) -> str:
         return self._token.read().decode()
+
+    def _token_at(self, url: str) -> str:
+        """The shared token goes only where the deployer says: who may write a channel's status may name any URL."""
+        if url == self._settings.forward:
+            return self._shared_token()
+        return caller_token.shown_at(self._token.read(), url)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         assert self._tasks is not None, "watches are begun by run() and what it calls"

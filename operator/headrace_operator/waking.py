@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headrace.core.errors import Unavailable
+from headrace.core.errors import Refused, Unavailable
 from headrace.core.lease import Lease, LeaseAnswer
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
@@ -72,7 +72,8 @@ class Waking:
     def put(self, channel: Mapping[str, Any], *, look: bool = False) -> None:
         """Serve it as its status says; `look`: its consumers may have changed."""
         place, status = key(channel), channel.get("status") or {}
-        stream = str(status.get("stream") or "")
+        # What the operator does not see it can't wake; functions pull there.
+        stream = "" if status.get("elsewhere") else str(status.get("stream") or "")
         if self._streams.get(place) != stream:
             self.remove(place)
             if stream:
@@ -128,7 +129,13 @@ class Waking:
                 f"no forward is known for {lease.stream}/{lease.consumer}: its channel's status names none yet, and "
                 "FORWARD_URL is not set"
             )
-        return await self._leases.open(url, lease, on_ending)
+        try:
+            return await self._leases.open(url, lease, on_ending)
+        except Refused as error:
+            if error.status == 401:
+                # The shared token was rotated: what the function knows its callers by is the hook's to say anew.
+                self._trouble(lease.stream, REPAIR_SECONDS)
+            raise
 
     def _trouble(self, stream: str, seconds: float) -> None:
         """Have the channel reconciled, but not for each event, and not while what is missing is being made."""
@@ -153,6 +160,6 @@ class Waking:
 
 def changed_for_scaler(old: Body | None, new: Body | None) -> bool:
     """Has anything changed that the scaler reads?"""
-    parts = ("stream", "consumers")
+    parts = ("stream", "consumers", "elsewhere")
     before, after = ((each or {}).get("status") or {} for each in (old, new))
     return any(before.get(part) != after.get(part) for part in parts)

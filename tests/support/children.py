@@ -10,6 +10,12 @@ from headrace.core.children import Access, Cluster, Functions, Served
 from headrace.core.settings import ReconcileSettings
 from tests.support.channels import channel
 
+
+def known_by(host: str) -> str:
+    """What a function is told of its callers, readable."""
+    return f"known by {host.partition('.')[0]}"
+
+
 IMAGE = "registry.example/headrace@sha256:" + "0" * 64
 SERVING, KEDA = "serving.knative.dev/v1", "keda.sh/v1alpha1"
 BOTH = frozenset({SERVING, KEDA})
@@ -22,6 +28,7 @@ def wanted(
     access: Access | None = None,
     settings: dict[str, Any] | None = None,
     reached: bool = True,
+    elsewhere: bool = False,
     **parts: Any,
 ) -> Functions:
     """The functions of `channel(*entries, **parts)`, all of whose consumers are there."""
@@ -29,14 +36,15 @@ def wanted(
     parsed = manifest.parse(channel(*entries, **parts))
     stream = names.stream(parsed.metadata.namespace, parsed.metadata.name)
     rows = consumer.rows(parsed, stream)
+    seen = as_observed(observed, parsed.metadata.namespace)
     served = [Served(names.durable(row.uid), row.subscriber) for row in rows if row.subscriber is not None]
     return children.functions(
         parsed,
         stream,
         served if reached else None,
         given,
-        access or children.by_settings(given),
-        Cluster(None if apis is None else frozenset(apis), as_observed(observed, parsed.metadata.namespace)),
+        access or children.by_settings(given, known_by),
+        Cluster(None if apis is None else frozenset(apis), seen, elsewhere=elsewhere),
     )
 
 
@@ -52,7 +60,7 @@ def remaining(
     given = ReconcileSettings(**{"image": IMAGE, "functions_nats_url": "nats://nats:4222", **(settings or {})})
     metadata = manifest.parse(channel(namespace=namespace, annotations=annotations)).metadata
     cluster = Cluster(BOTH, as_observed(objects, namespace))
-    access = children.by_settings(given)
+    access = children.by_settings(given, known_by)
     return Functions(children.remaining(metadata, given, access, cluster, addressed=addressed))
 
 

@@ -33,7 +33,7 @@ CONTAINER = POD + "containers/0/"
                 {"name": "FUNCTION_TARGET", "value": "forward"},
                 {"name": "NATS_URL", "value": "nats://nats:4222"},
                 {"name": "FORWARD_CONSUMERS", "value": "KN_SHOP__ORDERS/KN_SUB_AAAA1"},
-                {"name": "HEADRACE_TOKEN_FILE", "value": "/etc/headrace/token/token"},
+                {"name": "HEADRACE_CALLER_DIGEST", "value": "known by forward-plain-billing-51a192eb79d3821e"},
             ],
             id="it pulls for its consumer without end",
         ),

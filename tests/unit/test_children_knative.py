@@ -61,27 +61,11 @@ FORWARD = [
         [
             {"name": "FUNCTION_TARGET", "value": "forward"},
             {"name": "NATS_URL", "value": "nats://nats:4222"},
-            {"name": "HEADRACE_TOKEN_FILE", "value": "/etc/headrace/token/token"},
+            {"name": "HEADRACE_CALLER_DIGEST", "value": "known by forward-billing-13416b359c4f1944"},
         ],
-        id="which function, which NATS, which token",
+        id="which function, which NATS, and by what it knows its callers",
     ),
-    pytest.param(
-        POD + "volumes",
-        [
-            {
-                "name": "token",
-                "projected": {
-                    "sources": [{"secret": {"name": "headrace-token", "items": [{"key": "token", "path": "token"}]}}]
-                },
-            }
-        ],
-        id="the shared token is a file, so it can be rotated",
-    ),
-    pytest.param(
-        CONTAINER + "volumeMounts",
-        [{"name": "token", "mountPath": "/etc/headrace/token", "readOnly": True}],
-        id="where the token is",
-    ),
+    pytest.param(POD + "volumes", None, id="no Secret has to be there for it"),
     pytest.param(
         CONTAINER + "resources",
         {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}},

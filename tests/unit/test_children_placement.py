@@ -86,7 +86,11 @@ def test_what_several_share_is_labelled_so_and_nothing_else_is() -> None:
         for one in functions.objects
         if one["metadata"]["labels"].get("headrace.dev/shared") == "true"
     }
-    assert shared == {"headrace-receive": "namespace", "headrace-receive-plain": "namespace"}
+    assert shared == {
+        "headrace-receive": "namespace",
+        "headrace-receive-plain": "namespace",
+        "headrace-reconcile-plain": "namespace",
+    }
 
 
 def test_those_of_the_system_namespace_are_the_clusters_whoever_lives_there() -> None:
@@ -157,18 +161,25 @@ def test_credentials_are_mounted_and_never_copied() -> None:
     files = [{"key": file, "path": file} for file in secret_files.FILES]
     creds = {"name": "nats-user", "items": files, "optional": True}
     config = {"name": "config-jetstream", "optional": True}
+    receives = {**creds, "name": "nats-user-receive"}
     assert at(body, "spec/template/spec/volumes") == [
         {"name": "nats-config", "projected": {"sources": [{"configMap": config}]}},
         {"name": "nats-cluster", "projected": {"sources": [{"secret": creds}]}},
+        {
+            "name": "nats-cluster-function",
+            "projected": {"sources": [{"secret": receives}]},
+        },
     ]
     assert at(body, "spec/template/spec/containers/0/volumeMounts") == [
         {"name": "nats-config", "mountPath": "/etc/headrace/nats-config", "readOnly": True},
         {"name": "nats-cluster", "mountPath": "/etc/headrace/credentials/cluster", "readOnly": True},
+        {"name": "nats-cluster-function", "mountPath": "/etc/headrace/credentials/cluster-function", "readOnly": True},
     ]
     variables = {one["name"]: one["value"] for one in at(body, "spec/template/spec/containers/0/env")}
     assert variables["NATS_CONFIG_DIR"] == "/etc/headrace/nats-config"
     assert variables["NATS_CONFIG_NAME"] == "config-jetstream"
     assert variables["NATS_CREDENTIALS_DIR"] == "/etc/headrace/credentials"
+    assert variables["NATS_FUNCTION_INBOX_PREFIX"] == "_INBOX_receive"
 
 
 def test_the_installation_has_further_variables_which_never_take_the_place_of_ours() -> None:

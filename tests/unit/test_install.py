@@ -15,12 +15,14 @@ from headrace.core.settings import NatsSettings, OperatorSettings, ReconcileSett
 from headrace.io import environment
 from infra.generate import install, marked, values
 from tests.support.install import INFRA, ROOT, SYSTEM, by_name, container, documents, in_file, variables
+from tests.support.nats_permissions import inbox_of
 
 DEPLOYMENT = "apps/v1 Deployment"
 KNATIVE = "serving.knative.dev/v1 Service"
 OPTIONAL = {
     "nats-config": "config-nats",
     "nats-credentials": "headrace-nats",
+    "nats-own-credentials": "headrace-nats-{}",
     "defaults": "config-ch-jetstream-defaults",
 }
 WRITTEN = install.files()
@@ -76,12 +78,15 @@ def test_what_users_have_is_mounted_where_it_is_and_the_token_must_be_there(
         if volume["name"] == "token":
             assert (called, "optional" in source) == ("headrace-token", False)
         else:
-            assert (called, source["optional"]) == (OPTIONAL[volume["name"]], True)
+            expected = OPTIONAL[volume["name"]].format(name.removeprefix("headrace-"))
+            assert (called, source["optional"]) == (expected, True)
     mounted = {one["mountPath"] for one in container(body)["volumeMounts"]}
     found = variables(body)
     assert found["HEADRACE_TOKEN_FILE"] == "/etc/headrace/token/token"
-    assert {found["NATS_CONFIG_DIR"], f"{found['NATS_CREDENTIALS_DIR']}/cluster", "/etc/headrace/token"} <= mounted
-    assert "cluster" in secret_files.LEVELS
+    levels = {f"{found['NATS_CREDENTIALS_DIR']}/{level}" for level in ("cluster", "cluster-function")}
+    assert {found["NATS_CONFIG_DIR"], "/etc/headrace/token"} | levels <= mounted
+    assert {"cluster", "cluster-function"} < set(secret_files.LEVELS)
+    assert found["NATS_FUNCTION_INBOX_PREFIX"] == inbox_of(name.removeprefix("headrace-"))
 
 
 def test_reconcile_takes_its_environment(reconcile: dict[str, Any]) -> None:

@@ -64,6 +64,39 @@ def test_half_a_secret_is_none(files, says):
     assert str(wrong.value) == says
 
 
+@pytest.mark.parametrize(
+    ("levels", "prefix"),
+    [
+        pytest.param([level("/c/cluster-function", token="t")], "_INBOX_forward", id="of this function alone"),
+        pytest.param([level("/c/cluster", token="t")], None, id="what all share is answered where all are"),
+        pytest.param([level("/c/cluster", token="t", inbox__prefix="_MINE.a")], "_MINE.a", id="as the Secret says"),
+        pytest.param(
+            [level("/c/cluster-function", token="t", inbox__prefix="_MINE")], "_MINE", id="the Secret knows better"
+        ),
+        pytest.param(
+            [level("/c/channel", token="a"), level("/c/cluster-function", token="t")], None, id="of the identity in use"
+        ),
+        pytest.param(
+            [level("/c/channel", ca__crt="a"), level("/c/cluster-function", token="t")],
+            "_INBOX_forward",
+            id="a CA is no identity",
+        ),
+        pytest.param(
+            [level("/c/cluster-function", tls__crt="a", tls__key="b"), level("/c/cluster", token="t")],
+            "_INBOX_forward",
+            id="a certificate is one",
+        ),
+    ],
+)
+def test_the_prefix_of_inboxes_goes_along_with_the_identity(levels, prefix):
+    assert secret_files.settings(levels, "_INBOX_forward").get("inbox_prefix") == prefix
+
+
+def test_a_prefix_that_is_none_is_refused():
+    with pytest.raises(Misconfigured, match=r"inbox\.prefix is '_IN BOX\.>': give the beginning of a subject"):
+        secret_files.settings([level(token="t", inbox__prefix="_IN BOX.>")])
+
+
 def test_what_a_level_holds_is_not_shown():
     assert "s3cret" not in repr(level(token="s3cret"))
 

@@ -117,6 +117,12 @@ class Status(Part):
     """How many subscribers are ready, and of how many, as 2/3."""
     stream: str = ""
     """Name of the JetStream stream."""
+    connection: str = ""
+    """Whose credentials lead to it, where those are not the installation's: a Secret's, or the namespace's."""
+    stream_created: str = ""
+    """When that stream was made, as NATS has it; given with connection."""
+    elsewhere: bool = False
+    """The stream is in a NATS account that the operator does not see: nobody opens leases, all functions pull."""
     consumers: Annotated[tuple[ConsumerStatus, ...], Field(strict=False)] = ()
     """The JetStream consumers of the subscribers."""
     counted_at: str = Field("", json_schema_extra={"format": "date-time"})

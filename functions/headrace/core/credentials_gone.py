@@ -11,20 +11,34 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from headrace.core.conditions import Condition, written
+from headrace.core.conditions import Condition, added, written
 from headrace.core.hook import Event, HookResponse
 from headrace.core.stream import Place
 
 CONDITION = "CredentialsAccepted"
 REASON = "CredentialsRefused"
+UNREACHED, UNREACHED_REASON = "ConnectionServed", "ReconcileUnreachable"
 # A rotation mends it, and nothing tells us of one.
 LOOK_AGAIN = timedelta(seconds=15)
 
 
-def status(parent: Mapping[str, Any], words: str, now: datetime) -> dict[str, Any]:
+def unreached(parent: Mapping[str, Any], words: str, now: datetime) -> dict[str, Any]:
+    """Of a channel with a connection of its own that nobody answers for: in the beginning, or for a moment."""
+    before = parent.get("status")
+    known = before if isinstance(before, dict) else {}
+    addressed = bool(known.get("address"))
+    condition = Condition(UNREACHED, False, UNREACHED_REASON, words, informative=addressed)
+    body = added(known, condition, parent, now)
+    if addressed:
+        # It has been as wanted, and for all that is known it still is.
+        return body
+    return added(body, Condition("Ready", False, UNREACHED_REASON, words), parent, now)
+
+
+def status(parent: Mapping[str, Any], words: str, now: datetime, reason: str = REASON) -> dict[str, Any]:
     """Of a channel that NATS does not let in: what was reported of it before still holds."""
     before = parent.get("status")
-    conditions = (Condition(CONDITION, False, REASON, words), Condition("Ready", False, REASON, words))
+    conditions = (Condition(CONDITION, False, reason, words), Condition("Ready", False, reason, words))
     return {
         **(before if isinstance(before, dict) else {}),
         "conditions": written(conditions, parent, now),
@@ -32,7 +46,14 @@ def status(parent: Mapping[str, Any], words: str, now: datetime) -> dict[str, An
 
 
 def leaving(
-    parent: Mapping[str, Any], place: Place, words: str, *, now: datetime, patience: timedelta, retained: bool
+    parent: Mapping[str, Any],
+    place: Place,
+    words: str,
+    *,
+    now: datetime,
+    patience: timedelta,
+    retained: bool,
+    reason: str = REASON,
 ) -> HookResponse:
     """The answer of finalize.
 
@@ -40,7 +61,7 @@ def leaving(
         patience: how long to wait for the credentials, from the first answer that missed them.
         retained: the author wants to keep the streams: nothing is left behind against his will.
     """
-    body = status(parent, words, now)
+    body = status(parent, words, now, reason)
     left = patience - (now - (_since(parent) or now))
     if left > timedelta():
         # Not at the very moment, or the clock's grain would cost one more round.
@@ -48,7 +69,7 @@ def leaving(
         return HookResponse(body, resync_after_seconds=round(wait, 1), finalized=False)
     message = (
         f"the streams {place.stream} and {place.aside}, if they exist, stay behind in NATS with their consumers and "
-        f"events: NATS has not let us in for {_minutes(patience)} ({words}). Delete them there when nobody needs them"
+        f"events: nobody was let in there for {_minutes(patience)} ({words}). Delete them there when nobody needs them"
     )
     event = Event("Warning", "StreamOrphaned", message)
     return HookResponse(body, finalized=True, events=() if retained else (event,))

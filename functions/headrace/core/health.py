@@ -58,6 +58,7 @@ class Health:
         windows, stuck, discarded: by consumer.
         waiting: do some events wait for their retry?
         counts: what waits for each subscriber, by consumer.
+        created: when the stream was made, in the server's own form.
     """
 
     aside: Mapping[str, Any]
@@ -66,6 +67,7 @@ class Health:
     discarded: Mapping[str, int]
     waiting: bool = False
     counts: Mapping[str, Counts] = field(default_factory=dict)
+    created: str = ""
 
 
 def noted(subjects: Iterable[str]) -> Noted:

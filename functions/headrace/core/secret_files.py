@@ -6,6 +6,7 @@ mounts them so (`SecretFile`). A body of a Secret travels on no other way.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from headrace.core.errors import Misconfigured
+from headrace.core.settings import INBOX_PREFIX
 
 # The Go channel's name for a credentials file, Kubernetes' own for kubernetes.io/tls and basic-auth.
 CREDENTIALS = "nats.creds"
@@ -20,10 +22,16 @@ SEED = "nkey.seed"
 TOKEN = "token"
 USER, PASSWORD = "username", "password"
 CERTIFICATE, KEY, CA = "tls.crt", "tls.key", "ca.crt"
-FILES = (CREDENTIALS, SEED, TOKEN, USER, PASSWORD, CERTIFICATE, KEY, CA)
+INBOX = "inbox.prefix"
+"""Where the user of these credentials may be answered, if not below `_INBOX`: no secret, but it goes with them."""
+FILES = (CREDENTIALS, SEED, TOKEN, USER, PASSWORD, CERTIFICATE, KEY, CA, INBOX)
 
-LEVELS = ("channel", "namespace", "cluster")
-"""The directories of credentials, from the most special to the most general."""
+OF_FUNCTION = "-function"
+LEVELS = (f"channel{OF_FUNCTION}", "channel", "namespace", f"cluster{OF_FUNCTION}", "cluster")
+"""The directories of credentials, from the most special to the most general: of one channel, those that a ConfigMap of
+the pods' namespace names, and of the installation; `-function` is for this function alone.
+"""
+_INBOX_PREFIX = re.compile(INBOX_PREFIX)
 
 # One more than any of them needs: a credentials file has 2 KiB, a bundle of CAs some hundred.
 LONGEST_FILE = 1024 * 1024
@@ -58,6 +66,11 @@ class Level:
     directory: str
     texts: Mapping[str, str] = field(repr=False)
 
+    @property
+    def of_function(self) -> bool:
+        """Are these the credentials of one function, and not those that all share?"""
+        return self.directory.endswith(OF_FUNCTION)
+
     def path(self, file: str) -> str:
         return f"{self.directory}/{file}"
 
@@ -67,17 +80,18 @@ def of_secret(name: str) -> tuple[SecretFile, ...]:
     return tuple(SecretFile(name, file, file, optional=True) for file in FILES)
 
 
-def settings(levels: Sequence[Level]) -> dict[str, Any]:
+def settings(levels: Sequence[Level], function_inbox: str | None = None) -> dict[str, Any]:
     """The fields of `NatsSettings` that mounted Secrets fill.
 
     Identity, client certificate and CA are each taken from the first level that has it, whole: a channel's own
-    credentials go along with the cluster's CA.
+    credentials go along with the cluster's CA. The prefix of inboxes goes along with the identity.
 
     Args:
         levels: from the most special to the most general.
+        function_inbox: that prefix, for credentials of this function alone that don't say another one.
 
     Raises:
-        Misconfigured: a level has two ways to authenticate, or half of one.
+        Misconfigured: a level has two ways to authenticate, or half of one, or a prefix that is none.
     """
     found: dict[str, Any] = {}
     for level in reversed(levels):
@@ -87,9 +101,22 @@ def settings(levels: Sequence[Level]) -> dict[str, Any]:
         certificate = _together(level, CERTIFICATE, KEY)
         if certificate:
             found |= {"tls_cert_file": level.path(CERTIFICATE), "tls_key_file": level.path(KEY)}
+        if own or certificate:
+            found.pop("inbox_prefix", None)
+            prefix = _inbox(level) or (function_inbox if level.of_function else None)
+            if prefix:
+                found["inbox_prefix"] = prefix
         if CA in level.texts:
             found["tls_ca_file"] = level.path(CA)
     return found
+
+
+def _inbox(level: Level) -> str | None:
+    given = level.texts.get(INBOX)
+    if given is not None and not _INBOX_PREFIX.fullmatch(given):
+        path = level.path(INBOX)
+        raise Misconfigured(f"{path} is {given[:40]!r}: give the beginning of a subject, as _INBOX_forward", field=path)
+    return given
 
 
 def _identity(level: Level) -> dict[str, Any]:

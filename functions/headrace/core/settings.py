@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headrace.core.config_maps import NatsConfig
 
 MIB = 1024 * 1024
+INBOX_PREFIX = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
 _IDENTITY = ("creds_file", "nkey_seed_file", "user", "password", "token")
 
 
@@ -88,8 +89,13 @@ class NatsSettings(_Settings):
     tls_key_file: str | None = Field(None, alias="NATS_TLS_KEY_FILE", description="its key, PEM")
     tls_ca: str | None = Field(None, alias="NATS_TLS_CA", description="PEM of a CA to trust, in place of a file")
     tls_first: bool = Field(False, alias="NATS_TLS_FIRST", description="TLS before INFO (handshake_first)")
-    inbox_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = Field(
+    inbox_prefix: Annotated[str, Field(pattern=INBOX_PREFIX)] = Field(
         "_INBOX", alias="NATS_INBOX_PREFIX", description="where answers come, so that permissions can keep users apart"
+    )
+    function_inbox_prefix: Annotated[str, Field(pattern=INBOX_PREFIX)] | None = Field(
+        None,
+        alias="NATS_FUNCTION_INBOX_PREFIX",
+        description="the same, while the credentials in use are this function's alone (folders `…-function` below)",
     )
     config_dir: str | None = Field(
         None,
@@ -101,8 +107,9 @@ class NatsSettings(_Settings):
     credentials_dir: str | None = Field(
         None,
         alias="NATS_CREDENTIALS_DIR",
-        description="Secrets, mounted, in folders `channel`, `namespace`, `cluster`; they win over the variables, and "
-        "a rotation takes effect within seconds",
+        description="Secrets, mounted, in folders `channel-function`, `channel`, `namespace`, `cluster-function`, "
+        "`cluster`: the first that has something counts. They win over the variables, and a rotation takes effect "
+        "within seconds",
     )
 
     @model_validator(mode="after")
@@ -230,6 +237,12 @@ class TokenSettings(_Settings):
     token_file: str | None = Field(
         None, alias="HEADRACE_TOKEN_FILE", description="mounted file that holds it; read at each call"
     )
+    caller_digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        None,
+        alias="HEADRACE_CALLER_DIGEST",
+        description="in the place of the token: SHA-256 of what callers show to this one function, as `reconcile` "
+        "gives it to those that it answers (ADR 030)",
+    )
 
 
 class FunctionsSettings(_Settings):
@@ -277,9 +290,6 @@ class FunctionsSettings(_Settings):
     )
     pull_secrets: str = Field(
         "", alias="HEADRACE_PULL_SECRETS", description="Secrets for the registry of the image, comma separated"
-    )
-    token_secret: str = Field(
-        "headrace-token", alias="HEADRACE_TOKEN_SECRET", description="Secret with the shared token, key `token`"
     )
     functions_env: Variables = Field(
         (),

@@ -48,6 +48,7 @@ class Result:
         refusals: the server's words, by durable name.
         health: what the server says of streams and consumers that are as wanted; None where they are not.
         functions: what follows for Kubernetes; nothing where no image is set.
+        elsewhere: the operator does not see the stream.
     """
 
     observed: Observed
@@ -57,6 +58,7 @@ class Result:
     refusals: Mapping[str, str] | None = None
     health: Health | None = None
     functions: Functions = Functions()
+    elsewhere: bool = False
 
     @property
     def served(self) -> tuple[Served, ...] | None:
@@ -114,6 +116,8 @@ def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: dat
         "readySubscribers": f"{sum(one['ready'] == 'True' for one in subscribers)}/{len(subscribers)}",
         "consumers": _consumers(parent, result),
     }
+    if result.elsewhere:
+        body["elsewhere"] = True
     if _addressable(desired, result).holds:
         body |= _addresses(desired, result.functions)
     if isinstance(desired.sink, Destination):

@@ -1,27 +1,36 @@
-"""`reconcile` wired to the world: Metacontroller's hooks over HTTP."""
+"""`reconcile` wired to the world: Metacontroller's hooks over HTTP, and its NATS for another `reconcile`."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
-from headrace.core import channel_defaults
+from headrace.core import caller_token, channel_defaults, lent
 from headrace.core import metric_families as families
+from headrace.core.caller_token import Digests
 from headrace.core.channel_defaults import Defaults
 from headrace.core.errors import Misconfigured
 from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.metrics import LONG_BOUNDS, Distribution, Labels, Snapshot, Timings
+from headrace.core.named import Named
 from headrace.core.settings import NatsSettings, ReconcileSettings
 from headrace.host.counts import Watched
+from headrace.host.lending import lend
 from headrace.io import environment, log, web
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.io.mounted import LastGood, texts
-from headrace.reconcile import VERBS, reconcile
+from headrace.io.named import NamedSecrets
+from headrace.reconcile import VERBS, Around, reconcile
+
+if TYPE_CHECKING:
+    from headrace.io.elsewhere import Calls, Elsewhere
 
 # A channel with thousands of subscribers and their CA certificates still fits.
 LONGEST_BODY = 32 * 1024 * 1024
@@ -37,14 +46,29 @@ class Reconciling:
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi], Reconciling]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
-        settings = environment.read(ReconcileSettings)
+        settings, nats = environment.read(ReconcileSettings), environment.read(NatsSettings)
         if settings.functions_nats_url is None:
-            settings = settings.model_copy(update={"functions_nats_url": environment.read(NatsSettings).url})
-        return partial(cls, settings, web.Token.configured())
+            settings = settings.model_copy(update={"functions_nats_url": nats.url})
+        return partial(cls, settings, web.Token.configured(), NamedSecrets(nats))
 
-    def __init__(self, settings: ReconcileSettings, token: web.Token, client: Client, api: JetStreamApi) -> None:
+    def __init__(
+        self,
+        settings: ReconcileSettings,
+        token: web.Token,
+        named: NamedSecrets,
+        client: Client,
+        api: JetStreamApi,
+        *,
+        reach: Callable[[str], str] = str,
+    ) -> None:
+        """Args:
+        reach: as `headrace.io.elsewhere.Calls` has it.
+        """
         self._settings = settings
         self._token = token
+        self._named = named
+        self._reach = reach
+        self._calls: Calls | None = None
         self._client = client
         self._admin = Admin(api, JetStream(client, api))
         self._timings: dict[Labels, Timings] = {}
@@ -64,7 +88,8 @@ class Reconciling:
         """Nothing to do: every hook is idempotent and is called again."""
 
     async def close(self) -> None:
-        """Nothing of its own."""
+        if self._calls is not None:
+            await self._calls.close()
 
     def snapshot(self) -> Snapshot:
         took = {labels: Distribution.of(timings) for labels, timings in self._timings.items()}
@@ -72,7 +97,7 @@ class Reconciling:
 
     async def _reconcile(self, request: Request, receive: web.Receive) -> Response:
         verb = request.path.strip("/")
-        if verb not in VERBS:
+        if verb not in (*VERBS, lent.PATH.strip("/")):
             return problem(404, "No such hook", f"{request.path!r} is none of {', '.join('/' + v for v in VERBS)}")
         if request.method != "POST":
             return problem(405, "Method not allowed", "call hooks with POST", headers=((b"allow", b"POST"),))
@@ -80,16 +105,32 @@ class Reconciling:
         if refusal is not None:
             return refusal
         body = await web.read_body(receive, request, LONGEST_BODY)
-        answer = await reconcile(
-            verb,
-            body,
-            api=self._admin,
-            settings=self._settings,
-            now=datetime.now(UTC),
-            defaults=self._defaults_now() if self._settings.defaults_dir else None,
-            settings_problem=self._client.settings_problem,
+        if verb not in VERBS:
+            return await lend(body, self._admin, self._named_now)
+        around = Around(
+            self._defaults_now() if self._settings.defaults_dir else None,
+            self._named_now(),
+            await self._digests(),
+            self._elsewhere,
         )
+        now = datetime.now(UTC)
+        answer = await reconcile(verb, body, api=self._admin, settings=self._settings, now=now, around=around)
         return json_response(200, answer)
+
+    def _elsewhere(self, url: str) -> Elsewhere:
+        # On demand: it brings aiohttp.
+        from headrace.io.elsewhere import Calls, Elsewhere
+
+        if self._calls is None:
+            self._calls = Calls(lambda at: caller_token.shown_at(self._token.read(), at), self._reach)
+        return Elsewhere(self._calls, url)
+
+    def _named_now(self) -> Named:
+        return self._named.now(self._client.settings_problem)
+
+    async def _digests(self) -> Digests | None:
+        """Of the token as it is now; None where no function is answered that would need one."""
+        return caller_token.digests(await asyncio.to_thread(self._token.read)) if self._settings.image else None
 
     def _defaults_now(self) -> Defaults:
         """What is mounted; while it is broken the last good one, or none at all, and the channels' status says so."""

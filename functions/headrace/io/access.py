@@ -145,7 +145,7 @@ class Access:
                 Level(each, texts(each, secret_files.FILES, longest=secret_files.LONGEST_FILE))
                 for each in directories(given.credentials_dir, secret_files.LEVELS)
             ]
-            secrets = secret_files.settings(found)
+            secrets = secret_files.settings(found, given.function_inbox_prefix)
         return given.overridden(config, secrets) if config or secrets else given
 
     def _tell(self, remarks: tuple[str, ...]) -> None:

@@ -60,8 +60,7 @@ class NatsPy:
         self._up = asyncio.Event()
         self._subscriptions: dict[PySubscribed, str] = {}
         self._answers: dict[str, asyncio.Future[Arrival]] = {}
-        self._prefix = ""
-        self._serial = 0
+        self._prefix, self._serial = "", 0
         self.on_disconnect: list[Callable[[], None]] = []
 
     @property
@@ -202,6 +201,7 @@ class NatsPy:
 
     async def _adopt(self, client: nats.aio.client.Client, entry: Entry) -> None:
         old, self._client, self._entry, self._not_let_in = self._client, client, entry, ""
+        self._inbox_prefix = entry.settings.inbox_prefix
         self._prefix = self.new_inbox()
         # Without limits: an answer that nats-py drops as "slow consumer" would cost a whole time-out.
         await client.subscribe(f"{self._prefix}.*", cb=self._on_answer, pending_msgs_limit=0, pending_bytes_limit=0)

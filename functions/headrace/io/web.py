@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from headrace.core import caller_token
 from headrace.core.errors import HeadraceError, InvalidEvent, InvalidSpec, Misconfigured, Refused, Unavailable
 from headrace.core.http import Headers, Request, Response, problem, request
 from headrace.core.settings import TokenSettings
@@ -182,7 +183,8 @@ class Token:
             Misconfigured: there is none.
         """
         token = cls(environment.read(TokenSettings))
-        token.read()
+        if token._settings.caller_digest is None:
+            token.read()
         return token
 
     async def refusal(self, request: Request) -> Response | None:
@@ -192,10 +194,16 @@ class Token:
             Misconfigured: this process has no token to compare with.
         """
         scheme, _, shown = (request.header(b"authorization") or b"").partition(b" ")
-        wanted = await asyncio.to_thread(self.read) if self._settings.token_file else self.read()
-        if scheme.lower() == b"bearer" and hmac.compare_digest(shown.strip(), wanted):
+        shown = shown.strip()
+        if (wanted := self._settings.caller_digest) is not None:
+            good = hmac.compare_digest(caller_token.digest(shown), wanted)
+            detail = "send what follows from the shared token for this host (ADR 030) as Authorization: Bearer …"
+        else:
+            token = await asyncio.to_thread(self.read) if self._settings.token_file else self.read()
+            good = hmac.compare_digest(shown, token)
+            detail = "send the shared token of this installation as Authorization: Bearer …"
+        if scheme.lower() == b"bearer" and good:
             return None
-        detail = "send the shared token of this installation as Authorization: Bearer …"
         return problem(401, "Unauthorized", detail, headers=((b"www-authenticate", b"Bearer"),))
 
     def read(self) -> bytes:

@@ -5,19 +5,23 @@ Knative Services, Deployments, Services and ScaledObjects; does not apply anythi
 """
 
 from headrace.core.children.access import Access, File, Mount, by_settings, with_own
-from headrace.core.children.decision import Cluster, Forward, Functions, Served
-from headrace.core.children.functions import functions, remaining
+from headrace.core.children.decision import Apart, Cluster, Forward, Functions, Served
+from headrace.core.children.functions import apart, functions, remaining
+from headrace.core.children.observed import named_secrets
 
 __all__ = [
     "Access",
+    "Apart",
     "Cluster",
     "File",
     "Forward",
     "Functions",
     "Mount",
     "Served",
+    "apart",
     "by_settings",
     "functions",
+    "named_secrets",
     "remaining",
     "with_own",
 ]

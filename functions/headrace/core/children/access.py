@@ -9,11 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from headrace.core import secret_files
+from headrace.core.caller_token import Digests
+from headrace.core.secret_files import OF_FUNCTION, SecretFile
 from headrace.core.settings import FunctionsSettings
 
 CREDENTIALS_DIRECTORY = "/etc/headrace/credentials"
 """Of Secrets, in a folder for each level: cluster, namespace, channel."""
 CONFIG_DIRECTORY = "/etc/headrace/nats-config"
+NAMED_VOLUME = "nats-namespace"
+"""Of the Secrets that a ConfigMap names."""
+LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +48,46 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the pods of a channel are given for NATS.
+    """What the pods of a channel are given for NATS, and by what they know their callers.
 
     Attributes:
         variables: of the environment, by name, as `headrace.core.settings.NatsSettings` has them.
         own: it is this channel's alone, from its own namespace, and so must its functions be.
+        whole: level and name of the Secrets that are mounted whole: beside each a function may have one of its own.
+        digests: what each function is told of the token that callers show; None where none is called.
     """
 
     variables: tuple[tuple[str, str], ...] = ()
     mounts: tuple[Mount, ...] = ()
     own: bool = False
+    whole: tuple[tuple[str, str], ...] = ()
+    digests: Digests | None = None
 
     def with_credentials(self, level: str, files: Iterable[File]) -> Access:
         """Further ones, of this level: cluster, namespace or channel, which is a channel's own."""
         mount = Mount(f"nats-{level}", f"{CREDENTIALS_DIRECTORY}/{level}", tuple(files))
         told = self._with_variable("NATS_CREDENTIALS_DIR", CREDENTIALS_DIRECTORY)
-        return replace(told, mounts=(*self.mounts, mount), own=self.own or level == "channel")
+        return replace(told, mounts=(*self.mounts, mount), own=self.own or level.startswith("channel"))
+
+    def with_secret(self, level: str, secret: str) -> Access:
+        """A Secret of this level, whole: those of its keys that are known and there."""
+        told = self.with_credentials(level, _files(secret_files.of_secret(secret)))
+        return replace(told, whole=(*self.whole, (level, secret)))
+
+    def with_named(self, secrets: Iterable[SecretFile]) -> Access:
+        """What the ConfigMap of the pods' namespace names. A Secret that is not there must not hold up the pods."""
+        files = [replace(one, optional=True) for one in _files(secrets)]
+        return self.with_credentials("namespace", files) if files else self
+
+    def for_function(self, target: str) -> Access:
+        """With what is this function's alone: a Secret `<name>-<function>` beside each that is mounted whole."""
+        own = [(level, f"{secret}-{target}") for level, secret in self.whole]
+        told = self
+        for level, secret in own:
+            # A name that long is nobody's.
+            if len(secret) <= LONGEST_NAME:
+                told = told.with_credentials(f"{level}{OF_FUNCTION}", _files(secret_files.of_secret(secret)))
+        return told._with_variable("NATS_FUNCTION_INBOX_PREFIX", f"_INBOX_{target}") if own else told
 
     def with_config_map(self, name: str) -> Access:
         """A ConfigMap that says where NATS is."""
@@ -71,20 +100,23 @@ class Access:
         return replace(self, variables=(*(one for one in self.variables if one[0] != name), (name, value)))
 
 
-def by_settings(settings: FunctionsSettings) -> Access:
-    """What the installation gives to all."""
-    access = Access((("NATS_URL", settings.functions_nats_url),) if settings.functions_nats_url else ())
-    if settings.nats_config_map:
-        access = access.with_config_map(settings.nats_config_map)
-    if settings.creds_secret:
-        access = access.with_credentials("cluster", _files(settings.creds_secret))
-    return access
+def by_settings(settings: FunctionsSettings, digests: Digests | None = None, *, config_map: str = "") -> Access:
+    """What the installation gives to all.
+
+    Args:
+        config_map: the ConfigMap of the pods' namespace, where that is not the usual one.
+    """
+    variables = (("NATS_URL", settings.functions_nats_url),) if settings.functions_nats_url else ()
+    access = Access(variables, digests=digests)
+    if name := config_map or settings.nats_config_map:
+        access = access.with_config_map(name)
+    return access.with_secret("cluster", settings.creds_secret) if settings.creds_secret else access
 
 
 def with_own(access: Access, secret: str) -> Access:
     """What a channel brings of its own, if anything: the keys that its Secret has."""
-    return access.with_credentials("channel", _files(secret)) if secret else access
+    return access.with_secret("channel", secret) if secret else access
 
 
-def _files(secret: str) -> list[File]:
-    return [File(one.key, one.file, one.secret, optional=one.optional) for one in secret_files.of_secret(secret)]
+def _files(secrets: Iterable[SecretFile]) -> list[File]:
+    return [File(one.key, one.file, one.secret, optional=one.optional) for one in secrets]

@@ -25,10 +25,25 @@ class Cluster:
     Attributes:
         apis: the optional APIs that it serves; None when nobody said.
         children: the channel's objects as they are, as the hook's request has them.
+        elsewhere: the channel's stream is where the operator does not see it: nobody will open leases on it.
     """
 
     apis: frozenset[str] | None = None
     children: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Functions that come to NATS as others than the installation does.
+
+    Attributes:
+        url: of their `reconcile`.
+        objects: that are it.
+    """
+
+    url: str
+    objects: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)

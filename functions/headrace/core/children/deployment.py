@@ -23,7 +23,10 @@ def deployment(function: Function, grace_seconds: int) -> dict[str, Any]:
         "ports": [{"name": "http", "containerPort": PORT}],
         # Half a minute to start in, on a node that is busy; then a broken one is noticed within another half.
         "startupProbe": probe(LIVENESS, periodSeconds=1, failureThreshold=30),
-        "readinessProbe": probe(READINESS, periodSeconds=5, timeoutSeconds=3),
+        # Whoever asks `reconcile` wants to hear of it that NATS does not let it in.
+        "readinessProbe": probe(
+            LIVENESS if function.target == "reconcile" else READINESS, periodSeconds=5, timeoutSeconds=3
+        ),
         "livenessProbe": probe(LIVENESS, periodSeconds=10, timeoutSeconds=5),
     }
     if function.target == "receive":

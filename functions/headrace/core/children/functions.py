@@ -11,10 +11,11 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.core import names, placement_spec
-from headrace.core.children import child_names, deployment, knative, observed, services
+from headrace.core.children import deployment, knative, observed, services
 from headrace.core.children.access import Access
-from headrace.core.children.decision import Cluster, Forward, Functions, Served
+from headrace.core.children.decision import Apart, Cluster, Forward, Functions, Served
 from headrace.core.children.pod import COMPONENT_LABEL, SHARED_LABEL, Function
+from headrace.core.children.site import Site
 from headrace.core.conditions import Condition
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import Manifest, Metadata
@@ -23,6 +24,10 @@ from headrace.core.settings import ReconcileSettings
 from headrace.core.subscriber import LONGEST_TIMEOUT, SubscriberState
 
 SERVING, KEDA = knative.API_VERSION, deployment.KEDA_API_VERSION
+_ELSEWHERE = (
+    "the operator does not see this channel's stream, which is in another NATS account: a forward for each subscriber "
+    "runs all the time and pulls by itself"
+)
 
 
 def functions(
@@ -46,17 +51,17 @@ def functions(
     spec = placement_spec.read(channel.metadata.annotations)
     if not settings.image:
         return Functions()
-    site = _Site(channel, stream, settings, access, cluster, scope)
-    urls = site.receive(spec)
+    wanted = _Wanted(channel, stream, settings, access, cluster, scope)
+    urls = wanted.receive(spec)
     if served is None:
-        site.keep_forwards(spec)
+        wanted.keep_forwards(spec)
     for one in served or ():
         # One that can't be delivered to has no use for a function; one that may come back in a moment has.
         if one.subscriber.state is not SubscriberState.REFUSED:
-            site.forward(one)
-    objects = (*site.account(), *site.objects.values())
-    conditions = (*site.conditions(spec), *observed.conditions(objects, cluster.children, channel.metadata.namespace))
-    return Functions(objects, urls, site.forwards, conditions)
+            wanted.forward(one)
+    objects = (*wanted.account(), *wanted.objects.values())
+    conditions = (*wanted.conditions(spec), *observed.conditions(objects, cluster.children, channel.metadata.namespace))
+    return Functions(objects, urls, wanted.forwards, conditions)
 
 
 def remaining(
@@ -67,18 +72,32 @@ def remaining(
     Args:
         addressed: it has made sense before.
     """
-    if not settings.image or not (addressed or any(cluster.children.values())):
+    if not settings.image:
         return ()
     spec = PlacementSpec()
     with suppress(InvalidSpec):
         spec = placement_spec.read(metadata.annotations)
-    site = _Site(Manifest(metadata=metadata), "", settings, access, cluster, _scope_of(metadata, cluster))
-    site.keep("receive", "channel")
-    if not any(observed.labels(one).get(COMPONENT_LABEL) == "receive" for one in site.objects.values()):
+    wanted = _Wanted(Manifest(metadata=metadata), "", settings, access, cluster, _scope_of(metadata, cluster))
+    if not (addressed or any(cluster.children.values())):
+        # Without the reconcile of those that are apart, it would never make sense.
+        return (*wanted.account(), *wanted.objects.values()) if wanted.objects else ()
+    wanted.keep("receive", "channel")
+    if not any(observed.labels(one).get(COMPONENT_LABEL) == "receive" for one in wanted.objects.values()):
         # It is shared with other namespaces, and nobody has told of it.
-        site.receive(spec)
-    site.keep_forwards(spec)
-    return (*site.account(), *site.objects.values())
+        wanted.receive(spec)
+    wanted.keep_forwards(spec)
+    return (*wanted.account(), *wanted.objects.values())
+
+
+def apart(channel: Manifest, settings: ReconcileSettings, access: Access, cluster: Cluster) -> Apart | None:
+    """The `reconcile` by which the NATS of a channel is reached; None where that is the installation's own."""
+    if not settings.image:
+        return None
+    wanted = _Wanted(channel, "", settings, access, cluster, _scope_of(channel.metadata, cluster))
+    site = wanted.site
+    if not site.apart:
+        return None
+    return Apart(site.url(site.reconcile()), (*wanted.account(), *wanted.objects.values()))
 
 
 def _scope_of(metadata: Metadata, cluster: Cluster) -> Scope:
@@ -91,8 +110,8 @@ def _scope_of(metadata: Metadata, cluster: Cluster) -> Scope:
         return Scope.NAMESPACE if here else Scope.CLUSTER
 
 
-class _Site:
-    """Where the functions of one channel run; gathers them."""
+class _Wanted:
+    """Gathers what one channel wants."""
 
     def __init__(
         self,
@@ -103,20 +122,11 @@ class _Site:
         cluster: Cluster,
         scope: Scope,
     ) -> None:
-        metadata = channel.metadata
-        own_pods = channel.spec.deployment_spec_template
         self._channel = channel
         self._stream = stream
         self._settings = settings
-        self._access = access
         self._cluster = cluster
-        # Secrets can be mounted in their own namespace only.
-        local = scope is Scope.NAMESPACE or access.own
-        self._namespace = metadata.namespace if local else settings.system_namespace
-        # Those of the system namespace are the cluster's, whoever lives there.
-        self._scope = Scope.CLUSTER if self._namespace == settings.system_namespace else Scope.NAMESPACE
-        self._template = own_pods if own_pods is not None and own_pods.model_fields_set else None
-        self._own = access.own or self._template is not None
+        self.site = Site(channel, stream, settings, access, scope)
         apis = cluster.apis or frozenset()
         self._setting = None if settings.runtime == "auto" else Runtime(settings.runtime)
         existing = cluster.children.get(f"Service.{SERVING}")
@@ -127,6 +137,8 @@ class _Site:
         self._lacking: dict[str, list[str]] = {}
         self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
         self.forwards: dict[str, Forward] = {}
+        if self.site.apart:
+            self._add_reconcile()
 
     def receive(self, spec: PlacementSpec) -> tuple[str, ...]:
         """Add `receive`, and give the addresses of the channel; a mirror has none."""
@@ -135,12 +147,12 @@ class _Site:
         metadata = self._channel.metadata
         path = names.path(metadata.namespace, metadata.name)
         host = self._settings.host_urls or self._runtime(spec) is Runtime.DEPLOYMENT
-        plain = self._function("receive", plain=True)
+        plain = self.site.function("receive", plain=True)
         urls = []
         if self._runtime(spec) is Runtime.KNATIVE:
-            function = self._function("receive", plain=False)
+            function = self.site.function("receive", plain=False)
             self._add_receive(function, plain=False)
-            urls.append(self._url(function) + path)
+            urls.append(self.site.url(function) + path)
         if host:
             self._add_receive(plain, plain=True)
             # Services begin with a letter; channels need not.
@@ -148,7 +160,7 @@ class _Site:
                 self._add(services.of_channel(metadata.namespace, metadata.name, plain, self._settings.domain))
                 urls.append(f"http://{names.host(metadata.namespace, metadata.name, self._settings.domain)}")
             elif not urls:
-                urls.append(self._url(plain) + path)
+                urls.append(self.site.url(plain) + path)
         if self._settings.address:
             urls.insert(0, self._settings.address.rstrip("/") + path)
         return tuple(urls)
@@ -157,28 +169,29 @@ class _Site:
         """Add the `forward` of one consumer."""
         subscriber = served.subscriber
         spec, whom = subscriber.placement, f"Subscription {subscriber.full_name}"
-        plain = self._runtime(spec) is Runtime.DEPLOYMENT
-        alone = self._isolation(spec) is Isolation.SUBSCRIBER
+        # Nobody opens leases elsewhere.
+        plain = self._cluster.elsewhere or self._runtime(spec) is Runtime.DEPLOYMENT
+        alone = self._cluster.elsewhere or self._isolation(spec) is Isolation.SUBSCRIBER
         if alone:
             scaling = knative.of_leases(1, subscriber.most_leases, subscriber.policy.timeout)
-            function = self._add_forward(self._function("forward", served, plain=plain), scaling, whom, plain=plain)
+            function = self._add_forward(self.site.function("forward", served, plain=plain), scaling, whom, plain=plain)
         else:
             function = self.shared_forward(plain=plain, whom=whom)
         if function is not None:
             # Which consumers a shared one serves, no single channel knows: leases are opened there.
-            self.forwards[served.durable] = Forward(self._url(function), pulls=plain and alone)
+            self.forwards[served.durable] = Forward(self.site.url(function), pulls=plain and alone)
             if plain:
                 self._scale(function, served, alone=alone)
 
     def shared_forward(self, *, plain: bool, whom: str = "the channel") -> Function | None:
         """Add the `forward` that all subscribers of the scope, or of the channel, share; None where it can't be."""
         scaling = knative.of_leases(self._settings.leases_per_pod, self._settings.shared_max_scale, LONGEST_TIMEOUT)
-        return self._add_forward(self._function("forward", plain=plain), scaling, whom, plain=plain)
+        return self._add_forward(self.site.function("forward", plain=plain), scaling, whom, plain=plain)
 
     def keep_forwards(self, spec: PlacementSpec) -> None:
         """Want those that are there, whatever they serve."""
         self.keep("forward")
-        if self._isolation(spec) is Isolation.SHARED:
+        if self._isolation(spec) is Isolation.SHARED and not self._cluster.elsewhere:
             self.shared_forward(plain=self._runtime(spec) is Runtime.DEPLOYMENT)
 
     def keep(self, *components: str) -> None:
@@ -193,14 +206,14 @@ class _Site:
             if SHARED_LABEL not in labels:
                 self._add(observed.wanted_again(one))
             elif labels[COMPONENT_LABEL] == "receive":
-                self._add_receive(self._function("receive", plain=plain), plain=plain)
+                self._add_receive(self.site.function("receive", plain=plain), plain=plain)
             else:
                 self.shared_forward(plain=plain)
 
     def account(self) -> Iterable[dict[str, Any]]:
         """The service account of functions in a namespace that nobody has prepared."""
         name = self._settings.service_account
-        return [services.account(name, self._namespace)] if name and self._scope is Scope.NAMESPACE else []
+        return [services.account(name, self.site.namespace)] if name and self.site.scope is Scope.NAMESPACE else []
 
     def conditions(self, spec: PlacementSpec) -> Iterable[Condition]:
         """What the cluster lacks."""
@@ -210,9 +223,15 @@ class _Site:
             advice = f"install Knative Serving, or take the annotation {placement_spec.RUNTIME}: knative out"
             message = f"the cluster does not serve {SERVING}, which {', '.join(whom[:3])} asks for: {advice}"
             yield Condition("ServingInstalled", False, "ServingNotInstalled", message, informative=informative)
+        if self._cluster.elsewhere:
+            yield Condition("WokenByOperator", False, "StreamElsewhere", _ELSEWHERE, informative=True)
         if whom := self._lacking.get(KEDA):
             message = f"{', '.join(whom[:3])}: {placement_spec.KEDA} is not obeyed, one pod pulls and is not scaled"
             yield Condition("ScaledByKeda", False, "KedaNotUsed", message, informative=True)
+
+    def _add_reconcile(self) -> None:
+        function = self.site.reconcile()
+        self._add(deployment.deployment(function, knative.LEAST_TIMEOUT_SECONDS), deployment.service(function))
 
     def _add_receive(self, function: Function, *, plain: bool) -> None:
         if plain:
@@ -239,6 +258,8 @@ class _Site:
             return
         if not alone:
             reason = "a shared forward serves many consumers"
+        elif self._cluster.elsewhere:
+            reason = "the stream is in another NATS account than HEADRACE_KEDA_ACCOUNT"
         elif not self._keda:
             reason = f"the cluster does not serve {KEDA}"
         elif not self._settings.keda_monitoring:
@@ -248,38 +269,6 @@ class _Site:
             return
         if asked is Keda.YES:
             self._lack(KEDA, f"{subscriber.full_name} ({reason})")
-
-    def _function(self, target: str, served: Served | None = None, *, plain: bool) -> Function:
-        metadata = self._channel.metadata
-        shared = served is None and not self._own
-        if shared:
-            name = child_names.shared(target, plain=plain)
-        else:
-            identity = (metadata.namespace, metadata.name, *((served.durable,) if served else ()))
-            stem = (served.subscriber.name if served else "") or metadata.name
-            name = child_names.own(target, identity, stem, plain=plain)
-        pulls = served is not None and plain
-        return Function(
-            target=target,
-            name=name,
-            namespace=self._namespace,
-            settings=self._settings,
-            access=self._access,
-            shared=shared,
-            variables=(("FORWARD_CONSUMERS", f"{self._stream}/{served.durable}"),) if served and pulls else (),
-            labels={"headrace.dev/scope": str(self._scope)} if shared else {},
-            annotations={} if shared else self._notes(served),
-            template=self._template,
-        )
-
-    def _notes(self, served: Served | None) -> dict[str, str]:
-        """Whose it is, for people; too long for labels."""
-        metadata = self._channel.metadata
-        notes = {"headrace.dev/channel": f"{metadata.namespace}/{metadata.name}"}
-        return {**notes, "headrace.dev/subscription": served.subscriber.full_name} if served else notes
-
-    def _url(self, function: Function) -> str:
-        return f"http://{function.name}.{function.namespace}.svc.{self._settings.domain}"
 
     def _add_knative(self, function: Function, scaling: knative.Scaling, whom: str) -> bool:
         """Add it where there is Knative Serving, and say whether there is."""

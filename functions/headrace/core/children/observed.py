@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from headrace.core.children.pod import SHARED_LABEL
+from headrace.core.children.access import NAMED_VOLUME
+from headrace.core.children.pod import COMPONENT_LABEL, SHARED_LABEL
 from headrace.core.conditions import Condition
+from headrace.core.secret_files import SecretFile
 
 _OURS = ("headrace.dev/", "app.kubernetes.io/", "networking.knative.dev/", "messaging.knative.dev/")
 # The operator's own, which it adds to whatever it is answered.
@@ -57,6 +59,19 @@ def conditions(wanted: Iterable[Mapping[str, Any]], children: Mapping[str, Any],
 def lasting(children: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """All that are not being deleted."""
     return (one for one in _objects(children) if not one["metadata"].get("deletionTimestamp"))
+
+
+def named_secrets(children: Mapping[str, Any]) -> tuple[SecretFile, ...]:
+    """What a ConfigMap names, as it is mounted now: that counts for as long as nobody can say anew."""
+    for one in lasting(children):
+        if one.get("kind") != "Deployment" or labels(one).get(COMPONENT_LABEL) != "reconcile":
+            continue
+        for volume in one["spec"]["template"]["spec"].get("volumes") or ():
+            if volume["name"] == NAMED_VOLUME:
+                sources = [source["secret"] for source in volume["projected"]["sources"]]
+                files = [(source["name"], item) for source in sources for item in source.get("items") or ()]
+                return tuple(SecretFile(name, item["key"], item["path"], optional=True) for name, item in files)
+    return ()
 
 
 def labels(one: Mapping[str, Any]) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core.children.access import Access, File, Mount
+from headrace.core.children.access import Access, Mount
 from headrace.core.pod_template import PodTemplate
 from headrace.core.settings import FunctionsSettings
 
@@ -19,7 +19,6 @@ LIVENESS, READINESS = "/health/liveness", "/health/readiness"
 FUNCTION_LABEL = "headrace.dev/function"
 SHARED_LABEL = "headrace.dev/shared"
 COMPONENT_LABEL = "app.kubernetes.io/component"
-_TOKEN_DIRECTORY, _TOKEN_KEY = "/etc/headrace/token", "token"
 
 # Idle it has 50 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since
 # bytes are copied on their way out. One CPU, since `receive` has a process with such limits for each (ADR 019), and
@@ -99,16 +98,14 @@ def template(function: Function, annotations: dict[str, str], container: dict[st
     annotations = {**author.get("annotations", {}), **function.annotations, **annotations}
     if annotations:
         metadata["annotations"] = annotations
-    mounts = [*function.access.mounts]
-    if function.target == "forward":
-        token = File(_TOKEN_KEY, _TOKEN_KEY, secret=function.settings.token_secret)
-        mounts.insert(0, Mount("token", _TOKEN_DIRECTORY, (token,)))
+    access = function.access.for_function(function.target)
+    mounts = access.mounts
     spec: dict[str, Any] = {
         # It never talks to Kubernetes.
         "automountServiceAccountToken": False,
         # A variable for each Service of the namespace, of which there are as many as there are channels.
         "enableServiceLinks": False,
-        "containers": [{**_container(function, author, mounts), **container}],
+        "containers": [{**_container(function, author, access), **container}],
     }
     if function.settings.service_account:
         spec["serviceAccountName"] = function.settings.service_account
@@ -129,11 +126,9 @@ def probe(path: str, **timing: int) -> dict[str, Any]:
     return {"httpGet": {"path": path, "port": PORT}, **timing}
 
 
-def _container(function: Function, author: dict[str, Any], mounts: list[Mount]) -> dict[str, Any]:
+def _container(function: Function, author: dict[str, Any], access: Access) -> dict[str, Any]:
     variables = {**dict(function.settings.functions_env), "FUNCTION_TARGET": function.target}
-    variables |= {**dict(function.access.variables), **dict(function.variables)}
-    if function.target == "forward":
-        variables["HEADRACE_TOKEN_FILE"] = f"{_TOKEN_DIRECTORY}/{_TOKEN_KEY}"
+    variables |= {**dict(access.variables), **dict(function.variables)}
     body = {
         "name": function.target,
         "image": function.settings.image,
@@ -141,8 +136,8 @@ def _container(function: Function, author: dict[str, Any], mounts: list[Mount]) 
         "resources": author.get("resources") or DEFAULT_RESOURCES,
         "securityContext": SECURITY,
     }
-    if mounts:
-        body["volumeMounts"] = [{"name": mount.volume, "mountPath": mount.path, "readOnly": True} for mount in mounts]
+    if access.mounts:
+        body["volumeMounts"] = [{"name": one.volume, "mountPath": one.path, "readOnly": True} for one in access.mounts]
     return body
 
 

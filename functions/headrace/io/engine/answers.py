@@ -31,13 +31,17 @@ class Answers:
         """Args:
         inbox: a subject of our own.
         """
-        self.stem = f"{inbox}."
-        self.subject = f"{self.stem}*"
-        self._raw_stem = self.stem.encode()
+        self.move(inbox)
         self._serial = 0
         self._awaited: dict[bytes, Awaited] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due = _NEVER
+
+    def move(self, inbox: str) -> None:
+        """Be answered there from now on; what was asked before may still be answered at the old place."""
+        self.stem = f"{inbox}."
+        self.subject = f"{self.stem}*"
+        self._raw_stem = self.stem.encode()
 
     def next(self) -> bytes:
         """The serial number of one more question."""
@@ -60,7 +64,7 @@ class Answers:
 
     def arrived(self, answer: Arrival) -> None:
         """What the inbox brings; late answers are for nobody."""
-        serial = answer.subject.removeprefix(self.stem).encode("utf-8", "surrogateescape")
+        serial = answer.subject.rpartition(".")[2].encode("utf-8", "surrogateescape")
         awaited = self._awaited.pop(serial, None)
         if awaited is not None:
             _tell(awaited[0], answer)

@@ -45,14 +45,13 @@ class Engine:
         self._sids = itertools.count(1)
         self._subjects: dict[int, str] = {}
         self._routes = Routes()
-        self._inbox_prefix = settings.inbox_prefix
-        self._answers = Answers(self.new_inbox())
-        self._inbox_open = False
+        self._inbox_open: int | None = None
         # What questions to a subject begin with; a few subjects are asked again and again.
         self._heads: dict[str, bytes] = {}
         self._refusals: set[str] = set()
         owner = Owner(self._on_link, self._on_lost, self._on_moved, self._on_error)
         self._upkeep = Upkeep(settings, name, self._routes, owner)
+        self._answers = Answers(self.new_inbox())
 
     @property
     def connected(self) -> bool:
@@ -67,7 +66,7 @@ class Engine:
         return self._upkeep.settings_problem
 
     def new_inbox(self) -> str:
-        return f"{self._inbox_prefix}.{secrets.token_hex(11)}"
+        return f"{self._upkeep.inbox_prefix}.{secrets.token_hex(11)}"
 
     async def ready(self, timeout: float) -> None:
         await self._upkeep.ready(timeout)
@@ -94,7 +93,7 @@ class Engine:
         link = self._upkeep.link
         if link is None or link.paused:
             link, timeout = await self._writable(timeout)
-        if not self._inbox_open:
+        if self._inbox_open is None:
             self._open_inbox()
         future: asyncio.Future[Arrival] = link.loop.create_future()
         serial = self._answers.next()
@@ -113,7 +112,7 @@ class Engine:
         link = self._upkeep.link
         if link is None or link.paused:
             return False
-        if not self._inbox_open:
+        if self._inbox_open is None:
             self._open_inbox()
         answers = self._answers
         serial, head = answers.next(), self._heads.get(subject)
@@ -203,8 +202,8 @@ class Engine:
         return question(head, serial, headers, data)
 
     def _open_inbox(self) -> None:
-        self._inbox_open = True
-        self._subscribe(self._answers.subject, self._answers.arrived, self._answers.arrived_together)
+        answers = self._answers
+        self._inbox_open = self._subscribe(answers.subject, answers.arrived, answers.arrived_together)
 
     def _subscribe(self, subject: str, on_arrival: OnArrival, on_run: OnRun | None = None) -> int:
         sid = next(self._sids)
@@ -218,6 +217,12 @@ class Engine:
         return sid
 
     def _on_link(self, link: Link) -> None:
+        if not self._answers.stem.startswith(f"{self._upkeep.inbox_prefix}."):
+            # As another user, who may be answered elsewhere. What the old server still answers comes by the old number.
+            self._answers.move(self.new_inbox())
+            self._heads.clear()
+            if self._inbox_open is not None:
+                self._subjects[self._inbox_open] = self._answers.subject
         for sid, subject in self._subjects.items():
             link.send(nats_wire.subscribe(subject, sid))
 

@@ -58,12 +58,14 @@ class Upkeep:
         link: the one to use now; None while there is none.
         max_payload: what the last server has said.
         settings_problem: why what is mounted is not what counts; empty when it is.
+        inbox_prefix: where the user that we come as may be answered; goes along with the link.
     """
 
     def __init__(self, settings: NatsSettings, name: str, routes: Routes, owner: Owner) -> None:
         self.link: Link | None = None
         self.max_payload = nats_wire.DEFAULT_MAX_PAYLOAD
         self.settings_problem = ""
+        self.inbox_prefix = settings.inbox_prefix
         self._access = Access(settings)
         self._entry: Entry | None = None
         self._name = name
@@ -206,6 +208,7 @@ class Upkeep:
         old, self.link, self._server = self.link, link, server
         edited = self._entry is not None and self._entry.print != entry.print
         self._entry, self._not_let_in = entry, ""
+        self.inbox_prefix = entry.settings.inbox_prefix
         self._owner.on_link(link)
         self._on_info(link, link.info)
         self._up.set()

@@ -1,0 +1,91 @@
+"""Where the functions of one channel run, and which of them it shares: `docs/adr/022-children.md`.
+
+A channel has a set of its own when it brings credentials of its own, or wishes of its own for its pods. Where its pods
+come to NATS as others than the installation does, a `reconcile` of theirs does there what has to be done
+(`docs/adr/030-connections.md`).
+"""
+
+from __future__ import annotations
+
+from headrace.core.children import child_names
+from headrace.core.children.access import Access
+from headrace.core.children.decision import Served
+from headrace.core.children.pod import Function
+from headrace.core.manifest import Manifest
+from headrace.core.placement_spec import Scope
+from headrace.core.settings import ReconcileSettings
+
+RECONCILE = "reconcile"
+
+
+class Site:
+    """The place of one channel's functions.
+
+    Attributes:
+        scope: whose they are; of the system namespace the cluster's, whoever lives there.
+        apart: they come to NATS as others than the installation does.
+    """
+
+    def __init__(
+        self, channel: Manifest, stream: str, settings: ReconcileSettings, access: Access, scope: Scope
+    ) -> None:
+        metadata = channel.metadata
+        own_pods = channel.spec.deployment_spec_template
+        self._channel = channel
+        self._stream = stream
+        self._settings = settings
+        self._access = access
+        # Secrets can be mounted in their own namespace only.
+        local = scope is Scope.NAMESPACE or access.own
+        self.namespace = metadata.namespace if local else settings.system_namespace
+        self.scope = Scope.CLUSTER if self.namespace == settings.system_namespace else Scope.NAMESPACE
+        self.apart = access.own or self.scope is Scope.NAMESPACE
+        self._template = own_pods if own_pods is not None and own_pods.model_fields_set else None
+        self._own = access.own or self._template is not None
+
+    def function(self, target: str, served: Served | None = None, *, plain: bool) -> Function:
+        """A function as it is called here, and what it is told.
+
+        Args:
+            served: the consumer that a `forward` is for alone.
+        """
+        metadata = self._channel.metadata
+        # That one depends on the credentials only: whoever looks for it need not know more of a channel.
+        shared = not self._access.own if target == RECONCILE else served is None and not self._own
+        if shared:
+            name = child_names.shared(target, plain=plain)
+        else:
+            identity = (metadata.namespace, metadata.name, *((served.durable,) if served else ()))
+            stem = (served.subscriber.name if served else "") or metadata.name
+            name = child_names.own(target, identity, stem, plain=plain)
+        variables = [("FORWARD_CONSUMERS", f"{self._stream}/{served.durable}")] if served and plain else []
+        if target != "receive" and self._access.digests is not None:
+            variables.append(("HEADRACE_CALLER_DIGEST", self._access.digests(self._host(name))))
+        return Function(
+            target=target,
+            name=name,
+            namespace=self.namespace,
+            settings=self._settings,
+            access=self._access,
+            shared=shared,
+            variables=tuple(variables),
+            labels={"headrace.dev/scope": str(self.scope)} if shared else {},
+            annotations={} if shared else self._notes(served),
+            template=None if shared else self._template,
+        )
+
+    def reconcile(self) -> Function:
+        """The `reconcile` of those that are apart."""
+        return self.function(RECONCILE, plain=True)
+
+    def url(self, function: Function) -> str:
+        return f"http://{self._host(function.name)}"
+
+    def _host(self, name: str) -> str:
+        return f"{name}.{self.namespace}.svc.{self._settings.domain}"
+
+    def _notes(self, served: Served | None) -> dict[str, str]:
+        """Whose it is, for people; too long for labels."""
+        metadata = self._channel.metadata
+        notes = {"headrace.dev/channel": f"{metadata.namespace}/{metadata.name}"}
+        return {**notes, "headrace.dev/subscription": served.subscriber.full_name} if served else notes

@@ -1,0 +1,33 @@
+"""`reconcile` lends what it is let into: another one decides, and asks this one to do it (`headrace.core.lent`).
+
+Works without NATS, too: what a ConfigMap names must be known before anybody can be let in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headrace.core import lent
+from headrace.core.errors import InvalidSpec, Refused, Unavailable
+from headrace.core.http import Response, json_response
+from headrace.core.named import Named
+from headrace.io.admin import Admin
+
+
+async def lend(body: bytes, admin: Admin, named: Callable[[], Named]) -> Response:
+    """Do what is asked, as far as NATS lets us.
+
+    Raises:
+        InvalidSpec: it is no call.
+    """
+    call = lent.read_call(body)
+    if call.name == "named":
+        return json_response(200, lent.answer(named().to_json()))
+    try:
+        result = await getattr(admin, call.name)(*call.arguments)
+    except (Refused, Unavailable) as error:
+        return json_response(200, lent.failure(error))
+    except TypeError as error:
+        problem = f"body.arguments don't fit {call.name}: both sides should be of one version"
+        raise InvalidSpec(problem, field="body") from error
+    return json_response(200, lent.answer(result))

@@ -1,0 +1,55 @@
+"""Reads which Secrets the mounted ConfigMap names, and looks which of them are mounted."""
+
+from __future__ import annotations
+
+import os
+
+from headrace.core import config_maps, secret_files
+from headrace.core.config_maps import NatsConfig
+from headrace.core.errors import Misconfigured
+from headrace.core.named import Named
+from headrace.core.settings import NatsSettings
+from headrace.io.access import LONGEST_CONFIG
+from headrace.io.mounted import directories, texts
+
+_KEYS = (config_maps.PROPOSED_KEY, config_maps.PEER_KEY)
+
+
+class NamedSecrets:
+    """Looks again at each need; of a ConfigMap that can't be read any more, the last good one counts."""
+
+    def __init__(self, settings: NatsSettings) -> None:
+        self._settings = settings
+        self._texts: dict[str, str] = {}
+        self._config: NatsConfig | None = None
+
+    def now(self, problem: str = "") -> Named:
+        """What it names now.
+
+        Args:
+            problem: of the client that reads the same files.
+        """
+        config = self._read()
+        if config is None:
+            return Named(config_map=self._settings.config_name or "", problem=problem)
+        root = self._settings.credentials_dir or ""
+        places = directories(root, secret_files.LEVELS) if root else []
+        missing = (
+            one
+            for one in config.secrets
+            if not one.optional and not any(os.path.exists(os.path.join(place, one.file)) for place in places)
+        )
+        return Named(config.secrets, tuple(missing), self._settings.config_name or "", problem)
+
+    def _read(self) -> NatsConfig | None:
+        if not self._settings.config_dir:
+            return None
+        try:
+            found = texts(self._settings.config_dir, _KEYS, longest=LONGEST_CONFIG)
+            if found != self._texts:
+                self._config = config_maps.read_nats(found, name=self._settings.config_name or "")
+                self._texts = found
+        except Misconfigured:
+            # The client tells of it.
+            return self._config
+        return self._config

@@ -1,0 +1,153 @@
+"""What is done in NATS for one channel, whoever is let in: the streams first, then each subscriber for itself.
+
+Decisions are `headrace.core`'s. Idempotent: a second run with the same request changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from headrace.core import binding, counts, health, peer, plan
+from headrace.core.action import Action, PurgeSubjects, Rejected
+from headrace.core.desired import Desired
+from headrace.core.errors import Refused
+from headrace.core.health import Health
+from headrace.core.leaving import Terms
+from headrace.core.plan import Observed, Progress
+from headrace.core.settings import ReconcileSettings
+from headrace.core.status import Result
+from headrace.core.stream import Place
+from headrace.core.stream_config import Wanted
+from headrace.reconcile.ports import Administration
+
+# Forgetting takes a request each; the rest follows with the next call.
+MOST_LOST = 200
+
+
+async def make_so(wish: Desired, api: Administration, settings: ReconcileSettings, now: datetime) -> Result:
+    """Make streams and consumers as wanted, and look how they are."""
+    progress = await _streams(wish.wanted, api)
+    if progress.stopped:
+        return Result(progress.observed, progress.problems)
+    result = await _consumers(wish, progress, api, settings, now)
+    return replace(result, health=await _health(wish.wanted.place, api))
+
+
+async def take_away(place: Place, api: Administration, *, retain: bool) -> Rejected | None:
+    """Take away what is this channel's; the server's refusal, if it refuses.
+
+    Args:
+        retain: the author wants to keep the streams.
+    """
+    observed = await _observe(place, api)
+    if not plan.may_remove(place, observed):
+        return None
+    refusal = await _all(binding.removal(await api.consumers(place.stream), place), api)
+    if refusal is None:
+        parked = await api.count(place.aside, place.parked)
+        refusal = await _all(plan.removal(place, observed, retain=retain, parked=parked), api)
+    return refusal
+
+
+async def _streams(wanted: Wanted, api: Administration) -> Progress:
+    progress = Progress(wanted.place, await _observe(wanted.place, api))
+    actions = plan.streams(wanted, progress.observed)
+    if isinstance(actions, plan.Problem):
+        return Progress(wanted.place, progress.observed, (actions,), stopped=True)
+    for action in actions:
+        progress = progress.after(action, await api.carry_out(action))
+        if progress.stopped:
+            break
+    return plan.told(progress)
+
+
+async def _consumers(
+    wish: Desired, progress: Progress, api: Administration, settings: ReconcileSettings, now: datetime
+) -> Result:
+    spec, place = wish.manifest.spec, wish.wanted.place
+    infos = await api.consumer_infos(place.stream)
+    terms = Terms(
+        place=place,
+        template=spec.consumer_config_template,
+        subjects=plan.seen_subjects(place, progress.observed, spec.stream.config.additional_subjects),
+        grace=settings.gone_grace,
+        now=now,
+        truth=wish.truth,
+        peers=peer.read(infos, place),
+        retention=str((progress.observed.stream or {}).get("retention", "limits")),
+    )
+    # NATS 2.10 leaves the name out of the configuration when an older client made the consumer.
+    observed = [{**info["config"], "name": info["name"]} for info in infos]
+    bindings, leavers = binding.consumers(wish.rows, observed, terms)
+    refusals: dict[str, str] = {}
+    steps = [(each.durable, each.actions) for each in leavers] + [(each.durable, each.actions) for each in bindings]
+    for durable, actions in steps:
+        refusal = await _all(actions, api)
+        if refusal is not None:
+            refusals[durable] = refusal.words
+    return Result(progress.observed, progress.problems, bindings, leavers, refusals)
+
+
+async def _health(place: Place, api: Administration) -> Health | None:
+    stream, aside = await api.info(place.stream), await api.info(place.aside, place.stages)
+    if stream is None or aside is None:
+        # Deleted this moment: the next call makes them anew.
+        return None
+    noted = health.noted(aside["state"].get("subjects") or {})
+    lost = health.gone(noted, stream)
+    for consumer, sequences in lost.items():
+        await _count_lost(place, consumer, sequences[:MOST_LOST], api)
+    counted = sorted({*noted.counted, *lost})
+    infos = await api.consumer_infos(place.stream)
+    return Health(
+        aside=aside,
+        windows={str(info["name"]): health.window(info) for info in infos},
+        stuck=noted.stuck,
+        waiting=bool(noted.records),
+        discarded={each: await api.number(place.aside, place.channel.discarded_subject(each)) for each in counted},
+        counts=counts.counted(infos, await _parked(place, aside, api)),
+        created=str(stream.get("created", "")),
+    )
+
+
+async def _parked(place: Place, aside: Mapping[str, Any], api: Administration) -> Iterable[str] | None:
+    """The subjects of parked events; None when they are too many to be listed."""
+    events = health.parked(aside)
+    if not health.countable(events):
+        return () if events == 0 else None
+    info = await api.info(place.aside, place.parked)
+    return () if info is None else info["state"].get("subjects") or ()
+
+
+async def _count_lost(place: Place, consumer: str, sequences: Iterable[int], api: Administration) -> None:
+    """Count events that were discarded while they waited, and forget that they did.
+
+    Forgotten first: a crash in between counts too few, and never one twice.
+    """
+    forgotten = 0
+    for sequence in sequences:
+        for subject in (
+            place.channel.stage_subject(consumer, sequence),
+            place.channel.stuck_subject(consumer, sequence),
+        ):
+            await api.carry_out(PurgeSubjects(place.aside, subject))
+        forgotten += 1
+    with suppress(Refused):
+        await api.add(place.aside, place.channel.discarded_subject(consumer), forgotten)
+
+
+async def _observe(place: Place, api: Administration) -> Observed:
+    return Observed(await api.stream(place.stream), await api.stream(place.aside))
+
+
+async def _all(actions: Iterable[Action], api: Administration) -> Rejected | None:
+    """Carry out in order, up to the first that the server refuses."""
+    for action in actions:
+        outcome = binding.verified(action, await api.carry_out(action))
+        if isinstance(outcome, Rejected):
+            return outcome
+    return None

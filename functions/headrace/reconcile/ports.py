@@ -1,0 +1,66 @@
+"""What `reconcile` needs of the world around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headrace.core.action import Action, Outcome
+from headrace.core.caller_token import Digests
+from headrace.core.channel_defaults import Defaults
+from headrace.core.named import Named
+from headrace.core.raw_config import Config
+
+
+class Administration(Protocol):
+    """What `reconcile` needs of NATS; `headrace.io.admin.Admin` is it. All raise Unavailable when NATS is away."""
+
+    async def stream(self, name: str) -> Config | None:
+        """The configuration of a stream; None when there is none."""
+
+    async def count(self, stream: str, subjects: str) -> int:
+        """How many subjects that match a filter hold messages."""
+
+    async def consumers(self, stream: str) -> list[Config]:
+        """The configurations of all consumers of a stream; of none when there is no stream."""
+
+    async def info(self, stream: str, subjects: str = "") -> Mapping[str, Any] | None:
+        """STREAM.INFO, with the subjects that match a filter in its state; None when there is no stream."""
+
+    async def consumer_infos(self, stream: str) -> Sequence[Mapping[str, Any]]:
+        """CONSUMER.LIST, whole."""
+
+    async def number(self, stream: str, subject: str) -> int:
+        """The number that a subject holds; zero without one."""
+
+    async def add(self, stream: str, subject: str, number: int) -> None:
+        """Add to that number; raises Refused when there is no room."""
+
+    async def carry_out(self, action: Action) -> Outcome:
+        """Do one thing; what is gone already counts as deleted."""
+
+
+class Elsewhere(Administration, Protocol):
+    """A NATS that only the `reconcile` of its own functions is let into; raises Unavailable when that is away, too."""
+
+    async def named(self) -> Named:
+        """Which Secrets the ConfigMap over there names; works without NATS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What surrounds a call, beside the installation's own NATS.
+
+    Attributes:
+        defaults: of channels whose authors say nothing; None where nobody keeps any.
+        named: what our own ConfigMap names, and what is wrong with it.
+        digests: what functions are told of their callers' tokens; needed where there are functions.
+        elsewhere: leads to the NATS behind the URL of another `reconcile`; None where nobody can: then all channels are
+            served by our own.
+    """
+
+    defaults: Defaults | None = None
+    named: Named = Named()
+    digests: Digests | None = None
+    elsewhere: Callable[[str], Elsewhere] | None = None

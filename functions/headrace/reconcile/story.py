@@ -1,0 +1,231 @@
+"""The verbs of the hook, and whose NATS a channel lives in: `docs/adr/030-connections.md`.
+
+Knows the order of things only; effects arrive as arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from headrace.core import (
+    channel_defaults,
+    children,
+    counts,
+    credentials_gone,
+    hook,
+    left_behind,
+    manifest,
+    related,
+    stream_config,
+    truth,
+)
+from headrace.core.channel_defaults import Defaults
+from headrace.core.children import Apart
+from headrace.core.conditions import added
+from headrace.core.desired import Desired, desired
+from headrace.core.errors import InvalidSpec, NotLetIn, Refused, Unavailable
+from headrace.core.hook import HookRequest, HookResponse
+from headrace.core.settings import ReconcileSettings
+from headrace.core.status import RETRY_REFUSED, invalid_status, removal_refused_status, resync_after, status
+from headrace.core.stream import Place
+from headrace.reconcile import in_nats
+from headrace.reconcile.ports import Administration, Around
+from headrace.reconcile.seat import NotThere, Seat, cluster_of, find, settings_condition
+
+VERBS = ("sync", "finalize", "customize")
+# Nobody tells of what happens where the operator does not see it.
+LOOK_APART_SECONDS = 60.0
+# It says when it is there, as a child; this is for what it does not say.
+STARTING_SECONDS = 10.0
+
+
+async def reconcile(
+    verb: str,
+    body: bytes,
+    *,
+    api: Administration,
+    settings: ReconcileSettings,
+    now: datetime,
+    around: Around | None = None,
+) -> dict[str, Any]:
+    """Serve one call of the hook.
+
+    Args:
+        verb: one of VERBS; the last part of the path.
+        api: what the installation's NATS has and does; `headrace.io.admin.Admin`.
+        now: with its timezone; the clock of graces and of conditions.
+
+    Raises:
+        InvalidSpec: with the field `body` or `verb`; what came is not a call of the hook. What is wrong in the channel
+            itself is not an error but a condition.
+        Unavailable: the installation's NATS is away.
+    """
+    request = hook.parse(body)
+    if verb not in VERBS:
+        raise InvalidSpec(f"the verb {verb!r} is unknown: call {' or '.join(VERBS)}", field="verb")
+    if verb == "customize":
+        return {"relatedResources": related.rules(request.parent)}
+    call = _Call(api, settings, now, around or Around())
+    going = verb == "finalize" or request.finalizing
+    return (await (call.finalize(request) if going else call.sync(request))).to_json()
+
+
+class _Call:
+    """One call of the hook."""
+
+    def __init__(self, own: Administration, settings: ReconcileSettings, now: datetime, around: Around) -> None:
+        self._own = own
+        self._settings = settings
+        self._now = now
+        self._around = around
+
+    async def sync(self, request: HookRequest) -> HookResponse:
+        """Make streams and consumers as the channel asks for, or as the defaults of its namespace do for it."""
+        merged = channel_defaults.merged(request.parent, self._around.defaults or Defaults())
+        request = replace(request, parent=merged.parent)
+        try:
+            seat = await self._seat(request)
+        except NotThere as error:
+            return self._unreached(request, error.seat, str(error), merged.told)
+
+        def told(body: dict[str, Any]) -> dict[str, Any]:
+            body = merged.told(body, self._now)
+            broken = settings_condition(seat)
+            return body if broken is None else added(body, broken, request.parent, self._now)
+
+        wish = desired(request.parent, self._settings, request.related, truth.read(request))
+        if isinstance(wish, InvalidSpec):
+            body = told(invalid_status(request.parent, merged.blamed(wish), self._now))
+            return HookResponse(body, self._remaining(request, seat))
+        if self._around.defaults is not None:
+            wish = replace(wish, wanted=replace(wish.wanted, unsaid=merged.unsaid))
+        try:
+            return await self._make_so(request, wish, seat, told)
+        except NotLetIn as error:
+            body = told(credentials_gone.status(request.parent, str(error), self._now))
+            wait = credentials_gone.LOOK_AGAIN.total_seconds()
+            return HookResponse(body, self._remaining(request, seat), resync_after_seconds=wait)
+        except Unavailable as error:
+            if seat.apart is None:
+                raise
+            return self._unreached(request, seat, str(error), lambda body, _: told(body))
+
+    async def finalize(self, request: HookRequest) -> HookResponse:
+        """Take away what is this channel's: its consumers, its stream, and its aside unless events are parked there."""
+        before = request.parent.get("status") or None
+        try:
+            identity = manifest.parse_identity(request.parent)
+            place = stream_config.place(identity.metadata, identity.spec.stream.override_name, self._settings.cluster)
+        except InvalidSpec:
+            # A channel whose very name is wrong never had anything.
+            return HookResponse(before, finalized=True)
+        merged = channel_defaults.merged(request.parent, self._around.defaults or Defaults())
+        retain = stream_config.retained(identity.metadata)
+        apart: Apart | None = None
+        try:
+            seat = await self._seat(replace(request, parent=merged.parent))
+            apart = seat.apart
+            refusal = await in_nats.take_away(place, seat.api, retain=retain)
+        except (NotLetIn, NotThere, Unavailable) as error:
+            apart = error.seat.apart if isinstance(error, NotThere) else apart
+            if apart is None and not isinstance(error, NotLetIn):
+                raise
+            answer = credentials_gone.leaving(
+                request.parent,
+                place,
+                str(error),
+                now=self._now,
+                patience=self._settings.orphan_grace,
+                retained=retain,
+                reason=credentials_gone.REASON if isinstance(error, NotLetIn) else credentials_gone.UNREACHED_REASON,
+            )
+            # Who has the credentials, or will have them again, goes last; of what is gone already there is one more.
+            return answer if answer.finalized or apart is None else replace(answer, children=apart.objects)
+        if refusal is None and apart is not None:
+            # From before it had a connection of its own.
+            refusal = await in_nats.take_away(place, self._own, retain=retain)
+        if refusal is not None:
+            return HookResponse(
+                removal_refused_status(request.parent, refusal.words, self._now),
+                apart.objects if apart is not None else (),
+                resync_after_seconds=RETRY_REFUSED.total_seconds(),
+                finalized=False,
+            )
+        return HookResponse(before, finalized=True)
+
+    async def _seat(self, request: HookRequest) -> Seat:
+        return await find(request, self._own, self._settings, self._around)
+
+    async def _make_so(
+        self, request: HookRequest, wish: Desired, seat: Seat, told: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> HookResponse:
+        result = await in_nats.make_so(wish, seat.api, self._settings, self._now)
+        before = request.parent.get("status") or {}
+        created = result.health.created if result.health is not None else ""
+        ours = await self._in_cluster(wish.wanted.place) if seat.apart is not None else None
+        elsewhere = seat.apart is not None and _elsewhere(before, created, ours)
+        cluster = replace(cluster_of(request), elsewhere=elsewhere)
+        stream = wish.wanted.place.stream
+        functions = children.functions(wish.manifest, stream, result.served, self._settings, seat.access, cluster)
+        left = left_behind.condition(
+            before, wish.wanted.place, seat.connection, created, ours if isinstance(ours, dict) else None
+        )
+        result = replace(
+            result,
+            functions=replace(functions, conditions=(*functions.conditions, *([left] if left else []))),
+            elsewhere=elsewhere,
+        )
+        body = status(request.parent, wish, result, self._now)
+        fresh = told({**body, **left_behind.written(before, seat.connection, created)})
+        written = counts.calm(request.parent.get("status"), fresh, self._now)
+        again = resync_after(result, counts.look_again(fresh, written, self._now))
+        if seat.apart is not None:
+            again = min(again or LOOK_APART_SECONDS, LOOK_APART_SECONDS)
+        return HookResponse(
+            written,
+            children=result.functions.objects,
+            resync_after_seconds=again,
+            verify=result.questions,
+            prune=result.leftovers,
+        )
+
+    async def _in_cluster(self, place: Place) -> dict[str, Any] | Unavailable | None:
+        """The stream of that name in the installation's own account; the error when it does not say."""
+        try:
+            info = await self._own.info(place.stream)
+        except (Unavailable, Refused) as error:
+            return error if isinstance(error, Unavailable) else Unavailable(str(error))
+        return None if info is None else dict(info)
+
+    def _unreached(
+        self,
+        request: HookRequest,
+        seat: Seat,
+        words: str,
+        told: Callable[[dict[str, Any], datetime], dict[str, Any]],
+    ) -> HookResponse:
+        body = told(credentials_gone.unreached(request.parent, words, self._now), self._now)
+        return HookResponse(body, self._remaining(request, seat), resync_after_seconds=STARTING_SECONDS)
+
+    def _remaining(self, request: HookRequest, seat: Seat) -> tuple[dict[str, Any], ...]:
+        """The functions of a channel that makes no sense, or that NATS does not let us in for: they deliver."""
+        try:
+            identity = manifest.parse_identity(request.parent)
+        except InvalidSpec:
+            return ()
+        before = request.parent.get("status") or {}
+        cluster = replace(cluster_of(request), elsewhere=seat.apart is not None and bool(before.get("elsewhere", True)))
+        return children.remaining(
+            identity.metadata, self._settings, seat.access, cluster, addressed=bool(before.get("address"))
+        )
+
+
+def _elsewhere(before: dict[str, Any], created: str, ours: dict[str, Any] | Unavailable | None) -> bool:
+    """Is a stream that was made at that moment another one than ours?"""
+    if not created or isinstance(ours, Unavailable):
+        # Who pulls by himself is served wherever it is.
+        return bool(before.get("elsewhere", True))
+    return ours is None or ours.get("created") != created
