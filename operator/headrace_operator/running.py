@@ -24,6 +24,7 @@ from headrace_operator import probes
 from headrace_operator.announcing import Announcer
 from headrace_operator.children import Children
 from headrace_operator.election import Election
+from headrace_operator.following import Following
 from headrace_operator.hook_client import HookClient
 from headrace_operator.kube import access
 from headrace_operator.kube.access import Access
@@ -163,6 +164,8 @@ class Operator:
                 tasks.create_task(channels.run(), name="watch-channels")
                 tasks.create_task(announcer.run(), name="events")
                 tasks.create_task(storage.run(), name="storage")
+                if self._nats.config_dir:
+                    tasks.create_task(Following(self._nats.config_dir, leading.queue_all).run(), name="config-map")
                 await self._discovered(discovery)
                 tasks.create_task(self._discover_for_ever(discovery, children, leading), name="discovery")
                 await children.watch_what_is_served()

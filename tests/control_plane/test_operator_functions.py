@@ -11,12 +11,12 @@ import pytest
 
 from tests.control_plane.channel_manifests import channel
 from tests.control_plane.test_operator_channels import ready, until_status
-from tests.support.api_relay import ApiRelay
-from tests.support.children import IMAGE
+from tests.support.children import IMAGE, deployment_of
 from tests.support.functions import Function
 from tests.support.kube_api import CHANNELS, Api
 from tests.support.nats_server import NatsServer
 from tests.support.operator_process import OperatorProcess
+from tests.support.tenants import Tenant
 from tests.support.waiting import until
 
 Start = Callable[..., OperatorProcess]
@@ -30,8 +30,13 @@ FOLDERS = (
 
 
 @pytest.fixture
-def reconcile(nats_server: NatsServer, tmp_path: Path) -> Iterator[Function]:
-    with Function("reconcile", nats_server.url, tmp_path, HEADRACE_IMAGE=IMAGE) as function:
+def tenant(nats_server: NatsServer, tmp_path: Path) -> Tenant:
+    return Tenant(nats_server, tmp_path)
+
+
+@pytest.fixture
+def reconcile(nats_server: NatsServer, tenant: Tenant) -> Iterator[Function]:
+    with tenant.asking(nats_server.url, HEADRACE_IMAGE=IMAGE) as function:
         yield function
 
 
@@ -55,10 +60,15 @@ async def make(api: Api, namespace: str, name: str, **annotations: str) -> str:
 
 
 async def test_functions_come_stay_and_go(
-    operator: Start, api: Api, namespace: str, reconcile: Function, relay: ApiRelay
+    operator: Start, api: Api, namespace: str, reconcile: Function, tenant: Tenant
 ) -> None:
     running = operator(hook=reconcile.url)
     orders, bills = await make(api, namespace, "orders"), await make(api, namespace, "bills")
+    with tenant.reconcile(await deployment_of(api, namespace, "reconcile")):
+        await come_stay_and_go(api, namespace, running, orders, bills)
+
+
+async def come_stay_and_go(api: Api, namespace: str, running: OperatorProcess, orders: str, bills: str) -> None:
     for name in ("orders", "bills"):
         await until_status(api, namespace, lambda found: ready(found) == "True", name)
     made: dict[str, str] = {}
@@ -66,9 +76,9 @@ async def test_functions_come_stay_and_go(
     async def all_made() -> bool:
         made.clear()
         made.update(await there(api, namespace))
-        return len(made) == 7
+        return len(made) == 9
 
-    await until("receive, its Deployment and Service, two channels' Services, two forwards", all_made, 60.0)
+    await until("receive and reconcile, two channels' Services, two forwards", all_made, 60.0)
     await until("the queue is empty", lambda: running.number("headrace_operator_queue_busy") == 0, 60.0)
     await asyncio.sleep(2.0)
     assert await there(api, namespace) == made

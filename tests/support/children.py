@@ -9,6 +9,8 @@ from headrace.core import children, consumer, manifest, names
 from headrace.core.children import Access, Cluster, Functions, Served
 from headrace.core.settings import ReconcileSettings
 from tests.support.channels import channel
+from tests.support.kube_api import Api
+from tests.support.waiting import until
 
 
 def known_by(host: str) -> str:
@@ -72,6 +74,20 @@ def as_observed(objects: Iterable[dict[str, Any]], namespace: str = "shop") -> d
         key = one["metadata"]["name"] if own else f"{one['metadata']['namespace']}/{one['metadata']['name']}"
         found.setdefault(f"{one['kind']}.{one['apiVersion']}", {})[key] = one
     return found
+
+
+async def deployment_of(api: Api, namespace: str, component: str) -> dict[str, Any]:
+    """The one Deployment of a function, once it is there."""
+    found: list[dict[str, Any]] = []
+
+    async def is_there() -> bool:
+        answer = await api.get(f"/apis/apps/v1/namespaces/{namespace}/deployments")
+        labelled = ((one, one["metadata"]["labels"]) for one in answer.unwrapped()["items"])
+        found[:] = [one for one, labels in labelled if labels["app.kubernetes.io/component"] == component]
+        return bool(found)
+
+    await until(f"there is a Deployment of {component}", is_there, 60.0)
+    return found[0]
 
 
 def the(functions: Functions, kind: str, component: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
-from headrace.reconcile import reconcile
+from headrace.reconcile import Around, reconcile
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 _READS = ("STREAM.INFO", "STREAM.LIST", "STREAM.NAMES", "CONSUMER.INFO", "CONSUMER.LIST")
@@ -41,9 +41,11 @@ class Hook:
     Attributes:
         now: the time of the next call; tests move it.
         children: what there is of the channel in Kubernetes.
+        around: what surrounds the next call.
     """
 
-    def __init__(self, connection: Client, **settings: Any) -> None:
+    def __init__(self, connection: Client, around: Around | None = None, **settings: Any) -> None:
+        self.around = around
         self.api = WatchedApi(connection)
         self.jetstream = JetStream(connection, self.api)
         self.now = NOON
@@ -105,9 +107,8 @@ class Hook:
             "finalizing": finalizing,
             **more,
         }
-        return await reconcile(
-            verb, json.dumps(body).encode(), api=Admin(self.api, self.jetstream), settings=self._settings, now=self.now
-        )
+        admin, asked = Admin(self.api, self.jetstream), json.dumps(body).encode()
+        return await reconcile(verb, asked, api=admin, settings=self._settings, now=self.now, around=self.around)
 
 
 def condition(answer: Mapping[str, Any], type_: str) -> dict[str, str]:

@@ -58,16 +58,10 @@ class Reconciling:
         named: NamedSecrets,
         client: Client,
         api: JetStreamApi,
-        *,
-        reach: Callable[[str], str] = str,
     ) -> None:
-        """Args:
-        reach: as `headrace.io.elsewhere.Calls` has it.
-        """
         self._settings = settings
         self._token = token
         self._named = named
-        self._reach = reach
         self._calls: Calls | None = None
         self._client = client
         self._admin = Admin(api, JetStream(client, api))
@@ -122,7 +116,7 @@ class Reconciling:
         from headrace.io.elsewhere import Calls, Elsewhere
 
         if self._calls is None:
-            self._calls = Calls(lambda at: caller_token.shown_at(self._token.read(), at), self._reach)
+            self._calls = Calls(lambda at: caller_token.shown_at(self._token.read(), at))
         return Elsewhere(self._calls, url)
 
     def _named_now(self) -> Named:

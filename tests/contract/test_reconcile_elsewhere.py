@@ -1,0 +1,389 @@
+"""Channels whose credentials are for another NATS account than the installation's, on a real server with two accounts.
+
+The `reconcile` that is asked in the installation's place is a process of its own, with what its Deployment says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.core import caller_token
+from headrace.core.channel_defaults import Defaults
+from headrace.core.settings import NatsSettings
+from headrace.io.client import Client
+from headrace.io.connect import client as connect
+from headrace.io.elsewhere import Calls, Elsewhere
+from headrace.reconcile import Around
+from tests.support.channels import channel, entry
+from tests.support.children import IMAGE, as_observed, at
+from tests.support.functions import TOKEN, Function
+from tests.support.mounts import Mount
+from tests.support.nats_server import NatsServer
+from tests.support.reconciling import Hook, condition
+from tests.support.sending import BINARY, send
+from tests.support.subscriber import Subscriber
+from tests.support.tenants import INSTALLATION, TENANT, Accounts, Tenant, secret_of, token_at
+from tests.support.waiting import until
+
+STREAM, ASIDE, BILLING = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside", "KN_SUB_AAAA1"
+CONNECTION = {"connection": {"secretRef": {"name": "orders-nats"}}}
+NAMESPACED = {"eventing.knative.dev/scope": "namespace"}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Accounts]:
+    found = Accounts(tmp_path / "nats")
+    found.start()
+    yield found
+    found.kill()
+
+
+@pytest.fixture
+async def account(server: Accounts) -> AsyncIterator[Callable[[str], Client]]:
+    """A connection to one of the accounts."""
+    made: list[Client] = []
+
+    def of(user: str) -> Client:
+        made.append(connect(NatsSettings.model_validate({"url": server.url_of(user)})))
+        return made[-1]
+
+    yield of
+    for client in made:
+        await client.close()
+
+
+@pytest.fixture
+def tenant(server: Accounts, tmp_path: Path) -> Tenant:
+    return Tenant(server, tmp_path)
+
+
+@pytest.fixture
+async def hook(account: Callable[[str], Client], tenant: Tenant) -> AsyncIterator[Hook]:
+    """The installation's, which reaches others where the tenant is."""
+    calls = Calls(token_at, tenant.reach)
+    digests = caller_token.digests(TOKEN.encode())
+    around = Around(Defaults(), digests=digests, elsewhere=lambda url: Elsewhere(calls, url))
+    settings = {"image": IMAGE, "runtime": "knative", "host_urls": False, "nats_config_map": "config-nats"}
+    yield Hook(account(INSTALLATION), around, **settings)
+    await calls.close()
+
+
+@pytest.fixture
+def theirs(account: Callable[[str], Client]) -> Hook:
+    """Looks into the tenant's account."""
+    return Hook(account(TENANT))
+
+
+def one(answer: dict[str, Any], component: str, kind: str = "Deployment") -> dict[str, Any]:
+    """The one child of that kind and function."""
+    (found,) = [
+        each
+        for each in answer["children"]
+        if (each["kind"], each["metadata"]["labels"]["app.kubernetes.io/component"]) == (kind, component)
+    ]
+    return found
+
+
+def conditions(answer: dict[str, Any]) -> dict[str, str]:
+    return {
+        each["type"]: each.get("reason", "") for each in answer["status"]["conditions"] if each["status"] == "False"
+    }
+
+
+async def synced(hook: Hook, **parts: Any) -> dict[str, Any]:
+    """One call more; `status` and children are what the one before has answered."""
+    answer = await hook.sync(channel(entry(), **parts))
+    hook.children = as_observed(answer["children"])
+    return answer
+
+
+async def until_let_in(hook: Hook, **parts: Any) -> dict[str, Any]:
+    """Call until the tenant's NATS has let its `reconcile` in."""
+    last: dict[str, Any] = {}
+
+    async def is_so() -> bool:
+        last.clear()
+        last.update(await synced(hook, **parts))
+        return condition(last, "Ready")["status"] == "True"
+
+    await until("the channel is ready", is_so, 60.0)
+    return last
+
+
+async def test_before_its_reconcile_is_there_a_channel_says_so_and_wants_it(hook: Hook, theirs: Hook) -> None:
+    answer = await synced(hook, **CONNECTION)
+
+    assert conditions(answer) == {"Ready": "ReconcileUnreachable", "ConnectionServed": "ReconcileUnreachable"}
+    assert "can't be reached" in condition(answer, "Ready")["message"]
+    name = one(answer, "reconcile")["metadata"]["name"]
+    assert {each["metadata"]["name"] for each in answer["children"]} == {name}
+    assert answer["resyncAfterSeconds"] > 0
+    assert await hook.stream(STREAM) is None
+    assert await theirs.stream(STREAM) is None
+
+
+async def test_its_streams_are_made_with_its_own_credentials_and_its_events_delivered(
+    hook: Hook, theirs: Hook, tenant: Tenant, tmp_path: Path
+) -> None:
+    tenant.mount("channel", secret_of(TENANT))
+    with Subscriber() as sinks:
+        place = sinks.place()
+        parts = {"status": {}, **CONNECTION}
+        subscribed = entry(subscriberUri=place.uri)
+        first = await hook.sync(channel(subscribed, **CONNECTION))
+        with tenant.reconcile(one(first, "reconcile")):
+
+            async def answered() -> bool:
+                parts["status"] = (await hook.sync(channel(subscribed, **parts)))["status"]
+                return condition(parts, "Ready")["status"] == "True"
+
+            await until("the channel is ready", answered, 60.0)
+            answer = await hook.sync(channel(subscribed, **parts))
+
+        assert await theirs.durables(STREAM) == [BILLING]
+        assert await hook.stream(STREAM) is None
+        status = answer["status"]
+        assert (status["elsewhere"], status["connection"]) == (True, "Secret orders-nats")
+        assert [each["pulls"] for each in status["consumers"]] == [True]
+        assert answer["resyncAfterSeconds"] <= 60
+        receive = Function("receive", tenant.server.url, tmp_path, ready=False, NATS_CREDENTIALS_DIR=str(tenant.root))
+        with receive, tenant.function("forward", one(answer, "forward")):
+
+            async def stored() -> bool:
+                return (await send(f"{receive.url}/shop/orders", b"{}", BINARY)).status == 202
+
+            await until("receive is let in", stored, 60.0)
+            await place.wait(1, 60.0)
+
+
+async def test_credentials_for_the_installations_own_account_are_woken_as_all_are(hook: Hook, tenant: Tenant) -> None:
+    tenant.mount("channel", secret_of(INSTALLATION))
+    first = await synced(hook, **CONNECTION)
+    with tenant.reconcile(one(first, "reconcile")):
+        answer = await until_let_in(hook, **CONNECTION)
+
+    assert await hook.durables(STREAM) == [BILLING]
+    assert "elsewhere" not in answer["status"]
+    assert "pulls" not in answer["status"]["consumers"][0]
+    assert one(answer, "forward", "Service")["apiVersion"] == "serving.knative.dev/v1"
+
+
+async def test_when_it_goes_its_stream_goes_first_and_who_has_the_credentials_last(
+    hook: Hook, theirs: Hook, tenant: Tenant
+) -> None:
+    tenant.mount("channel", secret_of(TENANT))
+    first = await synced(hook, **CONNECTION)
+    with tenant.reconcile(one(first, "reconcile")):
+        answer = await until_let_in(hook, **CONNECTION)
+        gone = await hook.finalize(channel(entry(), status=answer["status"], **CONNECTION))
+
+    assert (gone["finalized"], gone["children"]) == (True, [])
+    assert await theirs.stream(STREAM) is None
+    assert await theirs.stream(ASIDE) is None
+
+
+async def test_a_set_that_is_gone_already_is_wanted_once_more_and_waited_for_and_then_let_go(
+    hook: Hook, theirs: Hook, tenant: Tenant
+) -> None:
+    tenant.mount("channel", secret_of(TENANT))
+    first = await synced(hook, **CONNECTION)
+    with tenant.reconcile(one(first, "reconcile")):
+        status = (await until_let_in(hook, **CONNECTION))["status"]
+    hook.children = {}
+
+    waits = await hook.finalize(channel(entry(), status=status, **CONNECTION))
+    hook.later(599)
+    still = await hook.finalize(channel(entry(), status=waits["status"], **CONNECTION))
+    hook.later(1)
+    gives_up = await hook.finalize(channel(entry(), status=still["status"], **CONNECTION))
+
+    assert (waits["finalized"], still["finalized"], gives_up["finalized"]) == (False, False, True)
+    assert conditions(waits) == {"CredentialsAccepted": "ReconcileUnreachable", "Ready": "ReconcileUnreachable"}
+    assert one(waits, "reconcile")["metadata"]["name"] == one(first, "reconcile")["metadata"]["name"]
+    assert gives_up["children"] == []
+    (event,) = gives_up["headrace"]["events"]
+    assert event["reason"] == "StreamOrphaned"
+    assert STREAM in event["message"]
+    assert await theirs.stream(STREAM) is not None
+
+    # The set is there again in time: all of it goes after all.
+    with tenant.reconcile(one(waits, "reconcile")):
+
+        async def goes() -> bool:
+            return bool((await hook.finalize(channel(entry(), status=waits["status"], **CONNECTION)))["finalized"])
+
+        hook.later(-600)
+        await until("the channel is let go", goes, 60.0)
+    assert await theirs.stream(STREAM) is None
+
+
+async def test_a_channel_that_is_given_credentials_leaves_a_stream_that_goes_with_it(
+    hook: Hook, theirs: Hook, tenant: Tenant
+) -> None:
+    tenant.mount("channel", secret_of(TENANT))
+    before = await synced(hook)
+    assert condition(before, "Ready")["status"] == "True"
+    first = await synced(hook, status=before["status"], **CONNECTION)
+    # It is ready as before, for all that is known, until somebody can say more.
+    assert condition(first, "Ready")["status"] == "True"
+    assert conditions(first)["ConnectionServed"] == "ReconcileUnreachable"
+    with tenant.reconcile(one(first, "reconcile")):
+
+        async def moved() -> bool:
+            return (await synced(hook, status=first["status"], **CONNECTION))["status"].get("connection") is not None
+
+        await until("the channel has moved", moved, 60.0)
+        answer = await synced(hook, status=first["status"], **CONNECTION)
+        left = condition(answer, "NothingLeftBehind")
+        assert (left["reason"], left["severity"]) == ("StreamLeftInCluster", "Info")
+        assert STREAM in left["message"]
+        assert await hook.stream(STREAM) is not None
+
+        gone = await hook.finalize(channel(entry(), status=answer["status"], **CONNECTION))
+
+    assert gone["finalized"] is True
+    assert await hook.stream(STREAM) is None
+    assert await theirs.stream(STREAM) is None
+
+
+async def test_a_channel_whose_credentials_are_taken_away_tells_what_stays_with_them(
+    hook: Hook, theirs: Hook, tenant: Tenant
+) -> None:
+    tenant.mount("channel", secret_of(TENANT))
+    first = await synced(hook, **CONNECTION)
+    with tenant.reconcile(one(first, "reconcile")):
+        before = await until_let_in(hook, **CONNECTION)
+
+    after = await synced(hook, status=before["status"])
+    later = await synced(hook, status=after["status"])
+
+    for answer in (after, later):
+        assert condition(answer, "Ready")["status"] == "True"
+        left = condition(answer, "NothingLeftBehind")
+        assert (left["reason"], left["severity"]) == ("StreamLeftBehind", "Info")
+        assert "Secret orders-nats" in left["message"]
+        assert "connection" not in answer["status"]
+        assert "elsewhere" not in answer["status"]
+    assert await hook.stream(STREAM) is not None
+    assert await theirs.stream(STREAM) is not None
+
+
+async def test_another_secret_for_the_same_account_leaves_nothing_behind(hook: Hook, tenant: Tenant) -> None:
+    tenant.mount("channel", secret_of(TENANT))
+    first = await synced(hook, **CONNECTION)
+    with tenant.reconcile(one(first, "reconcile")):
+        before = await until_let_in(hook, **CONNECTION)
+        renamed = {"connection": {"secretRef": {"name": "orders-nats-2"}}}
+        answer = await synced(hook, status=before["status"], **renamed)
+
+    assert "NothingLeftBehind" not in conditions(answer)
+    assert answer["status"]["connection"] == "Secret orders-nats-2"
+    assert answer["status"]["elsewhere"] is True
+
+
+async def test_what_a_namespaces_config_map_names_is_mounted_and_told_of_while_it_is_missing(
+    hook: Hook, theirs: Hook, tenant: Tenant, server: NatsServer, tmp_path: Path
+) -> None:
+    parts = {"annotations": NAMESPACED}
+    naming = f"url: {server.url}\nauth: {{usernamePassword: {{secret: {{secretName: shop-user, usernameKey: name}}}}}}"
+    tenant.config = Mount(tmp_path / "config", **{"eventing-jetstream": naming})
+    assert hook.around is not None
+    hook.around = Around(
+        Defaults(config_names={"shop": "config-of-shop"}),
+        digests=hook.around.digests,
+        elsewhere=hook.around.elsewhere,
+    )
+    user = tenant.mount("namespace", {})
+
+    first = await synced(hook, **parts)
+    assert at(one(first, "reconcile"), "spec/template/spec/volumes/0/projected/sources/0/configMap/name") == (
+        "config-of-shop"
+    )
+    with tenant.reconcile(one(first, "reconcile")):
+
+        async def named() -> bool:
+            return "SecretMissing" in conditions(await synced(hook, **parts)).values()
+
+        await until("the Secret that is missing is told of", named, 60.0)
+        refused = await synced(hook, **parts)
+        assert condition(refused, "Ready")["reason"] == "CredentialsRefused"
+        assert "shop-user (key name)" in condition(refused, "NatsSettingsRead")["message"]
+        mounted = {
+            "name": "nats-namespace",
+            "projected": {
+                "sources": [
+                    {
+                        "secret": {
+                            "name": "shop-user",
+                            "items": [
+                                {"key": "name", "path": "username"},
+                                {"key": "password", "path": "password"},
+                            ],
+                            "optional": True,
+                        }
+                    }
+                ]
+            },
+        }
+        assert mounted in at(one(refused, "reconcile"), "spec/template/spec/volumes")
+
+        user.swap(**secret_of(TENANT))
+        answer = await until_let_in(hook, **parts)
+
+    assert "NatsSettingsRead" not in conditions(answer)
+    assert mounted in at(one(answer, "receive", "Service"), "spec/template/spec/volumes")
+    assert answer["status"]["connection"] == "namespace shop"
+    assert await theirs.stream(STREAM) is not None
+    # While nobody answers, what is mounted stays mounted.
+    silent = await synced(hook, status=answer["status"], **parts)
+    assert mounted in at(one(silent, "reconcile"), "spec/template/spec/volumes")
+
+
+async def test_a_nats_that_is_away_over_there_is_told_of_and_changes_nothing(
+    hook: Hook, tenant: Tenant, server: NatsServer
+) -> None:
+    tenant.mount("channel", secret_of(TENANT))
+    first = await synced(hook, **CONNECTION)
+    with tenant.reconcile(one(first, "reconcile")):
+        before = await until_let_in(hook, **CONNECTION)
+        server.stop()
+        answer = await synced(hook, status=before["status"], **CONNECTION)
+        server.start()
+
+    assert condition(answer, "Ready")["status"] == "True"
+    assert "NATS is not reachable" in condition(answer, "ConnectionServed")["message"]
+    assert {each["metadata"]["name"] for each in answer["children"]} == {
+        each["metadata"]["name"] for each in before["children"]
+    }
+
+
+NO_CALLS = [
+    b"",
+    b"[]",
+    b'{"call": "drop", "arguments": []}',
+    b'{"call": "close", "arguments": []}',
+    b'{"call": "stream"}',
+    b'{"call": "stream", "arguments": []}',
+    b'{"call": "carry_out", "arguments": [{"action": "Format"}]}',
+]
+
+
+async def test_strangers_are_told_nothing_over_there_and_what_is_no_call_is_refused(hook: Hook, tenant: Tenant) -> None:
+    tenant.mount("channel", secret_of(TENANT))
+    deployment = one(await synced(hook, **CONNECTION), "reconcile")
+    its_url = f"http://{deployment['metadata']['name']}.shop.svc.cluster.local"
+    call = b'{"call": "named", "arguments": []}'
+    with tenant.reconcile(deployment) as function:
+
+        async def status(body: bytes, token: str) -> int:
+            return (await send(f"{function.url}/nats", body, {"authorization": f"Bearer {token}"})).status
+
+        for shown in ("", TOKEN, token_at("http://another.host")):
+            assert await status(call, shown) == 401
+        assert await status(call, token_at(its_url)) == 200
+        for body in NO_CALLS:
+            assert await status(body, token_at(its_url)) == 400, body

@@ -1,0 +1,143 @@
+"""A channel with credentials for another NATS account, from its manifest to the last of its objects.
+
+Real are the API server, a nats-server with two accounts, the operator, `reconcile` of the installation and that of the
+channel, `receive` and the `forward` that its Deployment describes; the test plays the kubelet and the DNS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.core.settings import NatsSettings
+from headrace.io.api import JetStreamApi
+from headrace.io.client import Client
+from headrace.io.connect import client as connect
+from tests.control_plane.channel_manifests import channel
+from tests.control_plane.test_operator_channels import ready, until_status
+from tests.support.children import IMAGE, deployment_of
+from tests.support.functions import Function
+from tests.support.kube_api import CHANNELS, Api
+from tests.support.operator_process import OperatorProcess
+from tests.support.sending import BINARY, send
+from tests.support.subscriber import Place, Subscriber
+from tests.support.tenants import INSTALLATION, TENANT, Accounts, Tenant, secret_of
+from tests.support.waiting import until
+
+Start = Callable[..., OperatorProcess]
+UID = "5d0a2f1c-0000-4000-8000-00000000000a"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Accounts]:
+    found = Accounts(tmp_path / "accounts")
+    found.start()
+    yield found
+    found.kill()
+
+
+@pytest.fixture
+def tenant(server: Accounts, tmp_path: Path) -> Tenant:
+    found = Tenant(server, tmp_path)
+    found.mount("channel", secret_of(TENANT))
+    return found
+
+
+@asynccontextmanager
+async def looking(server: Accounts, user: str) -> AsyncIterator[JetStreamApi]:
+    client: Client = connect(NatsSettings.model_validate({"url": server.url_of(user)}))
+    try:
+        yield JetStreamApi(client)
+    finally:
+        await client.close()
+
+
+async def streams(server: Accounts, user: str) -> list[str]:
+    async with looking(server, user) as api:
+        return sorted([one["config"]["name"] async for one in api.streams()])
+
+
+async def make(api: Api, namespace: str, place: Place) -> str:
+    subscribers = [{"uid": UID, "name": "billing", "generation": 1, "subscriberUri": place.uri}]
+    spec = {"subscribers": subscribers, "connection": {"secretRef": {"name": "orders-nats"}}}
+    path = CHANNELS.format(namespace=namespace)
+    (await api.create(path, channel("orders", spec))).unwrapped()
+    return f"{path}/orders"
+
+
+async def deployments(api: Api, namespace: str) -> list[str]:
+    found = (await api.get(DEPLOYMENTS.format(namespace))).unwrapped()["items"]
+    return [one["metadata"]["labels"]["app.kubernetes.io/component"] for one in found]
+
+
+async def test_a_channel_in_another_account_is_served_there_and_goes_from_there(
+    operator: Start,
+    api: Api,
+    namespace: str,
+    server: Accounts,
+    tenant: Tenant,
+    subscriber: Subscriber,
+    tmp_path: Path,
+) -> None:
+    url, place = server.url_of(INSTALLATION), subscriber.place()
+    with tenant.asking(url, HEADRACE_IMAGE=IMAGE) as reconcile:
+        running = operator(hook=reconcile.url, NATS_URL=url, OPERATOR_SWEEP="1s")
+        path = await make(api, namespace, place)
+        await until_status(api, namespace, lambda found: reason(found) == "ReconcileUnreachable")
+        with tenant.reconcile(await deployment_of(api, namespace, "reconcile")):
+            await until_status(api, namespace, lambda found: ready(found) == "True" and found.get("elsewhere") is True)
+            assert len(await streams(server, TENANT)) == 2
+            assert await streams(server, INSTALLATION) == []
+            receive = Function("receive", server.url, tmp_path, ready=False, NATS_CREDENTIALS_DIR=str(tenant.root))
+            with receive, tenant.function("forward", await deployment_of(api, namespace, "forward")):
+
+                async def stored() -> bool:
+                    return (await send(f"{receive.url}/{namespace}/orders", b"{}", BINARY)).status == 202
+
+                await until("an event is stored", stored, 60.0)
+                await place.wait(1, 60.0)
+            # It is no stream that the operator misses, nor one that it opens leases on.
+            assert "no forward is known" not in running.log
+
+            await api.delete(path)
+            await api.gone(path)
+
+    assert await streams(server, TENANT) == []
+
+    async def none_left() -> bool:
+        return await deployments(api, namespace) == []
+
+    await until("the set is gone", none_left, 60.0)
+
+
+async def test_a_channel_whose_set_is_gone_for_good_is_let_go_with_a_word_on_what_stays(
+    operator: Start, api: Api, namespace: str, server: Accounts, tenant: Tenant, subscriber: Subscriber
+) -> None:
+    url, place = server.url_of(INSTALLATION), subscriber.place()
+    with tenant.asking(url, HEADRACE_IMAGE=IMAGE, RECONCILE_ORPHAN_GRACE="3s") as reconcile:
+        operator(hook=reconcile.url, NATS_URL=url)
+        path = await make(api, namespace, place)
+        with tenant.reconcile(await deployment_of(api, namespace, "reconcile")):
+            await until_status(api, namespace, lambda found: ready(found) == "True")
+        name = (await deployment_of(api, namespace, "reconcile"))["metadata"]["name"]
+        # Somebody takes the Deployment away, too, in the moment in which the channel goes.
+        await api.delete(path)
+        await api.delete(f"{DEPLOYMENTS.format(namespace)}/{name}")
+        await api.gone(path)
+
+    assert len(await streams(server, TENANT)) == 2
+
+    async def told() -> bool:
+        events = (await api.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")).unwrapped()["items"]
+        return any(one["reason"] == "StreamOrphaned" and "stay behind in NATS" in one["note"] for one in events)
+
+    await until("an Event names the orphan", told, 60.0)
+
+
+def reason(status: dict[str, Any]) -> str:
+    return next((one.get("reason", "") for one in status.get("conditions") or () if one["type"] == "Ready"), "")
