@@ -1,4 +1,4 @@
-"""Notices that the mounted ConfigMap of NATS was edited: what it names may have to be mounted into every channel's pods.
+"""Notices that the mounted ConfigMap of NATS was edited: what it names may have to be mounted into many pods.
 
 The kubelet swaps the files of each pod when it comes to it, so the hook may see an edit a minute after we do.
 """

@@ -5,113 +5,33 @@ The `reconcile` that is asked in the installation's place is a process of its ow
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from headrace.core import caller_token
 from headrace.core.channel_defaults import Defaults
-from headrace.core.settings import NatsSettings
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
-from headrace.io.elsewhere import Calls, Elsewhere
 from headrace.reconcile import Around
+from tests.support.apart import (
+    ASIDE,
+    BILLING,
+    CONNECTION,
+    NAMESPACED,
+    STREAM,
+    conditions,
+    one,
+    synced,
+    until_let_in,
+)
 from tests.support.channels import channel, entry
-from tests.support.children import IMAGE, as_observed, at
+from tests.support.children import at
 from tests.support.functions import TOKEN, Function
 from tests.support.mounts import Mount
 from tests.support.nats_server import NatsServer
 from tests.support.reconciling import Hook, condition
 from tests.support.sending import BINARY, send
 from tests.support.subscriber import Subscriber
-from tests.support.tenants import INSTALLATION, TENANT, Accounts, Tenant, secret_of, token_at
+from tests.support.tenants import INSTALLATION, TENANT, Tenant, secret_of, token_at
 from tests.support.waiting import until
 
-STREAM, ASIDE, BILLING = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside", "KN_SUB_AAAA1"
-CONNECTION = {"connection": {"secretRef": {"name": "orders-nats"}}}
-NAMESPACED = {"eventing.knative.dev/scope": "namespace"}
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Accounts]:
-    found = Accounts(tmp_path / "nats")
-    found.start()
-    yield found
-    found.kill()
-
-
-@pytest.fixture
-async def account(server: Accounts) -> AsyncIterator[Callable[[str], Client]]:
-    """A connection to one of the accounts."""
-    made: list[Client] = []
-
-    def of(user: str) -> Client:
-        made.append(connect(NatsSettings.model_validate({"url": server.url_of(user)})))
-        return made[-1]
-
-    yield of
-    for client in made:
-        await client.close()
-
-
-@pytest.fixture
-def tenant(server: Accounts, tmp_path: Path) -> Tenant:
-    return Tenant(server, tmp_path)
-
-
-@pytest.fixture
-async def hook(account: Callable[[str], Client], tenant: Tenant) -> AsyncIterator[Hook]:
-    """The installation's, which reaches others where the tenant is."""
-    calls = Calls(token_at, tenant.reach)
-    digests = caller_token.digests(TOKEN.encode())
-    around = Around(Defaults(), digests=digests, elsewhere=lambda url: Elsewhere(calls, url))
-    settings = {"image": IMAGE, "runtime": "knative", "host_urls": False, "nats_config_map": "config-nats"}
-    yield Hook(account(INSTALLATION), around, **settings)
-    await calls.close()
-
-
-@pytest.fixture
-def theirs(account: Callable[[str], Client]) -> Hook:
-    """Looks into the tenant's account."""
-    return Hook(account(TENANT))
-
-
-def one(answer: dict[str, Any], component: str, kind: str = "Deployment") -> dict[str, Any]:
-    """The one child of that kind and function."""
-    (found,) = [
-        each
-        for each in answer["children"]
-        if (each["kind"], each["metadata"]["labels"]["app.kubernetes.io/component"]) == (kind, component)
-    ]
-    return found
-
-
-def conditions(answer: dict[str, Any]) -> dict[str, str]:
-    return {
-        each["type"]: each.get("reason", "") for each in answer["status"]["conditions"] if each["status"] == "False"
-    }
-
-
-async def synced(hook: Hook, **parts: Any) -> dict[str, Any]:
-    """One call more; `status` and children are what the one before has answered."""
-    answer = await hook.sync(channel(entry(), **parts))
-    hook.children = as_observed(answer["children"])
-    return answer
-
-
-async def until_let_in(hook: Hook, **parts: Any) -> dict[str, Any]:
-    """Call until the tenant's NATS has let its `reconcile` in."""
-    last: dict[str, Any] = {}
-
-    async def is_so() -> bool:
-        last.clear()
-        last.update(await synced(hook, **parts))
-        return condition(last, "Ready")["status"] == "True"
-
-    await until("the channel is ready", is_so, 60.0)
-    return last
+pytest_plugins = ["tests.support.elsewhere"]
 
 
 async def test_before_its_reconcile_is_there_a_channel_says_so_and_wants_it(hook: Hook, theirs: Hook) -> None:
@@ -150,7 +70,7 @@ async def test_its_streams_are_made_with_its_own_credentials_and_its_events_deli
         assert (status["elsewhere"], status["connection"]) == (True, "Secret orders-nats")
         assert [each["pulls"] for each in status["consumers"]] == [True]
         assert answer["resyncAfterSeconds"] <= 60
-        receive = Function("receive", tenant.server.url, tmp_path, ready=False, NATS_CREDENTIALS_DIR=str(tenant.root))
+        receive = Function("receive", tenant.accounts.url, tmp_path, ready=False, NATS_CREDENTIALS_DIR=str(tenant.root))
         with receive, tenant.function("forward", one(answer, "forward")):
 
             async def stored() -> bool:
@@ -221,75 +141,13 @@ async def test_a_set_that_is_gone_already_is_wanted_once_more_and_waited_for_and
     assert await theirs.stream(STREAM) is None
 
 
-async def test_a_channel_that_is_given_credentials_leaves_a_stream_that_goes_with_it(
-    hook: Hook, theirs: Hook, tenant: Tenant
-) -> None:
-    tenant.mount("channel", secret_of(TENANT))
-    before = await synced(hook)
-    assert condition(before, "Ready")["status"] == "True"
-    first = await synced(hook, status=before["status"], **CONNECTION)
-    # It is ready as before, for all that is known, until somebody can say more.
-    assert condition(first, "Ready")["status"] == "True"
-    assert conditions(first)["ConnectionServed"] == "ReconcileUnreachable"
-    with tenant.reconcile(one(first, "reconcile")):
-
-        async def moved() -> bool:
-            return (await synced(hook, status=first["status"], **CONNECTION))["status"].get("connection") is not None
-
-        await until("the channel has moved", moved, 60.0)
-        answer = await synced(hook, status=first["status"], **CONNECTION)
-        left = condition(answer, "NothingLeftBehind")
-        assert (left["reason"], left["severity"]) == ("StreamLeftInCluster", "Info")
-        assert STREAM in left["message"]
-        assert await hook.stream(STREAM) is not None
-
-        gone = await hook.finalize(channel(entry(), status=answer["status"], **CONNECTION))
-
-    assert gone["finalized"] is True
-    assert await hook.stream(STREAM) is None
-    assert await theirs.stream(STREAM) is None
-
-
-async def test_a_channel_whose_credentials_are_taken_away_tells_what_stays_with_them(
-    hook: Hook, theirs: Hook, tenant: Tenant
-) -> None:
-    tenant.mount("channel", secret_of(TENANT))
-    first = await synced(hook, **CONNECTION)
-    with tenant.reconcile(one(first, "reconcile")):
-        before = await until_let_in(hook, **CONNECTION)
-
-    after = await synced(hook, status=before["status"])
-    later = await synced(hook, status=after["status"])
-
-    for answer in (after, later):
-        assert condition(answer, "Ready")["status"] == "True"
-        left = condition(answer, "NothingLeftBehind")
-        assert (left["reason"], left["severity"]) == ("StreamLeftBehind", "Info")
-        assert "Secret orders-nats" in left["message"]
-        assert "connection" not in answer["status"]
-        assert "elsewhere" not in answer["status"]
-    assert await hook.stream(STREAM) is not None
-    assert await theirs.stream(STREAM) is not None
-
-
-async def test_another_secret_for_the_same_account_leaves_nothing_behind(hook: Hook, tenant: Tenant) -> None:
-    tenant.mount("channel", secret_of(TENANT))
-    first = await synced(hook, **CONNECTION)
-    with tenant.reconcile(one(first, "reconcile")):
-        before = await until_let_in(hook, **CONNECTION)
-        renamed = {"connection": {"secretRef": {"name": "orders-nats-2"}}}
-        answer = await synced(hook, status=before["status"], **renamed)
-
-    assert "NothingLeftBehind" not in conditions(answer)
-    assert answer["status"]["connection"] == "Secret orders-nats-2"
-    assert answer["status"]["elsewhere"] is True
-
-
 async def test_what_a_namespaces_config_map_names_is_mounted_and_told_of_while_it_is_missing(
-    hook: Hook, theirs: Hook, tenant: Tenant, server: NatsServer, tmp_path: Path
+    hook: Hook, theirs: Hook, tenant: Tenant, accounts: NatsServer, tmp_path: Path
 ) -> None:
     parts = {"annotations": NAMESPACED}
-    naming = f"url: {server.url}\nauth: {{usernamePassword: {{secret: {{secretName: shop-user, usernameKey: name}}}}}}"
+    naming = (
+        f"url: {accounts.url}\nauth: {{usernamePassword: {{secret: {{secretName: shop-user, usernameKey: name}}}}}}"
+    )
     tenant.config = Mount(tmp_path / "config", **{"eventing-jetstream": naming})
     assert hook.around is not None
     hook.around = Around(
@@ -344,15 +202,15 @@ async def test_what_a_namespaces_config_map_names_is_mounted_and_told_of_while_i
 
 
 async def test_a_nats_that_is_away_over_there_is_told_of_and_changes_nothing(
-    hook: Hook, tenant: Tenant, server: NatsServer
+    hook: Hook, tenant: Tenant, accounts: NatsServer
 ) -> None:
     tenant.mount("channel", secret_of(TENANT))
     first = await synced(hook, **CONNECTION)
     with tenant.reconcile(one(first, "reconcile")):
         before = await until_let_in(hook, **CONNECTION)
-        server.stop()
+        accounts.stop()
         answer = await synced(hook, status=before["status"], **CONNECTION)
-        server.start()
+        accounts.start()
 
     assert condition(answer, "Ready")["status"] == "True"
     assert "NATS is not reachable" in condition(answer, "ConnectionServed")["message"]

@@ -85,6 +85,35 @@ def test_each_function_may_have_a_user_of_its_own_beside_each_secret(target: str
     assert all(one["secret"]["optional"] for sources in found.values() for one in sources)
 
 
+def test_credentials_are_mounted_and_never_copied() -> None:
+    settings = {"creds_secret": "nats-user", "nats_config_map": "config-jetstream"}
+
+    body = the(wanted(entry(), settings=settings), KSVC, "receive")
+
+    files = [{"key": file, "path": file} for file in secret_files.FILES]
+    creds = {"name": "nats-user", "items": files, "optional": True}
+    config = {"name": "config-jetstream", "optional": True}
+    receives = {**creds, "name": "nats-user-receive"}
+    assert at(body, "spec/template/spec/volumes") == [
+        {"name": "nats-config", "projected": {"sources": [{"configMap": config}]}},
+        {"name": "nats-cluster", "projected": {"sources": [{"secret": creds}]}},
+        {
+            "name": "nats-cluster-function",
+            "projected": {"sources": [{"secret": receives}]},
+        },
+    ]
+    assert at(body, "spec/template/spec/containers/0/volumeMounts") == [
+        {"name": "nats-config", "mountPath": "/etc/headrace/nats-config", "readOnly": True},
+        {"name": "nats-cluster", "mountPath": "/etc/headrace/credentials/cluster", "readOnly": True},
+        {"name": "nats-cluster-function", "mountPath": "/etc/headrace/credentials/cluster-function", "readOnly": True},
+    ]
+    variables = {one["name"]: one["value"] for one in at(body, "spec/template/spec/containers/0/env")}
+    assert variables["NATS_CONFIG_DIR"] == "/etc/headrace/nats-config"
+    assert variables["NATS_CONFIG_NAME"] == "config-jetstream"
+    assert variables["NATS_CREDENTIALS_DIR"] == "/etc/headrace/credentials"
+    assert variables["NATS_FUNCTION_INBOX_PREFIX"] == "_INBOX_receive"
+
+
 def test_a_name_that_leaves_no_room_for_a_functions_has_none() -> None:
     access = children.with_own(Access(), "x" * 250)
 

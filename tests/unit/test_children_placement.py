@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from headrace.core import secret_files
 from headrace.core.children import Access, File
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.manifest import parse
@@ -151,35 +150,6 @@ def test_the_authors_template_is_obeyed_by_all_pods_of_the_channel(kind: str, co
     assert (pods["metadata"]["annotations"]["note"], pods["metadata"]["labels"]["team"]) == ("a", "a")
     if (kind, component) == (KSVC, "forward"):
         assert pods["metadata"]["annotations"]["autoscaling.knative.dev/max-scale"] == "4"
-
-
-def test_credentials_are_mounted_and_never_copied() -> None:
-    settings = {"creds_secret": "nats-user", "nats_config_map": "config-jetstream"}
-
-    body = the(wanted(entry(), settings=settings), KSVC, "receive")
-
-    files = [{"key": file, "path": file} for file in secret_files.FILES]
-    creds = {"name": "nats-user", "items": files, "optional": True}
-    config = {"name": "config-jetstream", "optional": True}
-    receives = {**creds, "name": "nats-user-receive"}
-    assert at(body, "spec/template/spec/volumes") == [
-        {"name": "nats-config", "projected": {"sources": [{"configMap": config}]}},
-        {"name": "nats-cluster", "projected": {"sources": [{"secret": creds}]}},
-        {
-            "name": "nats-cluster-function",
-            "projected": {"sources": [{"secret": receives}]},
-        },
-    ]
-    assert at(body, "spec/template/spec/containers/0/volumeMounts") == [
-        {"name": "nats-config", "mountPath": "/etc/headrace/nats-config", "readOnly": True},
-        {"name": "nats-cluster", "mountPath": "/etc/headrace/credentials/cluster", "readOnly": True},
-        {"name": "nats-cluster-function", "mountPath": "/etc/headrace/credentials/cluster-function", "readOnly": True},
-    ]
-    variables = {one["name"]: one["value"] for one in at(body, "spec/template/spec/containers/0/env")}
-    assert variables["NATS_CONFIG_DIR"] == "/etc/headrace/nats-config"
-    assert variables["NATS_CONFIG_NAME"] == "config-jetstream"
-    assert variables["NATS_CREDENTIALS_DIR"] == "/etc/headrace/credentials"
-    assert variables["NATS_FUNCTION_INBOX_PREFIX"] == "_INBOX_receive"
 
 
 def test_the_installation_has_further_variables_which_never_take_the_place_of_ours() -> None:
