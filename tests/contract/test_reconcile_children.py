@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.core.named import Named
+from headrace.core.secret_files import SecretFile
 from headrace.io.client import Client
+from headrace.reconcile import Around
 from tests.support.channels import channel, entry
-from tests.support.children import IMAGE, as_observed
+from tests.support.children import IMAGE, as_observed, at
 from tests.support.reconciling import Hook, condition
 
 DURABLE = "KN_SUB_AAAA1"
@@ -74,3 +77,22 @@ async def test_without_an_image_nothing_is_answered(connection: Client) -> None:
     assert answer["children"] == []
     assert answer["status"]["address"] == {"url": "http://orders-kn-jsm-channel.shop.svc.cluster.local"}
     assert "forward" not in answer["status"]["consumers"][0]
+
+
+async def test_what_the_installations_config_map_names_is_mounted_into_functions_and_told_of_where_it_is_missing(
+    connection: Client,
+) -> None:
+    user = SecretFile("user", "my.creds", "nats.creds")
+    around = Around(named=Named((user,), (user,), "config-nats"))
+
+    answer = await Hook(connection, around, **CLUSTER_SCOPED).sync(channel(entry()))
+
+    for function in answer["children"]:
+        (volume,) = at(function, "spec/template/spec/volumes")
+        items = [{"key": "my.creds", "path": "nats.creds"}]
+        assert volume["projected"]["sources"] == [{"secret": {"name": "user", "items": items, "optional": True}}]
+    told = condition(answer, "NatsSettingsRead")
+    assert (told["reason"], told["severity"]) == ("SecretMissing", "Info")
+    assert "ConfigMap config-nats" in told["message"]
+    assert "user (key my.creds)" in told["message"]
+    assert condition(answer, "Ready")["status"] == "True"

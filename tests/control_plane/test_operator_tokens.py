@@ -1,4 +1,4 @@
-"""What the operator shows to functions: the shared token to whom the deployer names, to others what is for them alone."""
+"""What the operator shows to functions: the shared token to whom the deployer names, to others what is for them."""
 
 from __future__ import annotations
 

@@ -103,7 +103,8 @@ class Tenant:
     def function(self, target: str, body: Mapping[str, Any], **settings: str) -> Function:
         """A function as its Deployment has it, where the paths of a pod are ours."""
         (container,) = body["spec"]["template"]["spec"]["containers"]
-        told = {one["name"]: one["value"] for one in container["env"] if not one["name"].startswith("NATS_")}
+        env = {one["name"]: one["value"] for one in container["env"]}
+        told = {name: text for name, text in env.items() if not name.startswith("NATS_") or "INBOX" in name}
         os.makedirs(self.root, exist_ok=True)
         ours = {"NATS_CREDENTIALS_DIR": str(self.root), "HEADRACE_TOKEN": ""}
         if self.config is not None:
