@@ -49,7 +49,7 @@ class Nats(_Values):
         "headrace-nats",
         min_length=1,
         description="Secret with nats.creds, nkey.seed, token, username and password, tls.crt and tls.key, or ca.crt; "
-        "yours, and optional.",
+        "yours, and optional. One of its name and -receive, -forward, -reconcile or -operator is that part's own.",
     )
 
 

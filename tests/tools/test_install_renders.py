@@ -167,7 +167,6 @@ def test_every_value_of_the_functions_arrives(valued: Objects) -> None:
         "HEADRACE_ZERO_INITIAL_SCALE": "true",
         "HEADRACE_KEDA_MONITORING": "nats:8222",
         "HEADRACE_PULL_SECRETS": "one,two",
-        "HEADRACE_TOKEN_SECRET": "shared",
         "HEADRACE_NATS_CONFIG_MAP": "config-jetstream",
         "HEADRACE_NATS_CREDS_SECRET": "mine",
     }

@@ -142,10 +142,14 @@ class _Call:
                 retained=retain,
                 reason=credentials_gone.REASON if isinstance(error, NotLetIn) else credentials_gone.UNREACHED_REASON,
             )
-            # Who has the credentials, or will have them again, goes last; of what is gone already there is one more.
-            return answer if answer.finalized or apart is None else replace(answer, children=apart.objects)
+            if not answer.finalized:
+                # Who has the credentials, or will have them again, goes last; where it is gone there is one more.
+                return replace(answer, children=apart.objects if apart is not None else ())
+            if apart is not None:
+                await in_nats.take_away(place, self._own, retain=retain)
+            return answer
         if refusal is None and apart is not None:
-            # From before it had a connection of its own.
+            # What there is in the installation's account is from before it had a connection of its own.
             refusal = await in_nats.take_away(place, self._own, retain=retain)
         if refusal is not None:
             return HookResponse(
