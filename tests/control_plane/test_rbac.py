@@ -182,14 +182,14 @@ async def test_each_rule_of_the_operator_is_what_some_deed_of_its_needs(
             missing = _FORBIDDEN.search(refused.message)
             assert missing, refused.message
             needed.add((missing[1], f"{missing[3]}/{missing[2]}"))
-            done = await allowed(operator, deed)
+            done = await answered(operator, deed)
             assert done.accepted, (name, done.message)
 
     roles = permissions(role("headrace-operator")) | permissions(role("headrace-operator", "Role"))
     assert needed == roles
 
 
-async def allowed(operator: Api, deed: Deed) -> Answer:
+async def answered(operator: Api, deed: Deed) -> Answer:
     """What the server says once it is ready to say anything: a kind that is new to it is not served for a moment."""
     found = [await deed(operator)]
 

@@ -147,6 +147,7 @@ def test_every_value_of_the_operator_arrives(valued: Objects) -> None:
         {"secretName": "shared"},
         {"name": "config-jetstream", "optional": True},
         {"secretName": "mine", "optional": True},
+        {"secretName": "mine-operator", "optional": True},
     ]
     found = variables(operator)
     assert (found["LOG_LEVEL"], found["NATS_URL"]) == ("debug", "nats://a:4222,nats://b:4222")
