@@ -80,3 +80,16 @@ async def test_another_secret_for_the_same_account_leaves_nothing_behind(hook: H
     assert "NothingLeftBehind" not in conditions(answer)
     assert answer["status"]["connection"] == "Secret orders-nats-2"
     assert answer["status"]["elsewhere"] is True
+
+
+async def test_a_channel_that_goes_before_its_credentials_ever_worked_takes_its_former_stream_along(hook: Hook) -> None:
+    before = await synced(hook)
+    moving = await synced(hook, status=before["status"], **CONNECTION)
+    waits = await hook.finalize(channel(entry(), status=moving["status"], **CONNECTION))
+    assert (waits["finalized"], await hook.stream(STREAM) is not None) == (False, True)
+
+    hook.later(600)
+    gone = await hook.finalize(channel(entry(), status=waits["status"], **CONNECTION))
+
+    assert gone["finalized"] is True
+    assert await hook.stream(STREAM) is None
