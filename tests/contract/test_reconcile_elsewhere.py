@@ -70,7 +70,7 @@ async def test_its_streams_are_made_with_its_own_credentials_and_its_events_deli
         assert (status["elsewhere"], status["connection"]) == (True, "Secret orders-nats")
         assert [each["pulls"] for each in status["consumers"]] == [True]
         assert answer["resyncAfterSeconds"] <= 60
-        receive = Function("receive", tenant.accounts.url, tmp_path, ready=False, NATS_CREDENTIALS_DIR=str(tenant.root))
+        receive = Function("receive", tenant.server.url, tmp_path, ready=False, NATS_CREDENTIALS_DIR=str(tenant.root))
         with receive, tenant.function("forward", one(answer, "forward")):
 
             async def stored() -> bool:
