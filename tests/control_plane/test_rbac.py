@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from tests.control_plane.channel_manifests import channel
-from tests.control_plane.operator_deeds import SYSTEM, deeds
+from tests.control_plane.operator_deeds import SYSTEM, Deed, deeds
 from tests.support.control_plane import ControlPlane
-from tests.support.kube_api import CHANNELS, Api, connect
+from tests.support.kube_api import CHANNELS, Answer, Api, connect
 from tests.support.waiting import until
 
 RBAC = Path(__file__).parents[2] / "infra" / "base" / "rbac"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.core.conditions import Condition
+from headrace.core.plural import counted
 from headrace.core.stream import Place, Role, Standing, standing, uid_of
 
 CONDITION = "NothingLeftBehind"
@@ -41,10 +42,10 @@ def condition(status: Raw, place: Place, connection: str, created: str, in_clust
             where the channel is.
     """
     if in_cluster is not None and created and in_cluster.get("created") != created and _ours(place, in_cluster):
-        count = in_cluster.get("state", {}).get("messages", 0)
+        events = counted(int(in_cluster.get("state", {}).get("messages", 0)), "event")
         message = (
             f"{place.stream} in the installation's own NATS account is this channel's, too, from before {connection}; "
-            f"nothing is delivered from there any more, and it holds {count} events. It goes with the channel: take "
+            f"nothing is delivered from there any more, and it holds {events}. It goes with the channel: take "
             "the connection back to have them delivered, or delete it"
         )
         return Condition(CONDITION, False, IN_CLUSTER, message, informative=True)
@@ -55,7 +56,7 @@ def condition(status: Raw, place: Place, connection: str, created: str, in_clust
             return None
         message = (
             f"{place.stream} and {place.aside} in the NATS account of {before} were this channel's; nothing is "
-            f"delivered from there any more ({_waiting(status)} events had not been settled), and nobody here can "
+            f"delivered from there any more ({_waiting(status)} not been settled), and nobody here can "
             "delete them: take the connection back to have them delivered, or delete them there"
         )
         return Condition(CONDITION, False, ELSEWHERE, message, informative=True)
@@ -65,8 +66,9 @@ def condition(status: Raw, place: Place, connection: str, created: str, in_clust
     return None
 
 
-def _waiting(status: Raw) -> int:
-    return sum(int(row.get("lag") or 0) for row in status.get("consumers") or ())
+def _waiting(status: Raw) -> str:
+    waiting = sum(int(row.get("lag") or 0) for row in status.get("consumers") or ())
+    return counted(waiting, "event has", "events have")
 
 
 def _ours(place: Place, info: Raw) -> bool:
