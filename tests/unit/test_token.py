@@ -22,12 +22,18 @@ SETTINGS = TokenSettings.model_validate({"HEADRACE_TOKEN": "sesame"})
         pytest.param(b"bearer  sesame ", True, id="schemes know no case"),
         pytest.param(b"sesame", False, id="no scheme"),
         pytest.param(b"Bearersesame", False, id="no blank"),
-        pytest.param(b"Basic sesame", False, id="another scheme"),
+        pytest.param(b"Digest sesame", False, id="another scheme"),
+        pytest.param(b"Basic aGVhZHJhY2U6c2VzYW1l", True, id="the password of a URL, which is headrace:sesame"),
+        pytest.param(b"basic OnNlc2FtZQ==", True, id="a password without a user"),
+        pytest.param(b"Basic sesame", False, id="the token as if it were Basic"),
+        pytest.param(b"Basic c2VzYW1l", False, id="a user without a password"),
+        pytest.param(b"Basic aGVhZHJhY2U6", False, id="an empty password"),
+        pytest.param(b"Basic \xff", False, id="no base64"),
         pytest.param(b"Bearer", False, id="no token"),
         pytest.param(b"Bearer sesam\xe9", False, id="another token"),
     ],
 )
-async def test_who_shows_the_token_as_a_bearer_passes(header: bytes, passes: bool) -> None:
+async def test_who_shows_the_token_passes(header: bytes, passes: bool) -> None:
     refusal = await Token(SETTINGS).refusal(request("POST", "/", ((b"authorization", header),)))
     assert (refusal is None) is passes
 

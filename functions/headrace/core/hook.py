@@ -28,6 +28,8 @@ class HookRequest:
             follows from an object's not being there.
         absent: the uids, of those that the last answer asked to `verify`, that the API server itself does not have.
         apis: which of the optional APIs the cluster serves, as `serving.knative.dev/v1`; None when nobody says.
+        stock: a Metacontroller as it comes asks, not our operator. It makes children in the channel's own namespace and
+            for that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
     """
 
     parent: dict[str, Any]
@@ -37,6 +39,7 @@ class HookRequest:
     complete: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
     apis: frozenset[str] | None = None
+    stock: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,10 @@ def parse(body: bytes) -> HookRequest:
             given = quoted(str(metadata.get(key)))
             raise InvalidSpec(f"body.parent.metadata.{key} is {given}: give it as text", field="body")
     extension = _observed(request, "headrace")
+    controller = request.get("controller")
+    # Our operator sends an empty one.
+    stock = isinstance(controller, dict) and bool(controller)
+    apis = _words(extension, "apis") if isinstance(extension.get("apis"), list) else None
     return HookRequest(
         parent=parent,
         children=_observed(request, "children"),
@@ -142,13 +149,22 @@ def parse(body: bytes) -> HookRequest:
         finalizing=request.get("finalizing") is True,
         complete=_words(extension, "complete"),
         absent=_words(extension, "absent"),
-        apis=_words(extension, "apis") if isinstance(extension.get("apis"), list) else None,
+        apis=_child_apis(controller) if stock else apis,
+        stock=stock,
     )
 
 
 def _observed(request: dict[str, Any], key: str) -> dict[str, Any]:
     """Children or related objects; null and nothing at all are none."""
     return _object(request.get(key) or {}, f"body.{key}")
+
+
+def _child_apis(controller: dict[str, Any]) -> frozenset[str]:
+    """The APIs of the `childResources` of a CompositeController; what makes no sense there says nothing."""
+    spec = controller.get("spec")
+    rules = spec.get("childResources") if isinstance(spec, dict) else None
+    named = [rule.get("apiVersion") for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
+    return frozenset(each for each in named if isinstance(each, str))
 
 
 def _words(extension: dict[str, Any], key: str) -> frozenset[str]:

@@ -13,11 +13,15 @@ SUBSCRIPTION_API = "messaging.knative.dev/v1"
 SUBSCRIPTION = "Subscription"
 
 
-def rules(parent: Mapping[str, Any]) -> list[dict[str, Any]]:
+def rules(parent: Mapping[str, Any], *, stock: bool = False) -> list[dict[str, Any]]:
     """The `relatedResources` of a channel: all Subscriptions, and what its dead letter sink refers to.
 
     Subscriptions are asked for everywhere: an entry of `spec.subscribers` does not tell its Subscription's namespace.
-    Our operator leaves out those that neither name the channel nor are named by it; a stock Metacontroller sends all.
+    Our operator leaves out those that neither name the channel nor are named by it; a stock Metacontroller sends all
+    of the channel's namespace.
+
+    Args:
+        stock: a Metacontroller as it comes asks.
     """
     everywhere: dict[str, Any] = {"apiVersion": SUBSCRIPTION_API, "resource": "subscriptions"}
     found = [{**everywhere, "headrace": {"concerning": "parent"}}]
@@ -25,9 +29,13 @@ def rules(parent: Mapping[str, Any]) -> list[dict[str, Any]]:
     if ref is not None:
         namespace = parent["metadata"]["namespace"]
         rule = {"apiVersion": ref["apiVersion"], "resource": plural(ref["kind"]), "names": [ref["name"]]}
-        # A stock Metacontroller fails at the name of any other namespace than the parent's; ours takes all without one.
-        own = {"namespace": namespace} if ref.get("namespace") in (None, "", namespace) else {}
-        found.append({**rule, **own})
+        own = ref.get("namespace") in (None, "", namespace)
+        if own and stock:
+            # It keeps this answer by the channel's bare name and fails at the name of another's namespace: so one that
+            # is good for every channel of that name. To it, no name and no namespace is all of the channel's own.
+            del rule["names"]
+        # Ours takes those of all namespaces where none is named.
+        found.append({**rule, "namespace": namespace} if own and not stock else rule)
     return found
 
 

@@ -6,6 +6,7 @@ The one place that catches `HeadraceError` on behalf of an HTTP caller.
 from __future__ import annotations
 
 import asyncio
+import binascii
 import hmac
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
@@ -193,8 +194,7 @@ class Token:
         Raises:
             Misconfigured: this process has no token to compare with.
         """
-        scheme, _, shown = (request.header(b"authorization") or b"").partition(b" ")
-        shown = shown.strip()
+        shown = _shown(request)
         if (wanted := self._settings.caller_digest) is not None:
             good = hmac.compare_digest(caller_token.digest(shown), wanted)
             detail = "send what follows from the shared token for this host (ADR 030) as Authorization: Bearer …"
@@ -202,7 +202,7 @@ class Token:
             token = await asyncio.to_thread(self.read) if self._settings.token_file else self.read()
             good = hmac.compare_digest(shown, token)
             detail = "send the shared token of this installation as Authorization: Bearer …"
-        if scheme.lower() == b"bearer" and good:
+        if good:
             return None
         return problem(401, "Unauthorized", detail, headers=((b"www-authenticate", b"Bearer"),))
 
@@ -232,6 +232,25 @@ class Token:
                 field="HEADRACE_TOKEN_FILE",
             )
         return token.encode(errors="surrogateescape")
+
+
+def _shown(request: Request) -> bytes:
+    """The token that a caller shows; empty for none.
+
+    As a bearer token, or as the password of Basic: a stock Metacontroller can send no header, but what its URL has
+    before the @ goes like that.
+    """
+    scheme, _, rest = (request.header(b"authorization") or b"").partition(b" ")
+    match scheme.lower():
+        case b"bearer":
+            return rest.strip()
+        case b"basic":
+            try:
+                return binascii.a2b_base64(rest, strict_mode=True).partition(b":")[2]
+            except binascii.Error:
+                return b""
+        case _:
+            return b""
 
 
 def _too_large(limit: int) -> Refused:

@@ -73,7 +73,7 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
 
 
 def cluster_of(request: HookRequest) -> Cluster:
-    return Cluster(request.apis, request.children)
+    return Cluster(request.apis, request.children, stock=request.stock)
 
 
 def settings_condition(seat: Seat) -> Condition | None:

@@ -67,7 +67,7 @@ async def reconcile(
     if verb not in VERBS:
         raise InvalidSpec(f"the verb {verb!r} is unknown: call {' or '.join(VERBS)}", field="verb")
     if verb == "customize":
-        return {"relatedResources": related.rules(request.parent)}
+        return {"relatedResources": related.rules(request.parent, stock=request.stock)}
     call = _Call(api, settings, now, around or Around())
     going = verb == "finalize" or request.finalizing
     return (await (call.finalize(request) if going else call.sync(request))).to_json()

@@ -26,11 +26,14 @@ class Cluster:
         apis: the optional APIs that it serves; None when nobody said.
         children: the channel's objects as they are, as the hook's request has them.
         elsewhere: the channel's stream is where the operator does not see it: nobody will open leases on it.
+        stock: a Metacontroller as it comes makes them: in the channel's namespace, shared with no other channel; and
+            nobody opens leases.
     """
 
     apis: frozenset[str] | None = None
     children: Mapping[str, Any] = field(default_factory=dict)
     elsewhere: bool = False
+    stock: bool = False
 
 
 @dataclass(frozen=True, slots=True)

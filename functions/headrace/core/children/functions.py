@@ -126,7 +126,9 @@ class _Wanted:
         self._stream = stream
         self._settings = settings
         self._cluster = cluster
-        self.site = Site(channel, stream, settings, access, scope)
+        self.site = Site(channel, stream, settings, access, scope, stock=cluster.stock)
+        # Then each forward opens its leases itself, for one consumer.
+        self._unwoken = cluster.elsewhere or cluster.stock
         apis = cluster.apis or frozenset()
         self._setting = None if settings.runtime == "auto" else Runtime(settings.runtime)
         existing = cluster.children.get(f"Service.{SERVING}")
@@ -169,9 +171,8 @@ class _Wanted:
         """Add the `forward` of one consumer."""
         subscriber = served.subscriber
         spec, whom = subscriber.placement, f"Subscription {subscriber.full_name}"
-        # Nobody opens leases elsewhere.
-        plain = self._cluster.elsewhere or self._runtime(spec) is Runtime.DEPLOYMENT
-        alone = self._cluster.elsewhere or self._isolation(spec) is Isolation.SUBSCRIBER
+        plain = self._unwoken or self._runtime(spec) is Runtime.DEPLOYMENT
+        alone = self._unwoken or self._isolation(spec) is Isolation.SUBSCRIBER
         if alone:
             scaling = knative.of_leases(1, subscriber.most_leases, subscriber.policy.timeout)
             function = self._add_forward(self.site.function("forward", served, plain=plain), scaling, whom, plain=plain)
@@ -191,7 +192,7 @@ class _Wanted:
     def keep_forwards(self, spec: PlacementSpec) -> None:
         """Want those that are there, whatever they serve."""
         self.keep("forward")
-        if self._isolation(spec) is Isolation.SHARED and not self._cluster.elsewhere:
+        if self._isolation(spec) is Isolation.SHARED and not self._unwoken:
             self.shared_forward(plain=self._runtime(spec) is Runtime.DEPLOYMENT)
 
     def keep(self, *components: str) -> None:
@@ -211,8 +212,8 @@ class _Wanted:
                 self.shared_forward(plain=plain)
 
     def account(self) -> Iterable[dict[str, Any]]:
-        """The service account of functions in a namespace that nobody has prepared."""
-        name = self._settings.service_account
+        """The service account of functions in a namespace that nobody has prepared: all channels there share it."""
+        name = "" if self._cluster.stock else self._settings.service_account
         return [services.account(name, self.site.namespace)] if name and self.site.scope is Scope.NAMESPACE else []
 
     def conditions(self, spec: PlacementSpec) -> Iterable[Condition]:

@@ -1,6 +1,7 @@
 """Where the functions of one channel run, and which of them it shares: `docs/adr/022-children.md`.
 
-A channel has a set of its own when it brings credentials of its own, or wishes of its own for its pods. Where its pods
+A channel has a set of its own when it brings credentials of its own, or wishes of its own for its pods, and under a
+stock Metacontroller, where it has it in its own namespace. Where its pods
 come to NATS as others than the installation does, a `reconcile` of theirs does there what has to be done
 (`docs/adr/030-connections.md`).
 """
@@ -27,7 +28,14 @@ class Site:
     """
 
     def __init__(
-        self, channel: Manifest, stream: str, settings: ReconcileSettings, access: Access, scope: Scope
+        self,
+        channel: Manifest,
+        stream: str,
+        settings: ReconcileSettings,
+        access: Access,
+        scope: Scope,
+        *,
+        stock: bool = False,
     ) -> None:
         metadata = channel.metadata
         own_pods = channel.spec.deployment_spec_template
@@ -36,12 +44,14 @@ class Site:
         self._settings = settings
         self._access = access
         # Secrets can be mounted in their own namespace only.
-        local = scope is Scope.NAMESPACE or access.own
+        local = scope is Scope.NAMESPACE or access.own or stock
         self.namespace = metadata.namespace if local else settings.system_namespace
         self.scope = Scope.CLUSTER if self.namespace == settings.system_namespace else Scope.NAMESPACE
-        self.apart = access.own or self.scope is Scope.NAMESPACE
+        # That they are in its namespace for Metacontroller's sake alone makes nobody else of them.
+        self.apart = access.own or (scope is Scope.NAMESPACE and self.scope is Scope.NAMESPACE)
         self._template = own_pods if own_pods is not None and own_pods.model_fields_set else None
-        self._own = access.own or self._template is not None
+        self._own = access.own or self._template is not None or stock
+        self._own_reconcile = access.own or stock
 
     def function(self, target: str, served: Served | None = None, *, plain: bool) -> Function:
         """A function as it is called here, and what it is told.
@@ -50,8 +60,8 @@ class Site:
             served: the consumer that a `forward` is for alone.
         """
         metadata = self._channel.metadata
-        # That one depends on the credentials only: whoever looks for it need not know more of a channel.
-        shared = not self._access.own if target == RECONCILE else served is None and not self._own
+        # That one depends on the credentials, not on wishes: whoever looks for it need not know more of a channel.
+        shared = not self._own_reconcile if target == RECONCILE else served is None and not self._own
         if shared:
             name = child_names.shared(target, plain=plain)
         else:
