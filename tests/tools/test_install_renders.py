@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headrace.reconcile import VERBS
 from tests.support import tool_binaries
 from tests.support.install import INFRA, SYSTEM, by_name, container, documents, in_file, variables
 
@@ -64,6 +65,31 @@ def test_with_knative_a_service_stands_in_the_place_of_the_deployment(kustomize:
     assert knative.pop((KNATIVE, SYSTEM, "headrace-reconcile")) == service
     del base[DEPLOYMENT, SYSTEM, "headrace-reconcile"], base["v1 Service", SYSTEM, "headrace-reconcile"]
     assert knative == base
+
+
+def test_with_a_metacontroller_there_is_no_operator_and_functions_have_the_account_of_their_namespace(
+    kustomize: Path,
+) -> None:
+    base, found = built(kustomize, INFRA / "base"), built(kustomize, INFRA / "overlays/metacontroller")
+    (controller,) = in_file(INFRA / "overlays/metacontroller/compositecontroller.yaml")
+    assert found.pop(("metacontroller.k8s.io/v1alpha1 CompositeController", "", "headrace")) == controller
+    reconcile = (DEPLOYMENT, SYSTEM, "headrace-reconcile")
+    told = variables(base.pop(reconcile))
+    del told["HEADRACE_SERVICE_ACCOUNT"]
+    assert variables(found.pop(reconcile)) == told
+    assert found == {key: one for key, one in base.items() if key[2] != "headrace-operator"}
+
+
+def test_a_metacontroller_asks_the_reconcile_that_is_installed_and_for_nothing_but_channels(kustomize: Path) -> None:
+    found = built(kustomize, INFRA / "overlays/metacontroller")
+    spec = found["metacontroller.k8s.io/v1alpha1 CompositeController", "", "headrace"]["spec"]
+    service = found["v1 Service", SYSTEM, "headrace-reconcile"]["metadata"]
+    urls = {name: one["webhook"]["url"] for name, one in spec["hooks"].items()}
+    host = f"{service['name']}.{service['namespace']}.svc"
+    assert urls == {verb: f"http://headrace:TOKEN@{host}/{verb}" for verb in VERBS}
+    (crd,) = [one for (kind, _, _), one in found.items() if kind == CRD]
+    parent = f"{crd['spec']['group']}/{crd['spec']['versions'][0]['name']}", crd["spec"]["names"]["plural"]
+    assert (spec["parentResource"]["apiVersion"], spec["parentResource"]["resource"]) == parent
 
 
 def test_kind_brings_nats_and_its_own_image(kustomize: Path) -> None:
