@@ -72,11 +72,14 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer
     server.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def headrace(
     neighbours: ControlPlane, nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Function]]:
-    """The three functions, with paths as addresses and without pods, and the operator of the whole cluster."""
+    """The three functions, with paths as addresses and without pods, and the operator of the whole cluster.
+
+    Of a module: beside a Metacontroller there is no operator.
+    """
     directory, url = tmp_path_factory.mktemp("headrace"), nats_server.url
     functions = {name: Function(name, url, directory) for name in ("receive", "forward")}
     functions["reconcile"] = Function(
@@ -112,10 +115,13 @@ async def api(neighbours: ControlPlane) -> AsyncIterator[Api]:
 @pytest.fixture
 async def namespace(api: Api) -> str:
     """A new one."""
-    name = f"test-{next(_numbers)}"
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    (await api.create("/api/v1/namespaces", body)).unwrapped()
-    return name
+    return await _new_namespace(api)
+
+
+@pytest.fixture
+async def other_namespace(api: Api) -> str:
+    """Another new one."""
+    return await _new_namespace(api)
 
 
 @pytest.fixture(scope="session")
@@ -123,3 +129,10 @@ def subscriber() -> Iterator[Subscriber]:
     """HTTP places that record what they are sent."""
     with Subscriber() as server:
         yield server
+
+
+async def _new_namespace(api: Api) -> str:
+    name = f"test-{next(_numbers)}"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    (await api.create("/api/v1/namespaces", body)).unwrapped()
+    return name

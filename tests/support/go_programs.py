@@ -70,7 +70,7 @@ class Program:
     def pinned(self, module: str) -> str:
         """The version of a module in its go.mod, without the v."""
         text = (self.module / "go.mod").read_text(encoding="ascii")
-        found = re.search(rf"^\s*(?:require )?{re.escape(module)} v(\S+)", text, re.MULTILINE)
+        found = re.search(rf"^\s*(?:require |replace \S+ => )?{re.escape(module)} v(\S+)", text, re.MULTILINE)
         assert found is not None, f"{self.module}/go.mod does not pin {module}"
         return found[1]
 

@@ -1,7 +1,7 @@
-"""Knative Eventing's own controller and webhook, built from their Go module, for `task test:neighbours`.
+"""Knative Eventing's own controller and webhook and a stock Metacontroller, built from their Go modules, for
+`task test:neighbours`.
 
-Minutes, once per machine, and so not in CI. A stock Metacontroller is not among them: its go.mod bears a name that the
-module proxy can't serve.
+Minutes, once per machine, and so not in CI.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.support import go_programs
 from tests.support.go_programs import Program
 
-EVENTING = Path(__file__).resolve().parents[2] / "infra" / "neighbours" / "eventing"
+NEIGHBOURS = Path(__file__).resolve().parents[2] / "infra" / "neighbours"
 COMMAND = "task neighbours"
 # Their probes are on port 8080, all of them, and that is a constant; here they share a host.
 PORT = "HealthCheckDefaultPort = "
@@ -22,7 +22,7 @@ ANY_PORT = ("knative.dev/pkg", "injection/health_check.go", f"{PORT}8080", f"{PO
 def _of_eventing(name: str) -> Program:
     return Program(
         f"eventing-{name}",
-        EVENTING,
+        NEIGHBOURS / "eventing",
         "knative.dev/eventing",
         f"knative.dev/eventing/cmd/{name}",
         cache="neighbours/any-port",
@@ -32,7 +32,16 @@ def _of_eventing(name: str) -> Program:
 
 
 CONTROLLER, WEBHOOK = _of_eventing("controller"), _of_eventing("webhook")
-PROGRAMS = (CONTROLLER, WEBHOOK)
+METACONTROLLER = Program(
+    "metacontroller",
+    NEIGHBOURS / "metacontroller",
+    "github.com/metacontroller/metacontroller",
+    "metacontroller",
+    cache="neighbours",
+    link_flags=lambda version: f"-s -w -X main.version={version}",
+    says_version=(),
+)
+PROGRAMS = (CONTROLLER, WEBHOOK, METACONTROLLER)
 
 
 def found() -> Mapping[str, Path]:
@@ -47,6 +56,11 @@ def found() -> Mapping[str, Path]:
 def manifests() -> Path:
     """The folder `config/core` of the module: CRDs, roles and ConfigMaps as their authors ship them."""
     return go_programs.module_folder(CONTROLLER) / "config" / "core"
+
+
+def metacontroller_manifests() -> Path:
+    """The same of Metacontroller: its CRDs, and its service account with its rights."""
+    return go_programs.module_folder(METACONTROLLER) / "manifests" / "production"
 
 
 if __name__ == "__main__":
