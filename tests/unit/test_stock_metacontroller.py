@@ -66,7 +66,6 @@ WHOLE = [
         pytest.param({}, id="by default"),
         pytest.param({"settings": {"isolation": "shared"}}, id="though leases are to be opened on one for all"),
         pytest.param({"annotations": {"headrace.dev/isolation": "shared"}}, id="though the channel wishes that"),
-        pytest.param({"annotations": {"eventing.knative.dev/scope": "namespace"}}, id="in namespace scope, too"),
     ],
 )
 async def test_a_channel_has_all_of_its_own_in_its_own_namespace(given: dict[str, Any]) -> None:
@@ -79,6 +78,16 @@ async def test_a_channel_has_all_of_its_own_in_its_own_namespace(given: dict[str
     assert not names & others
     assert one["status"]["consumers"][0]["pulls"] is True
     assert reasons(one)["Ready"] == "True"
+
+
+async def test_with_credentials_of_the_namespace_not_even_their_reconcile_is_shared() -> None:
+    scope = {"eventing.knative.dev/scope": "namespace"}
+    one, other = await answered(annotations=scope), await answered(name="bills", annotations=scope)
+
+    assert found(one) == sorted([*WHOLE, ("Deployment", "reconcile"), ("Service", "reconcile")])
+    assert not [each for each in one["children"] if "headrace.dev/shared" in each["metadata"]["labels"]]
+    names, others = ({each["metadata"]["name"] for each in answer["children"]} for answer in (one, other))
+    assert not names & others
 
 
 async def test_our_operator_which_sends_no_controller_gets_what_channels_share() -> None:
