@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,6 +25,23 @@ ORDERS = """
 apiVersion: messaging.knative.dev/v1alpha1
 kind: NatsJetStreamChannel
 metadata: {name: orders, namespace: shop}
+"""
+# As little of Metacontroller's as a CompositeController needs to be stored.
+COMPOSITE = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: compositecontrollers.metacontroller.k8s.io
+  annotations: {api-approved.kubernetes.io: unapproved}
+spec:
+  group: metacontroller.k8s.io
+  scope: Cluster
+  names: {kind: CompositeController, plural: compositecontrollers, singular: compositecontroller}
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 """
 STREAMS, CHANNEL = "streams", "channel"
 
@@ -104,7 +124,9 @@ def token(shell: Shell) -> str:
 
 def test_every_block_that_is_to_be_run_is_run_by_a_test_here() -> None:
     marked = {block.section for block in blocks() if block.about == "run"}
-    assert marked == {"kubectl", "kustomize", "Helm", "Knative's default channel", "Upgrade", "Uninstall"}
+    with_metacontroller = "With a stock Metacontroller"
+    others = {"kubectl", "kustomize", "Helm", "Knative's default channel", "Upgrade", "Uninstall"}
+    assert marked == {with_metacontroller, *others}
     # Those of func are run by test_func.py.
     ours = {block.about for block in blocks() if not block.about.startswith("func ")}
     assert ours == {"", "run", CHANNEL, STREAMS, "mine/kustomization.yaml"}
@@ -159,6 +181,18 @@ def test_by_kustomize_with_knative_it_is_the_users_too(tmp_path: Path) -> None:
     built = subprocess.run([kustomize, "build", tmp_path / "mine"], capture_output=True, text=True, timeout=60)
     assert built.stdout.count("registry.example/headrace:0.1.0") == 3, built.stderr
     assert "headrace.example" not in built.stdout
+
+
+def test_with_a_metacontroller_it_has_the_token_and_there_is_no_operator(shell: Shell) -> None:
+    shell(f"echo '{COMPOSITE}' | kubectl apply -f -")
+    shell("kubectl wait --for=condition=Established crd/compositecontrollers.metacontroller.k8s.io --timeout=60s")
+    run_section(shell, "With a stock Metacontroller")
+    found = json.loads(shell("kubectl get compositecontrollers headrace -o json"))["spec"]["hooks"]
+    shown = {urlsplit(one["webhook"]["url"]).password for one in found.values()}
+    assert shown == {base64.b64decode(token(shell)).decode()}
+    deployments = shell("kubectl -n knative-eventing get deployments -o yaml")
+    assert "headrace.example" not in deployments
+    assert "headrace-operator" not in deployments
 
 
 def test_by_helm_in_and_out_again_with_one_token_for_ever(shell: Shell) -> None:
