@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from headrace.core.errors import Refused
+from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.marker import Markers
 from pyspark_jetstream.writing.options import WriteOptions, write_options
-from pyspark_jetstream.writing.task import Place, Written
+from pyspark_jetstream.writing.task import Place, Written, write
 from pyspark_jetstream.writing.writers import BatchWriter, Committed, StreamWriter
 from tests.support.nats_server import NatsServer
 from tests.support.spark_streams import Streams
@@ -42,6 +44,39 @@ def test_a_target_that_forgets_too_soon_is_warned_of_now_and_then(
     messages = [Committed(Written(Place("q", epoch, at), stream="ORDERS", window_seconds=5.0)) for at in range(2)]
     writer.commit(list(messages), epoch)
     assert sum("stream ORDERS remembers message ids for 5 s only" in one for one in caplog.messages) == int(warns)
+
+
+@pytest.mark.parametrize(
+    ("rows", "refused"),
+    [
+        pytest.param([b"3", b"1", b"2", b"2"], False, id="the same in another order and other tasks"),
+        pytest.param([b"1", b"2", b"2", b"4"], True, id="as many others"),
+        pytest.param([b"1", b"2", b"3", b"3"], True, id="others of them twice"),
+        pytest.param([b"1"], True, id="fewer"),
+    ],
+)
+def test_a_named_run_that_is_complete_takes_no_other_rows(
+    nats_server: NatsServer, streams: Streams, rows: list[bytes], refused: bool
+) -> None:
+    stream = streams.make()
+    given = options_of(nats_server, runid=stream, commitmarker="true", subject=f"{streams.root}.a")
+    writer = BatchWriter(given, SCHEMA, overwrite=False)
+
+    def task(partition: int, of: list[bytes]) -> Committed:
+        batch = pa.RecordBatch.from_arrays([pa.array(of, pa.binary())], ["data"])
+        return Committed(write([batch], parts([("data", "binary")], given), given, Place(stream, 0, partition)))
+
+    writer.commit([task(0, [b"1", b"2"]), task(1, [b"2", b"3"])])
+    again = [task(at, rows[at::3]) for at in range(3) if rows[at::3]]
+    if refused:
+        with pytest.raises(Refused, match=f"run {stream} was complete before, with 4 rows"):
+            writer.commit(list(again))
+    else:
+        writer.commit(list(again))
+    assert all(one.written.is_passed and not one.written.stored for one in again)
+    info = streams.jetstream.stream(stream)
+    assert info is not None
+    assert info.messages == 4
 
 
 def test_an_epoch_without_its_marker_is_not_completed(nats_server: NatsServer, streams: Streams) -> None:

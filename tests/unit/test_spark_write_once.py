@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace.core.errors import Refused
 from pyspark_jetstream.writing import ids
 from pyspark_jetstream.writing.ids import ContentIds
-from pyspark_jetstream.writing.marker import Decision, Found, Marker, decide
+from pyspark_jetstream.writing.marker import Decision, Found, Marker, decide, refuse_others
 from pyspark_jetstream.writing.target import Target, short_window
 
 SECOND = 1_000_000_000
@@ -78,6 +78,27 @@ def test_the_target_is_read_once_the_marker_is_older_than_half_its_window(age: i
 def test_an_epoch_before_the_marker_is_refused():
     with pytest.raises(Refused, match="checkpoint has gone back"):
         decide(Found(MARKER, 3, 0), 6, TARGET)
+
+
+COMPLETE = replace(MARKER, is_complete=True, rows=10, content="c0ffee")
+
+
+@pytest.mark.parametrize(
+    ("rows", "content", "words"),
+    [
+        pytest.param(11, "c0ffee", "with 10 rows in stream ORDERS, and is given 11 now", id="another number"),
+        pytest.param(10, "decaf", "is given 10 others now: nothing of them was written", id="as many others"),
+    ],
+)
+def test_a_run_that_was_complete_refuses_other_rows(rows: int, content: str, words: str):
+    with pytest.raises(Refused, match=words):
+        refuse_others(COMPLETE, rows, content)
+
+
+def test_a_run_that_was_complete_passes_over_the_same_rows():
+    refuse_others(COMPLETE, 10, "c0ffee")
+    # By an earlier version, which noted the number only.
+    refuse_others(replace(COMPLETE, content=""), 10, "c0ffee")
 
 
 @pytest.mark.parametrize(("seconds", "warns"), [(0.0, True), (119.0, True), (120.0, False)])

@@ -38,6 +38,7 @@ class Marker:
     stream, created: the target.
     after: its last sequence before anything of the epoch was written.
     is_complete: all of the epoch is stored.
+    rows, content: of a complete epoch: how many, and the sum of their hashes; empty where an earlier version set it.
     """
 
     run: str
@@ -48,6 +49,7 @@ class Marker:
     is_complete: bool
     rows: int = 0
     v: int = 1
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +162,25 @@ class Markers:
                 return marker, Decision()
         raise Unavailable(f"the commit marker of {run} could not be set in {self._stream}")
 
-    def complete(self, run: str, target: str, epoch: int, rows: int) -> None:
-        """Note that all of an epoch is stored. May be repeated."""
+    def complete(self, run: str, target: str, epoch: int, rows: int, content: str = "") -> None:
+        """Note that all of an epoch is stored. May be repeated, with the same rows.
+
+        Args:
+            content: of a batch, the sum of its rows' hashes; of a streaming query empty, as Spark itself says there
+                that it is the same epoch.
+
+        Raises:
+            Refused: it was complete before, with other rows: those of now were passed over, and are nowhere.
+        """
         for _ in range(_TRIES):
             found = self.find(run, target)
             if found is None or found.marker.epoch != epoch:
                 raise Refused(f"the commit marker of {run} is not at epoch {epoch}: is it written twice?", status=409)
-            if found.marker.is_complete or self._set(
-                replace(found.marker, is_complete=True, rows=rows), found.sequence
-            ):
+            if found.marker.is_complete:
+                if content:
+                    refuse_others(found.marker, rows, content)
+                return
+            if self._set(replace(found.marker, is_complete=True, rows=rows, content=content), found.sequence):
                 return
         raise Unavailable(f"the commit marker of {run} could not be set in {self._stream}")
 
@@ -185,6 +197,21 @@ class Markers:
         if error and error.get("err_code") != _WRONG_LAST_SEQUENCE:
             raise Refused(f"the commit marker was not stored in {self._stream}: {error.get('description')}", status=507)
         return "seq" in said and not error
+
+
+def refuse_others(complete: Marker, rows: int, content: str) -> None:
+    """Raises:
+    Refused: these are not the rows that a run was completed with.
+    """
+    if rows == complete.rows and complete.content in ("", content):
+        return
+    others = f"{rows} others" if rows == complete.rows else f"{rows}"
+    raise Refused(
+        f"run {complete.run} was complete before, with {complete.rows} rows in stream {complete.stream}, and is given "
+        f"{others} now: nothing of them was written. Give another runId for other rows; of the same run there is "
+        "nothing left to write",
+        status=409,
+    )
 
 
 def ids_behind(jetstream: JetStream, marker: Marker, target: Target, subject: str, prefix: str) -> set[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import chain
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from pyspark_jetstream.writing.target import Target
 
 # Faults that travel to the driver; all are counted.
 MOST_SHOWN = 5
+_ID_AT = len(b"NATS/1.0\r\nNats-Msg-Id: ")
+_CONTENT_MODULUS = 2**64
 # A pause shorter than that is left to the next one.
 _PAUSE_SECONDS = 0.05
 
@@ -47,6 +50,8 @@ class Written:
         duplicates: acknowledged as being there already.
         known: not sent, since the commit marker or the target's own messages say that they are there.
         skipped: faulty, with `onFaultyRow` skip; `faults` holds the first ones in words.
+        is_passed: the commit marker says that all of them were stored before.
+        content: of a run with a name and a marker, the sum of the hashes of its rows, which no order changes.
         window_seconds: how long the target remembers ids; None when there is no single target.
     """
 
@@ -60,6 +65,8 @@ class Written:
     bytes: int = 0
     most_unacked: int = 0
     is_fast: bool = False
+    is_passed: bool = False
+    content: int = 0
     window_seconds: float | None = None
     faults: list[str] = field(default_factory=list)
 
@@ -77,9 +84,7 @@ def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions
         has_own_ids = options.msg_ids != CONTENT or columns.MSG_ID in parts.others
         task = _Task(connection, options, place, one, has_own_ids=has_own_ids)
         if options.marker_stream and one is not None and not task.enter(jetstream, one):
-            # All of it is stored: it is counted, and goes nowhere.
-            task.written.rows = task.written.known = sum(batch.num_rows for batch in batches)
-            return task.written
+            return task.passed(batches, parts)
         for batch in batches:
             task.take(batch, parts)
         return task.finished()
@@ -104,6 +109,8 @@ class _Task:
         if options.fast and one is not None and one.allows_fast:
             self._publisher = FastPublisher(connection, self._window, most=options.window)
             self.written.is_fast = True
+        # Of a streaming query Spark itself knows which rows an epoch has.
+        self._has_content = bool(options.marker_stream and options.run)
         self._turn = 0.0  # when the next row may be published, on the monotonic clock
 
     def enter(self, jetstream: JetStream, one: Target) -> bool:
@@ -126,6 +133,19 @@ class _Task:
             self._known = marker.ids_behind(jetstream, found, now, self._options.subject, prefix)
         return not decision.passes
 
+    def passed(self, batches: Iterable[pa.RecordBatch], parts: Parts) -> Written:
+        """All of it is stored: it is counted, and goes nowhere; whether it is the same is for the driver to say."""
+        written = self.written
+        written.is_passed = True
+        for batch in batches:
+            if self._has_content:
+                for one in messages.messages(batch, parts, self._options, self._ids, written.rows):
+                    if not isinstance(one, Fault) and len(one.block) + len(one.data) <= self._most:
+                        self._add_content(one)
+            written.rows += batch.num_rows
+        written.known = written.rows
+        return written
+
     def take(self, batch: pa.RecordBatch, parts: Parts) -> None:
         """Publish the rows of a batch."""
         written, send, most = self.written, self._publisher.send, self._most
@@ -139,6 +159,8 @@ class _Task:
             if size > most:
                 self._faulty(Fault(one.row, f"has {size} bytes: at most {most} can be stored"))
                 continue
+            if self._has_content:
+                self._add_content(one)
             if known and _id_of(one.block) in known:
                 written.known += 1
                 continue
@@ -162,6 +184,17 @@ class _Task:
             self._publisher.flush()
             time.sleep(self._turn - now)
 
+    def _add_content(self, one: Outgoing) -> None:
+        """Ids that are made of the content tell of the partition, too, and so are no part of it."""
+        is_ours = _id_of(one.block).startswith(self._prefix.encode())
+        block = one.block[one.block.index(b"\r\n", _ID_AT) :] if is_ours else one.block
+        digest = blake2b(b"%d:%d:" % (len(one.subject), len(block)), digest_size=8)
+        digest.update(one.subject.encode())
+        digest.update(block)
+        digest.update(one.data)
+        total = self.written.content + int.from_bytes(digest.digest(), "big")
+        self.written.content = total % _CONTENT_MODULUS
+
     def _refused(self, message: Outgoing, refusal: Refused) -> None:
         self._faulty(Fault(message.row, str(refusal)))
 
@@ -176,7 +209,12 @@ class _Task:
 
 def _id_of(block: bytes) -> bytes:
     """Of a block that we have made: the id comes first."""
-    return block[len(b"NATS/1.0\r\nNats-Msg-Id: ") : block.index(b"\r\n", 12)]
+    return block[_ID_AT : block.index(b"\r\n", _ID_AT)]
+
+
+def content(parts: Iterable[Written]) -> str:
+    """What the rows of all tasks are, whichever task has which, and in whatever order; as a marker holds it."""
+    return f"{sum(one.content for one in parts) % _CONTENT_MODULUS:016x}"
 
 
 def summary(parts: Iterable[Written]) -> str:

@@ -21,7 +21,7 @@ from pyspark_jetstream.client import Connection, JetStream
 from pyspark_jetstream.writing import marker, target
 from pyspark_jetstream.writing.columns import Parts, parts
 from pyspark_jetstream.writing.options import WriteOptions
-from pyspark_jetstream.writing.task import Place, Written, summary, write
+from pyspark_jetstream.writing.task import Place, Written, content, summary, write
 
 _log = logging.getLogger("pyspark_jetstream")
 _EPOCH = "streaming.sql.batchId"
@@ -92,7 +92,8 @@ def _commit(messages: Sequence[WriterCommitMessage | None], options: WriteOption
         place, stream = written[0].place, written[0].stream
         with Connection(options.access, name="spark commit") as connection:
             markers = marker.Markers(JetStream(connection), options.marker_stream)
-            markers.complete(place.run, stream, place.epoch, sum(one.rows for one in written))
+            rows = sum(one.rows for one in written)
+            markers.complete(place.run, stream, place.epoch, rows, content(written) if options.run else "")
 
 
 def warning(written: Written, options: WriteOptions) -> str:
