@@ -8,12 +8,14 @@ An offset is `{"v":1,"streams":{<stream>:{"next":N,"base":B,"created":T}}}`:
     created  when the stream was made: of another stream of that name, no sequence means anything
     init     true in an initial offset only, which any end's base overrules
 
+A stream that the query does not read any more keeps its part: when it is read again, it goes on there.
+
 No acks: what is between two offsets can be read again, and is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -67,7 +69,8 @@ class OnLoss:
     """What to do when a stream is not what the offset knows.
 
     Attributes:
-        fail_on_data_loss: a start that the stream does not have any more ends the query.
+        fail_on_data_loss: a start that the stream does not have any more ends the query, and so does a stream of the
+            checkpoint that is not read now.
         start_over: a stream that was made again, or shrank, is read from its start; otherwise the query ends.
     """
 
@@ -100,19 +103,36 @@ def from_json(said: Mapping[str, Any]) -> Offset:
     }
 
 
-def latest(start: Offset, states: Mapping[str, StreamInfo], limits: Limits, on_loss: OnLoss) -> Offset:
-    """The end of the batch that starts at `start`.
+def left_out(start: Offset, streams: Collection[str]) -> list[str]:
+    """The streams that an offset knows, and that are not among those that are read."""
+    return sorted(set(start).difference(streams))
 
-    A stream that `start` does not know begins with its first message; one that is not read any more is forgotten.
+
+def latest(
+    start: Offset, states: Mapping[str, StreamInfo], limits: Limits, on_loss: OnLoss, joining: Mapping[str, int]
+) -> Offset:
+    """The end of the batch that starts at `start`; with the places of streams that are not read now as they were.
+
+    Args:
+        states: of the streams that are read.
+        joining: the first sequence of each of those that `start` does not know.
 
     Raises:
-        Refused: a stream is not what the offset knows, and that is not allowed.
+        Refused: a stream is not what the offset knows, or is not read, and that is not allowed.
     """
-    positions = {name: _position(start.get(name), state, on_loss) for name, state in states.items()}
+    places = {name: At(start[name].next, start[name].base, start[name].created) for name in left_out(start, states)}
+    if places and on_loss.fail_on_data_loss:
+        raise Refused(missing(places, states), status=409)
+    positions = {
+        name: _position(start[name], state, on_loss)
+        if name in start
+        else At(joining[name], joining[name], state.created)
+        for name, state in states.items()
+    }
     backlogs = {name: max(state.last + 1 - max(positions[name].next, state.first), 0) for name, state in states.items()}
     most = _most(backlogs, states, limits)
     shares = share(backlogs, most) if most is not None else backlogs
-    return {
+    return places | {
         name: At(
             # What is not there any more is skipped: it counts for no limit.
             max(at.next, states[name].first) + shares[name] if shares[name] else at.next,
@@ -159,9 +179,7 @@ def partitions(wanted: list[Range], most_each: int, least: int) -> list[Range]:
     return found
 
 
-def _position(at: At | None, state: StreamInfo, on_loss: OnLoss) -> At:
-    if at is None:
-        return At(state.first, state.first, state.created)
+def _position(at: At, state: StreamInfo, on_loss: OnLoss) -> At:
     is_another = at.created != state.created
     if is_another or state.last + 1 < at.next:
         if on_loss.start_over:
@@ -175,6 +193,16 @@ def _position(at: At | None, state: StreamInfo, on_loss: OnLoss) -> At:
     if state.first > at.next and on_loss.fail_on_data_loss:
         raise Refused(data_loss(state.name, at.next, state.first), status=410)
     return At(at.next, at.base, at.created)
+
+
+def missing(places: Offset, streams: Collection[str]) -> str:
+    """The words for streams of the checkpoint that the query does not read."""
+    known = ", ".join(f"{name} at {at.next}" for name, at in places.items())
+    return (
+        f"the checkpoint stands in streams that this query does not read ({known}; it reads {', '.join(streams)}): "
+        "name them again to go on there, or start with a new checkpoint. With failOnDataLoss false the query goes on "
+        "without them, and their places are kept"
+    )
 
 
 def data_loss(stream: str, wanted: int, first: int) -> str:

@@ -6,6 +6,7 @@ read without acks.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +29,8 @@ from pyspark_jetstream.offsets import At, Limits, OnLoss
 from pyspark_jetstream.option_values import wrong
 from pyspark_jetstream.options import ReadOptions
 
+_log = logging.getLogger("pyspark_jetstream")
+
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Pickled to the executors before it connects."""
@@ -39,6 +42,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._jetstream: JetStream | None = None
         self._selected: dict[str, plan.Selected] | None = None
         self._target: dict[str, StreamInfo] | None = None
+        self._has_warned = False
 
     def initialOffset(self) -> dict[str, Any]:
         """Asked twice on a first start, and again on each restart before the first batch is committed; whichever
@@ -58,14 +62,29 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next batch; equal to `start` when there is nothing new."""
+        """The end of the next batch; equal to `start` when there is nothing new.
+
+        A stream that the checkpoint does not know begins where the options say, at the first batch that is planned
+        with it.
+        """
         # Spark lifts the limit for a query that is to take all at once (Trigger.Once).
         is_limited = not isinstance(limit, ReadAllAvailable)
         options = self._options
         limits = Limits(options.max_messages, options.max_bytes) if is_limited else Limits()
         states = self._states() if self._target is None else self._target
         on_loss = OnLoss(options.fail_on_data_loss, options.start_over)
-        return offsets.to_json(offsets.latest(offsets.from_json(start), states, limits, on_loss))
+        begun = offsets.from_json(start)
+        joining = {
+            name: plan.start_of(self._connected(), info, options, streaming=True)
+            for name, info in states.items()
+            if name not in begun
+        }
+        end = offsets.latest(begun, states, limits, on_loss, joining)
+        left_out = {name: begun[name] for name in offsets.left_out(begun, states)}
+        if left_out and not self._has_warned:
+            _log.warning("%s", offsets.missing(left_out, states))
+            self._has_warned = True
+        return offsets.to_json(end)
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """For the progress report: the difference to the end offset is the backlog."""
@@ -126,7 +145,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _former(self, name: str) -> plan.Selected:
         info = self._connected().stream(name)
         if info is None:
-            raise wrong("stream", name, "the checkpoint has a batch of it that is not finished, and it is gone")
+            raise wrong(
+                "stream",
+                name,
+                "the checkpoint has a batch of it that is not finished, and it is gone: start with a new checkpoint",
+            )
         return plan.Selected(info, self._options.subjects, plan.mode_of(info, self._options.mode))
 
 

@@ -50,6 +50,39 @@ def test_several_streams_share_a_query(spark: SparkSession, streams: Streams, tm
     assert query.written() == sorted([*expected, *((third, n) for n in range(1, 11))])
 
 
+def test_a_stream_that_is_left_out_and_read_again_goes_on_where_it_was(
+    spark: SparkSession, streams: Streams, tmp_path: Path
+) -> None:
+    stream, other = streams.make(), streams.make("B")
+    streams.fill(100)
+    streams.fill(100, suffix="B")
+    query = Query(spark, tmp_path, streams=f"{stream},{other}")
+    query.run()
+    streams.fill(50, start=100, suffix="B")
+    with pytest.raises(PySparkException, match=f"streams that this query does not read \\({other} at 101"):
+        query.run(streams=stream)
+    streams.fill(10, start=100)
+    query.run(streams=stream, failOnDataLoss=False)
+    query.run()
+    expected = [*((stream, n) for n in range(1, 111)), *((other, n) for n in range(1, 151))]
+    assert query.written() == sorted(expected)
+
+
+def test_a_stream_that_is_added_starts_where_the_options_say(
+    spark: SparkSession, streams: Streams, tmp_path: Path
+) -> None:
+    stream, other = streams.make(), streams.make("B")
+    streams.fill(20)
+    streams.fill(20, suffix="B")
+    query = Query(spark, tmp_path, stream=stream)
+    query.run()
+    # Nothing is to be read, but where it starts is noted.
+    query.run(stream="", streams=f"{stream},{other}", startingOffsets="latest")
+    streams.fill(5, start=20, suffix="B")
+    query.run(stream="", streams=f"{stream},{other}", startingOffsets="latest")
+    assert query.written() == sorted([*((stream, n) for n in range(1, 21)), *((other, n) for n in range(21, 26))])
+
+
 def test_a_stream_that_was_made_again_ends_the_query_or_starts_over(
     spark: SparkSession, streams: Streams, tmp_path: Path
 ) -> None:

@@ -24,7 +24,8 @@ def at(next: int, *, base: int = 1, created: str = MADE, init: bool = False) -> 
 
 
 def end_of(start: dict[str, At], *states: StreamInfo, limits: Limits | None = None, **on_loss: bool) -> dict[str, At]:
-    found = latest(start, {one.name: one for one in states}, limits or Limits(), OnLoss(**on_loss))
+    joining = {one.name: one.first for one in states if one.name not in start}
+    found = latest(start, {one.name: one for one in states}, limits or Limits(), OnLoss(**on_loss), joining)
     return dict(found)
 
 
@@ -57,14 +58,28 @@ def test_a_batch_goes_on_where_the_last_one_ended() -> None:
     assert ranges({"EV": at(102)}, {"EV": at(101)}) == []
 
 
-def test_a_stream_that_joins_a_query_is_read_from_its_first_message() -> None:
-    end = end_of({"A": at(101)}, state("A"), state("B", first=40))
-    assert end["B"] == at(101, base=40)
-    assert ranges({"A": at(101)}, end) == [Range("B", MADE, 40, 101, opens=True)]
+@pytest.mark.parametrize(("begin", "size"), [(40, 61), (90, 11), (101, 0)], ids=["earliest", "a place", "latest"])
+def test_a_stream_that_joins_a_query_is_read_from_where_it_should_start(begin: int, size: int) -> None:
+    states = {"A": state("A"), "B": state("B", first=40)}
+    end = latest({"A": at(101)}, states, Limits(), OnLoss(), {"B": begin})
+    assert end["B"] == at(101, base=begin)
+    # Also when nothing is to be read yet: so that what comes next is.
+    assert str(to_json(end)) != str(to_json({"A": at(101)}))
+    assert sum(map(len, ranges({"A": at(101)}, end))) == size
 
 
-def test_a_stream_that_leaves_a_query_is_forgotten() -> None:
-    assert end_of({"A": at(5), "B": at(7)}, state("A")) == {"A": at(101)}
+def test_a_stream_that_is_left_out_ends_the_query_with_its_name_and_what_to_do() -> None:
+    with pytest.raises(Refused, match=r"B at 7; it reads A\): name them again .* new checkpoint.*failOnDataLoss"):
+        end_of({"A": at(5), "B": at(7)}, state("A"))
+
+
+def test_a_stream_that_is_left_out_on_purpose_keeps_its_place_and_goes_on_there() -> None:
+    without = end_of({"A": at(5), "B": at(7, base=3)}, state("A"), fail_on_data_loss=False)
+    assert without == {"A": at(101), "B": at(7, base=3)}
+    assert ranges({"A": at(5), "B": at(7, base=3)}, without) == [Range("A", MADE, 5, 101)]
+    assert end_of(without, state("A"), fail_on_data_loss=False) == without
+    again = end_of(without, state("A"), state("B"))
+    assert ranges(without, again) == [Range("B", MADE, 7, 101)]
 
 
 def test_messages_that_were_discarded_unread_end_the_query_or_are_passed_over() -> None:
@@ -122,6 +137,20 @@ def test_partitions_cover_their_ranges_once_and_keep_their_bounds(
         parts = [one for one in cut if one.stream == whole.stream]
         assert [parts[0].start, *(one.end for one in parts)] == [*(one.start for one in parts), whole.end]
         assert [one.opens for one in parts] == [True] + [False] * (len(parts) - 1)
+
+
+@given(st.lists(st.tuples(st.sets(st.sampled_from("ABC"), min_size=1), st.integers(0, 50)), max_size=20))
+def test_whichever_streams_are_read_each_sequence_of_each_is_read_once(runs: list[tuple[set[str], int]]) -> None:
+    last = dict.fromkeys("ABC", 0)
+    read: dict[str, list[int]] = {name: [] for name in "ABC"}
+    offset: dict[str, At] = {}
+    for chosen, more in runs:
+        last = {name: count + more for name, count in last.items()}
+        end = end_of(offset, *(state(name, last=last[name]) for name in sorted(chosen)), fail_on_data_loss=False)
+        for one in ranges(offset, end):
+            read[one.stream] += range(one.start, one.end)
+        offset = dict(from_json(to_json(end)))
+        assert all(read[name] == list(range(1, last[name] + 1)) for name in chosen)
 
 
 @given(
