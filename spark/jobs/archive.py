@@ -1,4 +1,4 @@
-"""Archive a channel: every event once, as Parquet by date and type; it goes on where the last run has ended.
+"""Archive a channel: every stored message once, as Parquet by date and type; it goes on where the last run has ended.
 
     spark-submit spark/jobs/archive.py --channel shop/orders --target s3a://lake/orders --compact
 
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from headrace.core.errors import Refused
+from headrace.core.errors import Misconfigured, Refused
 from headrace.core.plural import counted
 from pyspark_jetstream.client import StreamInfo
 from pyspark_jetstream.jobs import session
@@ -41,7 +41,14 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--compact-files", type=int, default=8, help="from so many files of a partition (%(default)s)")
     parser.add_argument("--compact-mib", type=int, default=128, help="to files of about that size (%(default)s)")
     session.add_connection(parser)
-    return parser.parse_args(words)
+    given = parser.parse_args(words)
+    for name in ("range", "compact_files", "compact_mib"):
+        if getattr(given, name) < 1:
+            argument = f"--{name.replace('_', '-')}"
+            raise Misconfigured(
+                f"{argument} is {getattr(given, name)}: write a whole number of at least 1", field=argument
+            )
+    return given
 
 
 def rows(messages: DataFrame) -> DataFrame:
@@ -87,18 +94,27 @@ def fill(
     info: StreamInfo,
     start: int,
     read: Callable[[int, int], DataFrame],
-    add: Callable[..., None],
+    add: Callable[[DataFrame, int, int], int],
 ) -> None:
+    """Range after range.
+
+    Args:
+        add: stores a frame of the messages from a first sequence to before another one; says how many these were.
+    """
+    rows = 0
     for first, end in ranges(start, info.last + 1, given.range):
-        add(read(first, end), first, end)
-        session.say(f"{end - 1} of {info.last} archived")
+        rows += add(read(first, end), first, end)
+        session.say(f"{counted(rows, 'message')} archived, up to sequence {end - 1} of {info.last}")
+    if start > info.last:
+        session.say(f"nothing to archive: stream {info.name} has no message from sequence {start} on")
 
 
 def main(words: list[str]) -> None:
     given = arguments(words)
-    spark = session.session("headrace archive")
     options = {**session.connection_options(given), **session.origin_options(given)}
+    # Before Spark, which takes its time to start.
     info = session.stream_of(options)
+    spark = session.session("headrace archive")
 
     def read(start: int, end: int) -> DataFrame:
         # By the stream's name from here on: a channel's might change hands meanwhile.
@@ -128,8 +144,8 @@ def main(words: list[str]) -> None:
         )
     start = start_in(info, None if last is None else last.end, allow_data_loss=given.allow_data_loss)
 
-    def add(frame: DataFrame, start: int, end: int) -> None:
-        archive.add(frame, info.name, info.created, start, end)
+    def add(frame: DataFrame, start: int, end: int) -> int:
+        return archive.add(frame, info.name, info.created, start, end).rows
 
     fill(given, info, start, read, add)
     if given.compact:

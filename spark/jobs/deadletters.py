@@ -40,11 +40,12 @@ def aside(given: argparse.Namespace) -> str:
     """The aside stream of what was named; of a channel by its stream, which may be another than its name says.
 
     Raises:
-        Misconfigured: there is no such channel.
+        Misconfigured: there is no such channel, or stream.
     """
     if given.channel:
         return names.aside(session.stream_of({**session.connection_options(given), "channel": given.channel}).name)
-    return str(given.stream) if given.stream.endswith("_aside") else names.aside(given.stream)
+    name = str(given.stream) if given.stream.endswith("_aside") else names.aside(given.stream)
+    return session.stream_of({**session.connection_options(given), "stream": name}).name
 
 
 def parked_events(messages: DataFrame) -> DataFrame:

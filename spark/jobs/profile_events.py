@@ -74,10 +74,10 @@ def main(words: list[str]) -> None:
         options["startingTimestamp"] = given.since
     if given.until:
         options["endingTimestamp"] = given.until
+    # Before Spark, which takes its time to start.
+    session.stream_of(options)
     spark = session.session("headrace profile")
-    events = session.reader(spark, options).load()
-    if given.where:
-        events = events.where(given.where)
+    events = session.where(session.reader(spark, options).load(), given.where)
     session.say("reading")
     found = profile(events).limit(given.most).collect()
     rows = [["" if value is None else str(value) for value in row] for row in found]

@@ -5,15 +5,21 @@
 
 Source, id, attributes and data stay as they were. All subscribers of the channel get the events, like any others. The
 server must not take them for the events that they are: so their message ids carry the run, and the place where each was
-stored. With `--run NAME` a run that was broken off can be repeated, and sends only what is missing.
+stored. With `--run NAME` a run that was broken off can be repeated, and sends only what is missing. A name is for one
+choice of events: once its run is complete, others are refused.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from headrace.core.errors import Misconfigured
@@ -22,6 +28,11 @@ from pyspark_jetstream.jobs import session
 from pyspark_jetstream.schema import EVENT_COLUMNS
 
 _COLUMNS = {**EVENT_COLUMNS, "headers": "map<string,string>", "specversion": "string"}
+# What the sink says, and what these arguments are called.
+_SAYS = {
+    "Set onFaultyRow to skip to write the others": "Give --skip-faulty to send the others",
+    "Give another runId for other rows": "Give another --run for other events",
+}
 _STREAM_COLUMNS = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
 
 
@@ -49,26 +60,46 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 def chosen(spark: SparkSession, given: argparse.Namespace) -> DataFrame:
     """The events, as they were stored."""
-    positions = {
+    if given.parquet:
+        # A type of digits is text all the same.
+        spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+        frame = archived(spark, given.parquet)
+    else:
+        frame = session.reader(spark, origin(given)).schema(_STREAM_COLUMNS).load()
+    return session.where(frame, given.where)
+
+
+def archived(spark: SparkSession, folder: str) -> DataFrame:
+    """Raises:
+    Misconfigured: there is no Parquet.
+    """
+    try:
+        return spark.read.parquet(folder)
+    except AnalysisException as error:
+        raise Misconfigured(
+            f"--parquet is {folder!r}: {session.first_line(error)}: name a folder that archive.py has filled",
+            field="--parquet",
+        ) from error
+
+
+def origin(given: argparse.Namespace) -> dict[str, str]:
+    """The options that name what is read, with where from and where to. Empty for an archive.
+
+    Raises:
+        Misconfigured: an archive has no places.
+    """
+    places = {
         "startingSequence": given.from_sequence,
         "endingSequence": given.to_sequence,
         "startingTimestamp": given.since,
         "endingTimestamp": given.until,
     }
-    named = {name: str(value) for name, value in positions.items() if value is not None}
+    named = {name: str(value) for name, value in places.items() if value is not None}
+    if given.parquet and named:
+        raise Misconfigured("a folder is chosen from by --where, not by sequence or time", field="--where")
     if given.parquet:
-        if named:
-            raise Misconfigured("a folder is chosen from by --where, not by sequence or time", field="--where")
-        # A type of digits is text all the same.
-        spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
-        frame = spark.read.parquet(given.parquet)
-    else:
-        options = {**session.connection_options(given), **session.origin_options(given), **named, "cloudevents": "true"}
-        frame = session.reader(spark, options).schema(_STREAM_COLUMNS).load()
-    frame = frame.where(given.where) if given.where else frame
-    if given.skip_faulty and "error" in frame.columns:
-        frame = frame.where("error IS NULL")
-    return frame
+        return {}
+    return {**session.connection_options(given), **session.origin_options(given), **named, "cloudevents": "true"}
 
 
 def outgoing(frame: DataFrame, run: str, tasks: int) -> DataFrame:
@@ -98,18 +129,53 @@ def main(words: list[str]) -> None:
     given = arguments(words)
     if given.tasks < 1 or (given.rate is not None and given.rate < given.tasks):
         raise Misconfigured(f"--rate is {given.rate}: write at least one event per second and task", field="--rate")
-    spark = session.session("headrace replay")
     run = given.run or uuid4().hex
+    options = origin(given)
+    # Both ends before Spark, which takes its time to start.
+    session.target_of(sink_options(given, run))
+    if options:
+        session.stream_of(options)
+    spark = session.session("headrace replay")
     frame = chosen(spark, given)
     if given.dry_run:
-        print(frame.count())
+        may_be_faulty = given.skip_faulty and "error" in frame.columns
+        print((frame.where("error IS NULL") if may_be_faulty else frame).count())
         return
     session.say(f"run {run}: to {given.to}" + (f" at {given.rate} a second" if given.rate else ""))
-    told = Observation("replay")
-    sent = outgoing(frame, run, given.tasks).observe(told, f.count(f.lit(1)).alias("events"))
-    sent.write.format("jetstream").mode("append").options(**sink_options(given, run)).save()
-    session.say(f"run {run}: {counted(told.get['events'], 'event')} stored in {given.to}")
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "summary")
+        writer = outgoing(frame, run, given.tasks).write.format("jetstream").mode("append")
+        try:
+            writer.options(**sink_options(given, run), summaryFile=str(file)).save()
+        except PySparkException as error:
+            if "was complete before" not in str(error):
+                session.say(broken_off(given, run))
+            raise
+        session.say(told(json.loads(file.read_text(encoding="utf-8")), run, given.to))
+
+
+def broken_off(given: argparse.Namespace, run: str) -> str:
+    """What to do after a failure: tasks that fail do not tell what they have sent."""
+    window = "" if given.run else ", as long as the channel's stream remembers message ids (two minutes by default)"
+    part = f"run {run} has failed, and an unknown part may be in {given.to}"
+    return f"{part}: --run {run} sends only what is missing{window}"
+
+
+def told(summary: dict[str, Any], run: str, to: str) -> str:
+    """One line, of what the sink has noted."""
+    if summary["wasComplete"]:
+        return f"run {run} was complete before, with {counted(summary['rows'], 'event')}, these: none is sent to {to} again"
+    words = f"run {run}: {counted(summary['stored'], 'event')} sent to {to}"
+    if there := summary["alreadyThere"] + summary["notSentAgain"]:
+        words += f", {there} there already"
+    if summary["faulty"]:
+        words += f", {summary['faulty']} faulty and left out ({'; '.join(summary['faults'])})"
+    return words
+
+
+def run(words: list[str] | None = None) -> None:
+    session.run(main, words, says=_SAYS)
 
 
 if __name__ == "__main__":
-    session.run(main)
+    run()

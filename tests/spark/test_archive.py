@@ -24,15 +24,19 @@ class Died(Exception):
 
 
 def test_an_archive_has_every_event_once_by_date_and_type_and_goes_on_where_it_ended(
-    spark: SparkSession, orders: Channel, tmp_path: Path
+    spark: SparkSession, orders: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--channel", orders.name, "--target", str(tmp_path / "lake"), "--range", "300"]
     orders.send(400)
     archive.main(words)
     orders.send(100, start=400)
+    orders.streams.jetstream.call(f"STREAM.MSG.DELETE.{orders.stream}", {"seq": 450})
+    capsys.readouterr()
     archive.main(words)
+    assert "99 messages archived, up to sequence 500 of 500" in capsys.readouterr().err
     archive.main(words)
-    assert archived(spark, tmp_path / "lake") == list(range(1, 501))
+    assert "nothing to archive: stream" in capsys.readouterr().err
+    assert archived(spark, tmp_path / "lake") == [*range(1, 450), *range(451, 501)]
     today = datetime.now(UTC).date()
     days = {f"date={day.isoformat()}" for day in (today, today - timedelta(days=1))}
     folders = {path.name for path in (tmp_path / "lake").iterdir() if path.name.startswith("date=")}

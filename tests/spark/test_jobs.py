@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headrace.core import parked
@@ -35,7 +36,7 @@ def test_a_table_format_whose_package_is_missing_is_told(
 
 
 def test_an_archive_is_replayed_with_its_identities_and_the_window_does_not_swallow_it(
-    spark: SparkSession, orders: Channel, tmp_path: Path
+    spark: SparkSession, orders: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orders.send(30)
     sent = sorted(orders.events(spark))
@@ -44,8 +45,13 @@ def test_an_archive_is_replayed_with_its_identities_and_the_window_does_not_swal
     words = ["--parquet", str(tmp_path / "lake")]
     replay.main([*words, "--to", other.name, "--run", f"run-{other.stream}"])
     assert sorted(other.events(spark)) == sent
+    assert f"30 events sent to {other.name}" in capsys.readouterr().err
     # The same run once more sends what is missing, which is nothing.
     replay.main([*words, "--to", other.name, "--run", f"run-{other.stream}"])
+    assert "was complete before, with 30 events, these: none is sent" in capsys.readouterr().err
+    with pytest.raises(PySparkException, match="was complete before, with 30 rows"):
+        replay.main([*words, "--where", "type = 'order.1'", "--to", other.name, "--run", f"run-{other.stream}"])
+    assert "unknown part" not in capsys.readouterr().err
     assert other.count == 30
     # Into the channel itself, while the server remembers the ids of all of them.
     replay.main([*words, "--where", "type = 'order.1'", "--to", orders.name])
@@ -70,6 +76,31 @@ def test_a_range_of_a_stream_is_replayed_in_its_order_at_a_rate(
     )
     # 20 events at 20 a second: the last one 0.95 s after the first, or later, less what may come at once.
     assert (last - first).total_seconds() > 0.8
+
+
+def test_what_is_no_event_ends_a_replay_or_is_counted_and_left_out(
+    spark: SparkSession, orders: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders.send(3)
+    orders.streams.store([(orders.subject, {"ce-specversion": "1.0", "ce-id": "bad"}, b"?")])
+    # Too large for a channel, though it is in a stream.
+    large = {"ce-specversion": "1.0", "ce-id": "large", "ce-source": "/shop", "ce-type": "order"}
+    orders.streams.store([(orders.subject, large, b"x" * (1024 * 1024 - 8 * 1024))])
+    other = Channel(orders.streams, "again")
+    words = ["--channel", orders.name, "--to", other.name, "--run", f"run-{other.stream}"]
+    with pytest.raises(SystemExit):
+        replay.run(words)
+    said = capsys.readouterr().err
+    assert f"an unknown part may be in {other.name}: --run run-{other.stream} sends only what is missing" in said
+    assert "Give --skip-faulty to send the others" in said
+    replay.run([*words, "--skip-faulty", "--dry-run"])
+    assert capsys.readouterr().out == "4\n"
+    replay.run([*words, "--skip-faulty"])
+    said = capsys.readouterr().err
+    assert f"3 events sent to {other.name}, 2 faulty and left out (row 3 of partition 0: " in said
+    assert "the reader found no event in it" in said
+    assert "at most" in said
+    assert other.count == 3
 
 
 def test_parked_events_are_reported_by_what_they_have_in_common(
@@ -158,10 +189,16 @@ def test_what_is_wrong_is_told_in_a_line_wherever_it_was_found(
     assert said in capsys.readouterr().err
 
 
-def test_what_a_job_is_told_wrongly_is_an_error_of_ours(spark: SparkSession) -> None:
+def test_what_a_job_is_told_wrongly_is_an_error_of_ours(spark: SparkSession, orders: Channel) -> None:
     for main, words in (
         (replay.main, ["--stream", "A", "--to", "a/b", "--option", "novalue"]),
         (replay.main, ["--stream", "A", "--to", "a/b", "--rate", "1", "--tasks", "2"]),
+        (replay.main, ["--stream", "A", "--to", "a/b", "--dry-run"]),
+        (replay.main, ["--parquet", "/nowhere", "--to", orders.name]),
+        (replay.main, ["--channel", orders.name, "--to", orders.name, "--where", "typ = 'a'"]),
+        (profile_events.main, ["--channel", orders.name, "--where", "type like 'a"]),
+        (archive.main, ["--channel", orders.name, "--target", "/nowhere", "--range", "-5"]),
+        (archive.main, ["--channel", orders.name, "--target", "/nowhere", "--compact-files", "0"]),
         (replay.main, ["--parquet", "A", "--to", "a/b", "--since", "2026-01-01T00:00:00Z"]),
         (deadletters.main, ["--stream", "A", "--by", "reason,colour"]),
         (deadletters.main, ["--channel", "a/nowhere"]),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from headrace.core.errors import Refused
+from headrace.core.errors import Misconfigured, Refused
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.marker import Markers
 from pyspark_jetstream.writing.options import WriteOptions, write_options
@@ -34,6 +36,54 @@ def test_the_counts_of_all_tasks_and_the_first_faults_are_logged(
         writer.commit([Committed(one), None, Committed(Written(place, rows=2, known=2))])
     words = "9 rows in 2 tasks: 5 stored, 1 there already, 2 not sent again, 1 faulty; row 3 of partition 0: too large"
     assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", words)]
+
+
+def test_a_failed_write_says_that_a_part_may_be_stored_and_how_to_repeat_it(
+    nats_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    batch = BatchWriter(options_of(nats_server, runid="r7"), SCHEMA, overwrite=False)
+    batch.abort([None, None])
+    batch.abort([Committed(Written(Place("r7", 0, 1), rows=2, stored=2)), None])
+    StreamWriter(options_of(nats_server, commitmarker="true"), SCHEMA, overwrite=False).abort([None], 3)
+    told, with_counts, of_a_query = caplog.messages
+    assert told == (
+        "not all of the rows could be written: an unknown part may be stored. What is stored is not stored twice when "
+        "they are written again with runId r7, as long as the stream remembers message ids"
+    )
+    assert "an unknown part may be stored; of the tasks that ended: 2 rows in 1 task: 2 stored" in with_counts
+    assert "batch 3 could be written" in of_a_query
+    assert of_a_query.endswith("the query is started again on its checkpoint")
+
+
+def test_what_became_of_the_rows_is_added_to_a_file_of_the_driver(
+    nats_server: NatsServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "summary"
+    writer = StreamWriter(options_of(nats_server, summaryfile=str(file)), SCHEMA, overwrite=False)
+    for epoch in (4, 5):
+        place = Place("q", epoch, 0)
+        writer.commit([Committed(Written(place, stream="S", rows=7, stored=5, duplicates=1, skipped=1))], epoch)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["batch"] for line in lines] == [4, 5]
+    assert lines[0] == {
+        "run": "q",
+        "batch": 4,
+        "stream": "S",
+        "rows": 7,
+        "stored": 5,
+        "alreadyThere": 1,
+        "notSentAgain": 0,
+        "faulty": 1,
+        "wasComplete": False,
+        "faults": [],
+    }
+    # All is stored by then: what is left to do is to say so.
+    file.unlink()
+    file.mkdir()
+    writer.commit([Committed(Written(Place("q", 6, 0), rows=1, stored=1))], 6)
+    assert '"batch": 6' in caplog.messages[-1]
+    with pytest.raises(Misconfigured, match="summaryFile is '/not/there/x': there is no such folder"):
+        StreamWriter(options_of(nats_server, summaryfile="/not/there/x"), SCHEMA, overwrite=False)
 
 
 @pytest.mark.parametrize(("epoch", "warns"), [(0, True), (1, False), (100, True)])

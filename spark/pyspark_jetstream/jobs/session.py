@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from headrace.core.errors import HeadraceError, Misconfigured
@@ -18,6 +18,9 @@ from pyspark_jetstream import plan
 from pyspark_jetstream.client import Connection, JetStream, StreamInfo
 from pyspark_jetstream.client.access import environment
 from pyspark_jetstream.options import read_options
+from pyspark_jetstream.writing import target
+from pyspark_jetstream.writing.options import write_options
+from pyspark_jetstream.writing.target import Target
 
 _OURS = re.compile(r"^\s*(?:headrace\.core\.errors|pyspark_jetstream\.[\w.]+)\.\w+: (.*)$", re.MULTILINE)
 
@@ -27,10 +30,18 @@ def session(name: str) -> SparkSession:
     found: SparkSession = SparkSession.builder.appName(name).getOrCreate()
     # Dates and hours of reports and folders are the same wherever the job runs.
     found.conf.set("spark.sql.session.timeZone", "UTC")
-    from pyspark_jetstream import JetStreamDataSource
+    if not _finds_the_source(found):
+        from pyspark_jetstream import JetStreamDataSource
 
-    found.dataSource.register(JetStreamDataSource)
+        found.dataSource.register(JetStreamDataSource)
     return found
+
+
+def _finds_the_source(spark: SparkSession) -> bool:
+    """Whether it is installed, so that Spark knows it; Spark warns of a source that is registered all the same."""
+    if spark._jvm is None:
+        return False
+    return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists("jetstream"))
 
 
 def say(words: str) -> None:
@@ -40,11 +51,14 @@ def say(words: str) -> None:
     sys.stderr.flush()
 
 
-def run(main: Callable[[list[str]], None], words: list[str] | None = None) -> None:
+def run(
+    main: Callable[[list[str]], None], words: list[str] | None = None, says: Mapping[str, str] | None = None
+) -> None:
     """Exit status 2 for what the caller can mend, with words and no traceback.
 
     Args:
         words: those of the command line, if not given.
+        says: what the source calls its options, and how the job's arguments say it.
     """
     try:
         main(sys.argv[1:] if words is None else words)
@@ -58,6 +72,8 @@ def run(main: Callable[[list[str]], None], words: list[str] | None = None) -> No
         said = found[-1]
     else:
         return
+    for theirs, ours in (says or {}).items():
+        said = said.replace(theirs, ours)
     say(f"error: {said}")
     sys.exit(2)
 
@@ -106,6 +122,40 @@ def origin_options(arguments: argparse.Namespace) -> dict[str, str]:
     if arguments.channel:
         return {"channel": arguments.channel}
     return {"stream": arguments.stream}
+
+
+def where(frame: DataFrame, condition: str | None) -> DataFrame:
+    """The rows that `--where` chooses; all without one.
+
+    Raises:
+        Misconfigured: it is no condition on these columns.
+    """
+    if not condition:
+        return frame
+    try:
+        return frame.where(condition)
+    except AnalysisException as error:
+        raise Misconfigured(
+            f"--where is {condition!r}: {first_line(error)}: write a condition in SQL on the columns "
+            f"{', '.join(frame.columns)}",
+            field="--where",
+        ) from error
+
+
+def first_line(error: PySparkException) -> str:
+    """What Spark has to say, without the plan that it shows."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).rstrip(". ")
+
+
+def target_of(options: dict[str, str]) -> Target:
+    """The stream that options of writing name, as it is now.
+
+    Raises:
+        Misconfigured: there is none.
+    """
+    wanted = write_options(options, environment(), streaming=False)
+    with Connection(wanted.access, name="spark job") as connection:
+        return target.find(JetStream(connection), wanted.subject)
 
 
 def stream_of(options: dict[str, str]) -> StreamInfo:

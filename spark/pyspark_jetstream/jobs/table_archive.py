@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from headrace.core.errors import Misconfigured
@@ -37,12 +37,20 @@ class TableArchive:
             return None
         return None if found is None or found[0] is None else int(found[0]) + 1
 
-    def add(self, frame: DataFrame) -> None:
-        writer = frame.write.format(self._kind).mode("append").partitionBy("date", "type")
+    def add(self, frame: DataFrame) -> int:
+        """The number of rows that were added."""
+        counted = Observation()
+        writer = (
+            frame.observe(counted, f.count(f.lit(1)).alias("rows"))
+            .write.format(self._kind)
+            .mode("append")
+            .partitionBy("date", "type")
+        )
         if self._is_path:
             writer.save(self._table)
         else:
             writer.saveAsTable(self._table)
+        return int(counted.get["rows"])
 
 
 def _check_installed(spark: SparkSession, kind: str) -> None:

@@ -19,6 +19,7 @@ from hashlib import blake2b
 from typing import Any
 
 from headrace.core.errors import Misconfigured, Refused, Unavailable
+from headrace.core.plural import counted
 from pyspark_jetstream.client import JetStream, read_pulled
 from pyspark_jetstream.client.api import MESSAGE_NOT_FOUND, ApiError
 from pyspark_jetstream.client.messages import nanoseconds
@@ -205,10 +206,10 @@ def refuse_others(complete: Marker, rows: int, content: str) -> None:
     """
     if rows == complete.rows and complete.content in ("", content):
         return
-    others = f"{rows} others" if rows == complete.rows else f"{rows}"
+    others = counted(rows, "other") if rows == complete.rows else f"{rows}"
     raise Refused(
-        f"run {complete.run} was complete before, with {complete.rows} rows in stream {complete.stream}, and is given "
-        f"{others} now: nothing of them was written. Give another runId for other rows; of the same run there is "
+        f"run {complete.run} was complete before, with {counted(complete.rows, 'row')} in stream {complete.stream}, "
+        f"and is given {others} now: nothing of them was written. Give another runId for other rows; of the same run there is "
         "nothing left to write",
         status=409,
     )

@@ -35,6 +35,7 @@ WRITE_OPTIONS = (
     "commitMarker",
     "commitMarkerStream",
     "maxRowsPerSecond",
+    "summaryFile",
 )
 # Spark hands a query's own options to its sink.
 _OF_SPARK = ("checkpointLocation", "path", "queryName")
@@ -57,6 +58,7 @@ class WriteOptions:
         on_faulty_row: FAIL or SKIP.
         marker_stream: where the commit marker lies; empty for none.
         rows_per_second: that one task publishes at most; zero for no limit.
+        summary_file: of the driver's machine, to which a line of JSON is added per batch; empty for none.
     """
 
     access: Access
@@ -70,6 +72,7 @@ class WriteOptions:
     on_faulty_row: str
     marker_stream: str
     rows_per_second: int
+    summary_file: str
 
 
 def write_options(given: Mapping[str, str], environment: Mapping[str, str], *, streaming: bool) -> WriteOptions:
@@ -109,6 +112,7 @@ def write_options(given: Mapping[str, str], environment: Mapping[str, str], *, s
         on_faulty_row=values.choice("onFaultyRow", (FAIL, SKIP), FAIL),
         marker_stream=values.text("commitMarkerStream", MARKER_STREAM) if has_marker else "",
         rows_per_second=values.number("maxRowsPerSecond", 0),
+        summary_file=values.text("summaryFile"),
     )
 
 

@@ -6,9 +6,11 @@ tell the driver all that it has to know in their messages.
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
@@ -18,10 +20,11 @@ from pyspark.sql.types import StructType
 
 from headrace.core.errors import Misconfigured
 from pyspark_jetstream.client import Connection, JetStream
+from pyspark_jetstream.option_values import wrong
 from pyspark_jetstream.writing import marker, target
 from pyspark_jetstream.writing.columns import Parts, parts
 from pyspark_jetstream.writing.options import WriteOptions
-from pyspark_jetstream.writing.task import Place, Written, content, summary, write
+from pyspark_jetstream.writing.task import Place, Summary, Written, content, write
 
 _log = logging.getLogger("pyspark_jetstream")
 _EPOCH = "streaming.sql.batchId"
@@ -42,6 +45,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         _refuse_overwrite(overwrite)
+        _check_summary_file(options)
         self._options = options
         self._parts = _parts(schema, options)
         # Made once, on the driver: a task that is tried again has the same.
@@ -55,7 +59,13 @@ class BatchWriter(DataSourceArrowWriter):
         _commit(messages, self._options, warn=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _log.warning("not all of it could be written: %s", summary(_written(messages)))
+        """Also when the commit has failed."""
+        summary = Summary.of(_written(messages))
+        if summary.is_passed:
+            # The commit has said that the run was complete before: nothing of it is new.
+            return
+        again = f"they are written again with runId {self._run}"
+        _log.warning("not all of the rows could be written: %s", unknown(summary, again, self._options))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -63,6 +73,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         _refuse_overwrite(overwrite)
+        _check_summary_file(options)
         self._options = options
         self._parts: Parts = _parts(schema, options)
 
@@ -78,13 +89,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
         _commit(messages, self._options, warn=batchId % _WARN_EVERY == 0)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        _log.warning("not all of batch %d could be written: %s", batchId, summary(_written(messages)))
+        again = "the query is started again on its checkpoint"
+        words = unknown(Summary.of(_written(messages)), again, self._options)
+        _log.warning("not all of batch %d could be written: %s", batchId, words)
 
 
 def _commit(messages: Sequence[WriterCommitMessage | None], options: WriteOptions, *, warn: bool) -> None:
     written = _written(messages)
-    level = logging.WARNING if any(one.skipped for one in written) else logging.INFO
-    _log.log(level, "%s", summary(written))
+    summary = Summary.of(written)
+    _log.log(logging.WARNING if summary.skipped else logging.INFO, "%s", summary.line())
     if warn:
         for words in {warning(one, options) for one in written} - {""}:
             _log.warning("%s", words)
@@ -94,6 +107,28 @@ def _commit(messages: Sequence[WriterCommitMessage | None], options: WriteOption
             markers = marker.Markers(JetStream(connection), options.marker_stream)
             rows = sum(one.rows for one in written)
             markers.complete(place.run, stream, place.epoch, rows, content(written) if options.run else "")
+    if options.summary_file and written:
+        _note(summary.record(written[0].place, written[0].stream), options.summary_file)
+
+
+def _note(record: Mapping[str, object], file: str) -> None:
+    """Add a line to the summary file. All is stored by now: that it can't be told is no failure of the write."""
+    try:
+        with Path(file).open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(record) + "\n")
+    except OSError as error:
+        _log.warning("summaryFile %s can't be written (%s): %s", file, error.strerror, json.dumps(record))
+
+
+def unknown(summary: Summary, again: str, options: WriteOptions) -> str:
+    """What is known when a write has failed: tasks that failed tell nothing of what they have stored.
+
+    Args:
+        again: how to write the same rows once more.
+    """
+    ended = f"; of the tasks that ended: {summary.line()}" if summary.tasks else ""
+    once = "" if options.marker_stream else ", as long as the stream remembers message ids"
+    return f"an unknown part may be stored{ended}. What is stored is not stored twice when {again}{once}"
 
 
 def warning(written: Written, options: WriteOptions) -> str:
@@ -109,6 +144,13 @@ def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
 
 def _parts(schema: StructType, options: WriteOptions) -> Parts:
     return parts(((field.name, field.dataType.simpleString()) for field in schema), options)
+
+
+def _check_summary_file(options: WriteOptions) -> None:
+    """On the driver, before anything is written."""
+    file = options.summary_file
+    if file and not Path(file).parent.is_dir():
+        raise wrong("summaryFile", file, "there is no such folder on the driver's machine: make it, or name another")
 
 
 def _refuse_overwrite(overwrite: bool) -> None:
