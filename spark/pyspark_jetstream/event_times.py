@@ -7,13 +7,18 @@ from calendar import timegm
 from datetime import MINYEAR
 
 _MICROSECONDS = 1_000_000
+# PySpark makes local times by `datetime.fromtimestamp`, which asks for the day before, too; zones are
+# 16 hours off at most.
+_LEAST = timegm((1, 1, 3, 0, 0, 0))
+_END = timegm((9999, 12, 31, 0, 0, 0))
 _PARTS = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
 
 
 def microseconds(time: str) -> int | None:
-    """Of an RFC 3339 time that the codec has found valid, rounded down; None for the year 0, which Python can't show.
+    """Of an RFC 3339 time that the codec has found valid, rounded down; None for what Python can't show in every zone.
 
-    A leap second is the first one of the next minute.
+    Such a one, as Go's zero time, would end whoever collects the row. A leap second is the first one of the next
+    minute.
     """
     match = _PARTS.fullmatch(time)
     if match is None:
@@ -24,4 +29,4 @@ def microseconds(time: str) -> int | None:
     fraction = int((match[7] or "").ljust(6, "0")[:6])
     offset = (int(match[9]) * 60 + int(match[10])) * 60 if match[8] else 0
     seconds = timegm((year, month, day, hour, minute, second)) - (-offset if match[8] == "-" else offset)
-    return seconds * _MICROSECONDS + fraction
+    return seconds * _MICROSECONDS + fraction if _LEAST <= seconds < _END else None

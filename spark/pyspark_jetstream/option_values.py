@@ -15,7 +15,8 @@ from headrace.core.errors import Misconfigured
 
 _SHOWN = 80
 _TRUE_FALSE = {"true": True, "false": False}
-_NANOSECONDS = 1_000_000_000
+# Numbers below are seconds in the years from 1970 to 5138, and no stream is so old.
+_LEAST_MILLISECONDS = 100_000_000_000
 
 
 def wrong(name: str, value: str, what_to_do: str) -> Misconfigured:
@@ -33,12 +34,17 @@ class Values:
     def __contains__(self, name: str) -> bool:
         return bool(self._given.get(name.lower()))
 
-    def refuse_unknown(self, known: Iterable[str]) -> None:
-        """Raises:
+    def refuse_unknown(self, known: Iterable[str], instead: Mapping[str, str]) -> None:
+        """Args:
+            instead: what to say of names, in lower case, that people try.
+
+        Raises:
         Misconfigured: an option has none of these names; with the name that it may mean.
         """
         names = {name.lower(): name for name in known}
         for given in self._given:
+            if given not in names and given in instead:
+                raise Misconfigured(f"there is no option {given!r}: {instead[given]}", field=given)
             if given not in names:
                 close = difflib.get_close_matches(given, names, n=1)
                 hint = f"did you mean {names[close[0]]}?" if close else f"known are {', '.join(sorted(names.values()))}"
@@ -96,6 +102,8 @@ class Values:
         """Nanoseconds since the epoch, of RFC 3339 with an offset, or of milliseconds as Spark's Kafka source has."""
         text = self.text(name)
         if text.isascii() and text.isdecimal():
+            if int(text) < _LEAST_MILLISECONDS:
+                raise wrong(name, text, "as milliseconds since 1970 that is before 1973: are these seconds? Add 000")
             return int(text) * 1_000_000
         try:
             moment = datetime.fromisoformat(text)

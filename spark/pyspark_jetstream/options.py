@@ -49,6 +49,9 @@ READ_OPTIONS = (
     "cloudevents",
     "parseMode",
 )
+_ENDINGS = ("endingOffsets", "endingSequence", "endingTimestamp")
+# What people try, and what they should write.
+_INSTEAD = {"path": "load() takes no path: name what is read in the option stream or channel"}
 _ILLEGAL_IN_STREAM = frozenset(" .*>/\\\t\r\n\0")
 
 
@@ -108,24 +111,32 @@ def read_options(given: Mapping[str, str], environment: Mapping[str, str], *, st
         Misconfigured: naming the first wrong option.
     """
     values = Values(given)
-    values.refuse_unknown(READ_OPTIONS)
+    values.refuse_unknown(READ_OPTIONS, _INSTEAD)
     if streaming:
-        _refuse(values, ("endingOffsets", "endingSequence", "endingTimestamp"), "a streaming query has no end")
+        _refuse(values, _ENDINGS, "a streaming query has no end: leave it out")
     elif streaming is False:
-        _refuse(values, ("maxMessagesPerTrigger", "maxBytesPerTrigger"), "a batch has no trigger; use startingOffsets")
+        bounds = f"leave it out, and bound the batch by {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}"
+        _refuse(values, ("maxMessagesPerTrigger", "maxBytesPerTrigger"), f"a batch has no trigger: {bounds}")
+        _refuse(values, ("onStreamRecreated",), "it is for streaming queries: leave it out")
     streams = _streams(values)
     channels = _channels(values)
     if not streams and not channels:
         raise Misconfigured(
             "none of the options stream, streams, channel and channels is given: say what to read", field="stream"
         )
+    cloudevents = values.flag("cloudevents", False)
+    if not cloudevents:
+        _refuse(values, ("parseMode",), "it is for what is no event: set cloudevents to true, too, or leave it out")
+    starting = _position(values, "starting", LATEST if streaming else EARLIEST, streaming=streaming)
+    ending = _position(values, "ending", LATEST, streaming=streaming)
+    _refuse_backwards(values, starting, ending)
     return ReadOptions(
         access=access(values, environment),
         streams=streams,
         channels=channels,
         subjects=_subjects(values),
-        starting=_position(values, "starting", LATEST if streaming else EARLIEST, streaming=streaming),
-        ending=_position(values, "ending", LATEST, streaming=streaming),
+        starting=starting,
+        ending=ending,
         min_partitions=values.number("minPartitions", 1),
         max_per_partition=values.number("maxMessagesPerPartition", DEFAULT_PER_PARTITION),
         max_messages=values.number("maxMessagesPerTrigger", 0),
@@ -135,7 +146,7 @@ def read_options(given: Mapping[str, str], environment: Mapping[str, str], *, st
         fail_on_data_loss=values.flag("failOnDataLoss", True),
         start_over=values.choice("onStreamRecreated", ("fail", "startOver"), "fail") == "startOver",
         mode=values.choice("mode", ("pull", "direct"), ""),
-        cloudevents=values.flag("cloudevents", False),
+        cloudevents=cloudevents,
         parse_mode=values.choice("parseMode", ("PERMISSIVE", "DROPMALFORMED", "FAILFAST"), "PERMISSIVE"),
     )
 
@@ -143,7 +154,23 @@ def read_options(given: Mapping[str, str], environment: Mapping[str, str], *, st
 def _refuse(values: Values, unwanted: tuple[str, ...], why: str) -> None:
     for name in unwanted:
         if name in values:
-            raise wrong(name, values.text(name), f"{why}: leave it out")
+            raise wrong(name, values.text(name), why)
+
+
+def _refuse_backwards(values: Values, starting: Position, ending: Position) -> None:
+    """What ends before it starts reads nothing, and would not say so. Equal offsets and times are an empty part."""
+    if starting.sequence is not None and ending.sequence is not None and starting.sequence >= ending.sequence:
+        raise _backwards(values, "endingSequence", "startingSequence")
+    if starting.time_ns is not None and ending.time_ns is not None and starting.time_ns > ending.time_ns:
+        raise _backwards(values, "endingTimestamp", "startingTimestamp")
+    for stream, start in starting.by_stream.items():
+        end = ending.by_stream.get(stream)
+        if isinstance(start, int) and isinstance(end, int) and start > end:
+            raise _backwards(values, "endingOffsets", "startingOffsets")
+
+
+def _backwards(values: Values, end: str, start: str) -> Misconfigured:
+    return wrong(end, values.text(end), f"it is before {start} ({values.text(start)}): write one behind it")
 
 
 def _streams(values: Values) -> tuple[str, ...]:
@@ -194,7 +221,12 @@ def _position(values: Values, which: str, default: str, *, streaming: bool | Non
     forbidden = "" if streaming is not False else LATEST if which == "starting" else EARLIEST
     position = _offsets(values, offsets, default)
     if forbidden and forbidden in (position.word, *position.by_stream.values()):
-        raise wrong(offsets, values.text(offsets), f"a batch that has {which} offsets of {forbidden} reads nothing")
+        other = "earliest, or the place to start at" if which == "starting" else "latest, or the place to end at"
+        raise wrong(
+            offsets,
+            values.text(offsets),
+            f"a batch that has {which} offsets of {forbidden} reads nothing: write {other}, or leave it out",
+        )
     return position
 
 
@@ -208,7 +240,9 @@ def _offsets(values: Values, name: str, default: str) -> Position:
         raise wrong(name, text, wanted)
     for stream, value in values.parsed(name, dict).items():
         known = _KAFKA_WORDS.get(value, value) if isinstance(value, int) else value
-        if known not in (EARLIEST, LATEST) and (not isinstance(known, int) or isinstance(known, bool) or known < 1):
+        if known not in (EARLIEST, LATEST) and (not isinstance(known, int) or isinstance(known, bool)):
             raise wrong(name, text, wanted)
+        if isinstance(known, int) and known < 1:
+            raise wrong(name, text, f"sequences start at 1, and {stream} has {known}: {wanted}")
         by_stream[stream] = known
     return Position(default, by_stream=by_stream)

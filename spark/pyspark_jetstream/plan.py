@@ -6,12 +6,14 @@ Knows JetStream's API and the options. Does not know Spark. Called by both reade
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.core import names
 from headrace.core.errors import Misconfigured, Refused
 from pyspark_jetstream.client.api import JetStream, StreamInfo
 from pyspark_jetstream.client.messages import nanoseconds
+from pyspark_jetstream.client.subjects import overlaps
 from pyspark_jetstream.offsets import Range, data_loss
 from pyspark_jetstream.option_values import wrong
 from pyspark_jetstream.options import EARLIEST, Channel, Position, ReadOptions
@@ -64,7 +66,24 @@ def selected(jetstream: JetStream, options: ReadOptions) -> dict[str, Selected]:
         for name in position.by_stream:
             if name not in found:
                 raise wrong(option, name, f"it is none of the streams that are read: {', '.join(found)}")
+    _refuse_unmatched(jetstream, [one.info for one in found.values()], options.subjects)
     return found
+
+
+def _refuse_unmatched(jetstream: JetStream, streams: Sequence[StreamInfo], filters: Sequence[str]) -> None:
+    """A filter that nothing can match would read nothing, and not say so."""
+    for one in filters:
+        if any(_may_match(jetstream, info, one) for info in streams):
+            continue
+        captured = "; ".join(f"{info.name} captures {', '.join(info.subjects)}" for info in streams)
+        raise wrong("subject", one, f"no message has such a subject, or can get one: {captured}")
+
+
+def _may_match(jetstream: JetStream, info: StreamInfo, one: str) -> bool:
+    if info.is_fed or not info.subjects or any(overlaps(one, subject) for subject in info.subjects):
+        return True
+    # Of the time before its subjects were changed.
+    return jetstream.message_after(info.name, 1, (one,)) is not None
 
 
 def is_older(version: str, needed: str) -> bool:
@@ -84,10 +103,17 @@ def mode_of(info: StreamInfo, wanted: str) -> str:
             f"stream {info.name} has {info.retention} retention, so a reader would take part: use direct",
         )
     mode = wanted or (DIRECT if is_queue else PULL)
-    if mode == DIRECT and not info.allow_direct:
-        why = f"stream {info.name} does not serve Direct Get"
-        raise wrong("mode", mode, f"{why}: set allow_direct on it" + ("" if is_queue else ", or use pull"))
-    return mode
+    if mode == PULL or info.allow_direct:
+        return mode
+    cure = f"set allow_direct on it (nats stream edit {info.name} --allow-direct)"
+    if wanted:
+        pull = "" if is_queue else ", or use pull"
+        raise wrong("mode", mode, f"stream {info.name} does not serve Direct Get: {cure}{pull}")
+    raise Misconfigured(
+        f"stream {info.name} has {info.retention} retention, where a consumer would take part, and so is read by "
+        f"Direct Get, which it does not serve: {cure}",
+        field="mode",
+    )
 
 
 def start_of(jetstream: JetStream, info: StreamInfo, options: ReadOptions, *, streaming: bool) -> int:
@@ -95,7 +121,7 @@ def start_of(jetstream: JetStream, info: StreamInfo, options: ReadOptions, *, st
 
     Raises:
         Refused: it is gone, and `failOnDataLoss` is true.
-        Misconfigured: a streaming query would begin behind the end.
+        Misconfigured: it is behind the end, so that there is nothing, or nothing that is meant.
     """
     at = _sequence(jetstream, info, options.starting)
     if at < info.first:
@@ -106,6 +132,13 @@ def start_of(jetstream: JetStream, info: StreamInfo, options: ReadOptions, *, st
         raise Misconfigured(
             f"the query should start at {at} in stream {info.name}, which ends at {info.last}: use latest to wait for "
             "what is to come",
+            field="startingSequence",
+        )
+    # Of one sequence for several streams, a short one may have nothing.
+    is_meant = info.name in options.starting.by_stream or len(options.streams) + len(options.channels) == 1
+    if is_meant and at > info.last + 1:
+        raise Misconfigured(
+            f"the batch should start at {at} in stream {info.name}, which ends at {info.last}: start there or before",
             field="startingSequence",
         )
     return at

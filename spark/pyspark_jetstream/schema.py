@@ -63,6 +63,8 @@ def checked(columns: Iterable[tuple[str, str]], options: ReadOptions) -> tuple[s
     known = {**EVENT_COLUMNS, **_MORE_EVENT_COLUMNS} if options.cloudevents else MESSAGE_COLUMNS
     names = []
     for name, kind in columns:
+        if name in names:
+            raise Misconfigured(f"schema has the column {name!r} twice: leave one of them out", field="schema")
         if name not in known:
             kinds = ", ".join(known)
             what = "with cloudevents" if options.cloudevents else "without cloudevents"

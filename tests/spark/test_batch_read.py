@@ -62,7 +62,7 @@ def test_filters_and_bounds_choose_messages(spark: SparkSession, streams: Stream
     assert sequences(two) == sorted([*range(4, 101, 10), *range(5, 101, 10)])
     assert sequences(batch(spark, stream, mode=mode, subject=f"{root}.*", endingSequence=3)) == [1, 2, 3]
     assert sequences(batch(spark, stream, mode=mode, startingSequence=101)) == []
-    assert sequences(batch(spark, stream, mode=mode, subject="nobody.>")) == []
+    assert sequences(batch(spark, stream, mode=mode, subject=f"{root}.nobody")) == []
 
 
 def test_times_choose_messages(spark: SparkSession, streams: Streams) -> None:
@@ -102,6 +102,28 @@ def test_wrong_options_fail_before_anything_runs(spark: SparkSession) -> None:
         batch(spark, "EV", startingofset="earliest").schema  # noqa: B018  # Spark asks for it here
     with pytest.raises(PySparkException, match="'NOBODY': NATS has no such stream"):
         batch(spark, "NOBODY").collect()
+
+
+def test_what_could_only_read_nothing_is_refused(spark: SparkSession, streams: Streams) -> None:
+    stream, other = streams.make(), streams.make("B")
+    streams.fill(5)
+    root = streams.root
+    with pytest.raises(PySparkException, match=f"'nobody.>': no message has such a subject.*{stream} captures {root}"):
+        batch(spark, stream, subject="nobody.>").collect()
+    both = batch(spark, stream, streams=other, subject=f"{root}b.x,{root}.s1")
+    assert sequences(both) == [2]
+    # Subjects of before: what is there is read, whatever the stream captures now.
+    streams.jetstream.call(
+        f"STREAM.UPDATE.{stream}",
+        {"name": stream, "subjects": [f"{root}.new"], "storage": "memory", "allow_direct": True},
+    )
+    assert sequences(batch(spark, stream, subject=f"{root}.s1")) == [2]
+    for options in ({"startingSequence": 7}, {"startingOffsets": json.dumps({stream: 99999999})}):
+        with pytest.raises(PySparkException, match="which ends at 5: start there or before"):
+            batch(spark, stream, **options).collect()
+    assert sequences(batch(spark, stream, startingSequence=6)) == []
+    with pytest.raises(PySparkException, match="has the column 'sequence' twice"):
+        batch(spark, stream, "sequence long, sequence long").collect()
 
 
 def test_gaps_are_no_loss(spark: SparkSession, streams: Streams) -> None:

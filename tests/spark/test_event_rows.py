@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from time import tzset
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import TimestampType
 
 from headrace.core.errors import InvalidEvent
 from pyspark_jetstream import event_rows
 from pyspark_jetstream.client import Messages
 from pyspark_jetstream.event_columns import Plain, plain_events
 from pyspark_jetstream.event_rows import event_batch
+from pyspark_jetstream.event_times import microseconds
 from pyspark_jetstream.schema import EVENT_COLUMNS
 
 KINDS = {
@@ -80,6 +84,32 @@ def test_structured_json_and_foreign_messages_are_events() -> None:
     assert (structured["id"], structured["data"], structured["extensions"]) == ("8", b'{"a":1}', [("ext", "true")])
     [foreign] = rows(stored(b"", payload=b"\xff\x00"))
     assert (foreign["id"], foreign["type"], foreign["data"]) == ("EV:1", "headrace.foreign", b"\xff\x00")
+
+
+@pytest.mark.parametrize("zone", ["Etc/GMT+12", "UTC", "Pacific/Kiritimati"])
+@pytest.mark.parametrize(
+    ("time", "is_shown"),
+    [
+        pytest.param("0001-01-01T00:00:00Z", False, id="Go's zero time"),
+        pytest.param("0001-01-03T00:00:00Z", True, id="the first"),
+        pytest.param("9999-12-30T23:59:59.999999Z", True, id="the last"),
+        pytest.param("9999-12-31T23:59:59Z", False, id="the end of time"),
+    ],
+)
+def test_a_time_is_null_that_ends_whoever_collects_it_somewhere(
+    zone: str, time: str, is_shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [row] = rows(stored({**WHOLE, "ce-time": time}))
+    assert (row["id"], row["error"], row["time"] is not None) == ("7", None, is_shown)
+    found = microseconds(time)
+    monkeypatch.setenv("TZ", zone)
+    tzset()
+    try:
+        # As PySpark does it.
+        assert found is None or TimestampType().fromInternal(found) is not None
+    finally:
+        monkeypatch.undo()
+        tzset()
 
 
 def test_version_03_gives_its_schemaurl_as_dataschema() -> None:

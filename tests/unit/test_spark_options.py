@@ -36,7 +36,15 @@ def test_a_streaming_query_begins_with_what_is_to_come() -> None:
 
 def test_names_are_taken_in_any_case() -> None:
     found = read_options(
-        {"STREAM": "EV", "Servers": "a:1", "includeheaders": "FALSE", "PARSEMODE": "failfast"}, {}, streaming=False
+        {
+            "STREAM": "EV",
+            "Servers": "a:1",
+            "includeheaders": "FALSE",
+            "PARSEMODE": "failfast",
+            "CloudEvents": "true",
+        },
+        {},
+        streaming=False,
     )
     assert (found.streams, found.include_headers, found.parse_mode) == (("EV",), False, "FAILFAST")
 
@@ -97,15 +105,17 @@ def test_several_streams_channels_and_subjects_come_with_commas_or_as_json() -> 
     ("given", "field", "words"),
     [
         ({"startingofset": "earliest"}, "startingofset", "did you mean startingOffsets"),
-        ({"path": "EV"}, "path", "known are"),
+        ({"xyzzy": "EV"}, "xyzzy", "known are"),
+        ({"path": "EV"}, "path", "load() takes no path: name what is read in the option stream or channel"),
         ({"stream": "EV.1"}, "stream", "'EV.1'"),
         ({"channel": "orders"}, "channel", "namespace/name"),
         ({"channel": "demo/Orders"}, "channel", "namespace/name"),
         ({"subject": "a..b"}, "subject", "'a..b'"),
         ({"subject": "a.>.b"}, "subject", "'a.>.b'"),
-        ({"startingOffsets": "latest"}, "startingOffsets", "reads nothing"),
+        ({"startingOffsets": "latest"}, "startingOffsets", "reads nothing: write earliest"),
         ({"startingOffsets": '{"EV": "latest"}'}, "startingOffsets", "reads nothing"),
-        ({"startingOffsets": '{"EV": 0}'}, "startingOffsets", "by stream"),
+        ({"startingOffsets": '{"EV": 0}'}, "startingOffsets", "sequences start at 1, and EV has 0"),
+        ({"startingOffsets": '{"EV": -3}'}, "startingOffsets", "sequences start at 1, and EV has -3"),
         ({"startingOffsets": '{"EV": true}'}, "startingOffsets", "by stream"),
         ({"startingOffsets": "7"}, "startingOffsets", "earliest, latest, or JSON"),
         ({"endingOffsets": "earliest"}, "endingOffsets", "reads nothing"),
@@ -115,14 +125,32 @@ def test_several_streams_channels_and_subjects_come_with_commas_or_as_json() -> 
         ({"minPartitions": "many"}, "minPartitions", "'many'"),
         ({"includeHeaders": "yes"}, "includeHeaders", "true or false"),
         ({"mode": "push"}, "mode", "pull, direct"),
-        ({"parseMode": "STRICT"}, "parseMode", "PERMISSIVE"),
-        ({"onStreamRecreated": "ignore"}, "onStreamRecreated", "fail, startOver"),
+        ({"parseMode": "STRICT", "cloudevents": "true"}, "parseMode", "PERMISSIVE"),
         ({"timeout": "-1"}, "timeout", "'-1'"),
         ({"domain": "a.b"}, "domain", "one word"),
         ({"domain": "hub", "apiPrefix": "JS.API"}, "apiPrefix", "domain is given"),
         ({"apiPrefix": "JS.*.API"}, "apiPrefix", "begin with"),
         ({"servers": "http://a"}, "servers", "nats://host:port"),
-        ({"maxMessagesPerTrigger": "5"}, "maxMessagesPerTrigger", "no trigger"),
+        ({"maxMessagesPerTrigger": "5"}, "maxMessagesPerTrigger", "no trigger: leave it out, and bound the batch by"),
+        ({"startingTimestamp": "1795874400"}, "startingTimestamp", "are these seconds?"),
+        ({"endingTimestamp": "1795874400"}, "endingTimestamp", "are these seconds?"),
+        ({"parseMode": "FAILFAST"}, "parseMode", "set cloudevents to true"),
+        ({"onStreamRecreated": "startOver"}, "onStreamRecreated", "for streaming queries"),
+        (
+            {"startingSequence": "100", "endingSequence": "50"},
+            "endingSequence",
+            "is '50': it is before startingSequence (100)",
+        ),
+        (
+            {"startingTimestamp": "2026-01-31T09:30:00Z", "endingTimestamp": "2026-01-31T09:29:00Z"},
+            "endingTimestamp",
+            "before startingTimestamp",
+        ),
+        (
+            {"startingOffsets": '{"EV": 8}', "endingOffsets": '{"EV": 7}'},
+            "endingOffsets",
+            "before startingOffsets",
+        ),
     ],
 )
 def test_a_wrong_option_is_named_and_quoted(given: dict[str, str], field: str, words: str) -> None:
@@ -130,6 +158,17 @@ def test_a_wrong_option_is_named_and_quoted(given: dict[str, str], field: str, w
         options(**given)
     assert refused.value.field == field
     assert words in str(refused.value)
+
+
+def test_a_part_may_be_of_one_message_or_empty() -> None:
+    assert options(startingSequence="7", endingSequence="7").ending.sequence == 8
+    assert options(startingOffsets='{"EV": 7}', endingOffsets='{"EV": 7}').starting.by_stream == {"EV": 7}
+
+
+def test_what_a_streaming_query_does_with_a_stream_that_was_made_again_is_one_of_two() -> None:
+    assert options(streaming=True, onStreamRecreated="startOver").start_over
+    with pytest.raises(Misconfigured, match="fail, startOver"):
+        options(streaming=True, onStreamRecreated="ignore")
 
 
 def test_a_streaming_query_has_no_end() -> None:

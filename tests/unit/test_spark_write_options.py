@@ -40,6 +40,8 @@ def test_what_spark_hands_on_of_a_query_is_no_option_of_ours():
         pytest.param({"subject": "a", "ackWindow": "0"}, "at least 1", id="a window has room"),
         pytest.param({"subject": "a", "ackWindow": "70000"}, "at most 65536", id="a window is bounded"),
         pytest.param({"subject": "a", "acksWindow": "7"}, "did you mean ackWindow", id="a typo is seen"),
+        pytest.param({"stream": "A"}, "use subject, or channel", id="a stream is written to by its subject"),
+        pytest.param({"channels": "a/b"}, "use channel", id="one channel"),
         pytest.param({"subject": "a", "commitMarker": "true"}, "needs a runId", id="a marker is of a named run"),
         pytest.param({"commitMarker": "true", "runId": "r"}, "one stream", id="a marker is of one stream"),
         pytest.param({"subject": "a", "onFaultyRow": "drop"}, "fail, skip", id="what to do with faulty rows"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
+from pyspark_jetstream.client.access import API_PREFIX
 from pyspark_jetstream.client.connection import Connection
 
 STREAM_NOT_FOUND = 10059
@@ -51,6 +52,7 @@ class StreamInfo:
         retention: `limits`, `interest` or `workqueue`.
         allow_direct: whether Direct Get is served.
         subjects: that it captures.
+        is_fed: what it holds may have other subjects, too: it has sources, is a mirror, or writes subjects anew.
     """
 
     name: str
@@ -62,6 +64,7 @@ class StreamInfo:
     retention: str
     allow_direct: bool
     subjects: tuple[str, ...] = ()
+    is_fed: bool = False
 
 
 class JetStream:
@@ -101,7 +104,7 @@ class JetStream:
         payload = json.dumps(body).encode() if body is not None else b""
         answer = self.connection.request(self.subject(subject), payload, timeout=seconds)
         if answer.status == "503":
-            raise Unavailable(f"JetStream does not answer {subject}: is it enabled, and may this user ask?")
+            raise Unavailable(self._silent(subject))
         parsed: dict[str, Any] = json.loads(answer.data)
         if "error" in parsed:
             error = ApiError(subject, parsed["error"])
@@ -109,6 +112,13 @@ class JetStream:
                 raise Unavailable(str(error)) from error
             raise error
         return parsed
+
+    def _silent(self, subject: str) -> str:
+        prefix = self.connection.access.api_prefix
+        if prefix == API_PREFIX:
+            return f"JetStream does not answer {subject}: is it enabled, and may this user ask?"
+        asked = f"JetStream does not answer {subject} at {prefix}"
+        return f"{asked}: is the option domain or apiPrefix right, and may this user ask?"
 
     def stream(self, name: str) -> StreamInfo | None:
         """None when there is no such stream."""
@@ -131,6 +141,7 @@ class JetStream:
             retention=str(config.get("retention", "limits")),
             allow_direct=bool(config.get("allow_direct")),
             subjects=tuple(config.get("subjects") or ()),
+            is_fed=any(config.get(name) for name in ("mirror", "sources", "subject_transform")),
         )
 
     def streams_of(self, subject: str) -> list[str]:

@@ -39,6 +39,8 @@ WRITE_OPTIONS = (
 )
 # Spark hands a query's own options to its sink.
 _OF_SPARK = ("checkpointLocation", "path", "queryName")
+_BY_SUBJECT = "a stream is written to by a subject that it captures: use subject, or channel for a channel's"
+_INSTEAD = {"stream": _BY_SUBJECT, "streams": _BY_SUBJECT, "channels": "a sink has one: use channel"}
 # Far below what a server remembers as sent and not yet stored.
 _MOST_WINDOW = 65_536
 
@@ -80,7 +82,7 @@ def write_options(given: Mapping[str, str], environment: Mapping[str, str], *, s
     Misconfigured: naming the first wrong option.
     """
     values = Values(given)
-    values.refuse_unknown((*WRITE_OPTIONS, *_OF_SPARK))
+    values.refuse_unknown((*WRITE_OPTIONS, *_OF_SPARK), _INSTEAD)
     channel = values.text("channel")
     if channel and "subject" in values:
         raise wrong("subject", values.text("subject"), f"channel is given, too ({channel}): give one of them")
