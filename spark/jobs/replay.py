@@ -164,7 +164,8 @@ def broken_off(given: argparse.Namespace, run: str) -> str:
 def told(summary: dict[str, Any], run: str, to: str) -> str:
     """One line, of what the sink has noted."""
     if summary["wasComplete"]:
-        return f"run {run} was complete before, with {counted(summary['rows'], 'event')}, these: none is sent to {to} again"
+        these = counted(summary["rows"], "event")
+        return f"run {run} was complete before, with {these}, the same: none is sent to {to} again"
     words = f"run {run}: {counted(summary['stored'], 'event')} sent to {to}"
     if there := summary["alreadyThere"] + summary["notSentAgain"]:
         words += f", {there} there already"

@@ -48,7 +48,7 @@ def test_an_archive_is_replayed_with_its_identities_and_the_window_does_not_swal
     assert f"30 events sent to {other.name}" in capsys.readouterr().err
     # The same run once more sends what is missing, which is nothing.
     replay.main([*words, "--to", other.name, "--run", f"run-{other.stream}"])
-    assert "was complete before, with 30 events, these: none is sent" in capsys.readouterr().err
+    assert "was complete before, with 30 events, the same: none is sent" in capsys.readouterr().err
     with pytest.raises(PySparkException, match="was complete before, with 30 rows"):
         replay.main([*words, "--where", "type = 'order.1'", "--to", other.name, "--run", f"run-{other.stream}"])
     assert "unknown part" not in capsys.readouterr().err

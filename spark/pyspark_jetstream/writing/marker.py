@@ -209,8 +209,8 @@ def refuse_others(complete: Marker, rows: int, content: str) -> None:
     others = counted(rows, "other") if rows == complete.rows else f"{rows}"
     raise Refused(
         f"run {complete.run} was complete before, with {counted(complete.rows, 'row')} in stream {complete.stream}, "
-        f"and is given {others} now: nothing of them was written. Give another runId for other rows; of the same run there is "
-        "nothing left to write",
+        f"and is given {others} now: nothing of them was written. Give another runId for other rows; of the same run "
+        "there is nothing left to write",
         status=409,
     )
 
