@@ -131,7 +131,7 @@ def main(words: list[str]) -> None:
     if given.format != "parquet":
         table = TableArchive(spark, given.format, given.target)
         start = start_in(info, table.next(info.name), allow_data_loss=given.allow_data_loss)
-        fill(given, info, start, read, lambda frame, _start, _end: table.add(frame))
+        fill(given, info, start, read, lambda frame, first, end: table.add(frame, info.name, first, end))
         return
     archive = ParquetArchive(spark, given.target)
     archive.recover()

@@ -51,7 +51,9 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--rate", type=int, help="events per second at most, over all tasks")
     parser.add_argument("--tasks", type=int, default=1, help="with one, in the order of storage (%(default)s)")
     parser.add_argument("--run", help="a name; the same again sends only what is missing")
-    parser.add_argument("--skip-faulty", action="store_true", help="leave out what is no event, and count it")
+    parser.add_argument(
+        "--skip-faulty", action="store_true", help="leave out what is no event or too large, and count it"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only say how many")
     parser.add_argument("--write-option", action="append", default=[], metavar="NAME=VALUE", help="of the sink")
     session.add_connection(parser)
@@ -130,6 +132,8 @@ def main(words: list[str]) -> None:
     if given.tasks < 1 or (given.rate is not None and given.rate < given.tasks):
         raise Misconfigured(f"--rate is {given.rate}: write at least one event per second and task", field="--rate")
     run = given.run or uuid4().hex
+    if "/" not in given.to:
+        raise Misconfigured(f"--to is {given.to!r}: write the channel as NAMESPACE/NAME", field="--to")
     options = origin(given)
     # Both ends before Spark, which takes its time to start.
     session.target_of(sink_options(given, run))

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from headrace.core.errors import Refused
 from jobs import archive
+from pyspark_jetstream.jobs import table_archive
 from pyspark_jetstream.jobs.files import Files
 from pyspark_jetstream.jobs.parquet_archive import ParquetArchive
 from tests.support.spark_channels import Channel
@@ -124,3 +125,20 @@ def test_an_archive_refuses_what_would_leave_a_gap_or_mix_two_streams(
     orders.streams.make("_orders", subjects=[orders.subject])
     with pytest.raises(Refused, match="use a new target"):
         archive.main(words)
+
+
+def test_a_table_says_where_it_ends_and_counts_what_a_range_has_brought(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Parquet in the place of a table format, whose packages this session does not have.
+    monkeypatch.setattr(table_archive, "_check_installed", lambda _spark, _kind: None)
+    table = table_archive.TableArchive(spark, "parquet", str(tmp_path / "table"))
+    assert table.next("S") is None
+
+    def rows(*sequences: int) -> DataFrame:
+        kinds = "stream string, sequence long, date string, type string"
+        return spark.createDataFrame([("S", sequence, "2026-01-31", "t") for sequence in sequences], kinds)
+
+    assert table.add(rows(1, 2, 5), "S", 1, 6) == 3
+    assert (table.next("S"), table.next("other")) == (6, None)
+    assert table.add(rows(7), "S", 6, 11) == 1

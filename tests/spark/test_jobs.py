@@ -194,6 +194,7 @@ def test_what_a_job_is_told_wrongly_is_an_error_of_ours(spark: SparkSession, ord
         (replay.main, ["--stream", "A", "--to", "a/b", "--option", "novalue"]),
         (replay.main, ["--stream", "A", "--to", "a/b", "--rate", "1", "--tasks", "2"]),
         (replay.main, ["--stream", "A", "--to", "a/b", "--dry-run"]),
+        (replay.main, ["--stream", "A", "--to", "orders", "--dry-run"]),
         (replay.main, ["--parquet", "/nowhere", "--to", orders.name]),
         (replay.main, ["--channel", orders.name, "--to", orders.name, "--where", "typ = 'a'"]),
         (profile_events.main, ["--channel", orders.name, "--where", "type like 'a"]),

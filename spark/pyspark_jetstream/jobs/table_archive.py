@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from headrace.core.errors import Misconfigured
@@ -30,27 +30,25 @@ class TableArchive:
     def next(self, stream: str) -> int | None:
         """The first sequence that is not in; None while there is no table, or nothing of the stream."""
         try:
-            read = self._spark.read.format(self._kind)
-            frame = read.load(self._table) if self._is_path else self._spark.table(self._table)
-            found = frame.where(f.col("stream") == stream).agg(f.max("sequence")).first()
+            found = self._rows().where(f.col("stream") == stream).agg(f.max("sequence")).first()
         except AnalysisException:
             return None
         return None if found is None or found[0] is None else int(found[0]) + 1
 
-    def add(self, frame: DataFrame) -> int:
-        """The number of rows that were added."""
-        counted = Observation()
-        writer = (
-            frame.observe(counted, f.count(f.lit(1)).alias("rows"))
-            .write.format(self._kind)
-            .mode("append")
-            .partitionBy("date", "type")
-        )
+    def add(self, frame: DataFrame, stream: str, start: int, end: int) -> int:
+        """The number of rows that are in now of `start <= sequence < end`, as the table itself counts them."""
+        writer = frame.write.format(self._kind).mode("append").partitionBy("date", "type")
         if self._is_path:
             writer.save(self._table)
         else:
             writer.saveAsTable(self._table)
-        return int(counted.get["rows"])
+        is_of_range = (f.col("stream") == stream) & (f.col("sequence") >= start) & (f.col("sequence") < end)
+        return int(self._rows().where(is_of_range).count())
+
+    def _rows(self) -> DataFrame:
+        return (
+            self._spark.read.format(self._kind).load(self._table) if self._is_path else self._spark.table(self._table)
+        )
 
 
 def _check_installed(spark: SparkSession, kind: str) -> None:
