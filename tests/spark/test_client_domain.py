@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from headrace.core.errors import Unavailable
 from pyspark_jetstream.client import Access, Connection, JetStream, read_direct, read_pulled
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
@@ -56,3 +57,12 @@ def test_streams_of_another_domain_are_read_and_written(leaf: NatsServer) -> Non
         info = jetstream.stream(stream)
         assert info is not None
         assert info.messages == MESSAGES + 2
+
+
+def test_a_domain_that_does_not_answer_is_named(nats_server: NatsServer) -> None:
+    nowhere = Access(nats_server.url, timeout=0.1, api_prefix="$JS.nowhere.API")
+    with (
+        Connection(nowhere) as connection,
+        pytest.raises(Unavailable, match=r"at \$JS\.nowhere\.API: is the option domain or apiPrefix right"),
+    ):
+        JetStream(connection).streams_of("a")

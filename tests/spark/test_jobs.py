@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headrace.core import parked
-from headrace.core.errors import HeadraceError, Misconfigured
+from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from jobs import archive, deadletters, profile_events, replay
 from pyspark_jetstream.jobs import session
 from tests.support.nats_server import NatsServer
@@ -187,6 +188,26 @@ def test_what_is_wrong_is_told_in_a_line_wherever_it_was_found(
         session.run(profile_events.main, words)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("main", "words"),
+    [
+        pytest.param(archive.main, ["--stream", "A", "--target", "/nowhere"], id="archive"),
+        pytest.param(deadletters.main, ["--stream", "A"], id="deadletters"),
+        pytest.param(profile_events.main, ["--channel", "a/b"], id="profile_events"),
+        pytest.param(replay.main, ["--parquet", "/nowhere", "--to", "a/b"], id="replay"),
+    ],
+)
+def test_a_server_that_is_not_there_is_told_before_spark_is_started(
+    main: Callable[[list[str]], None], words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(_name: str) -> None:
+        raise AssertionError("Spark was started first")
+
+    monkeypatch.setattr(session, "session", started)
+    with pytest.raises(Unavailable, match="NATS can't be reached"):
+        main([*words, "--servers", "nats://127.0.0.1:1", "--option", "timeout=0.1"])
 
 
 def test_what_a_job_is_told_wrongly_is_an_error_of_ours(spark: SparkSession, orders: Channel) -> None:
