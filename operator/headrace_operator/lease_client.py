@@ -16,10 +16,13 @@ from headrace.core import lease
 from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
 from headrace.core.lease import ENDING, Lease, LeaseAnswer
 from headrace.core.subscriber import LONGEST_TIMEOUT
+from headrace.io import bounded
 
 CONNECT_SECONDS = 10.0
 # Cold start and queueing count, too, before the lease begins; its last delivery may take the longest timeout.
 START_SLACK = 60.0
+# Numbers by outcome; whose namespace it is decides what answers there.
+LONGEST_ANSWER = 64 * 1024
 
 
 class LeaseClient:
@@ -34,6 +37,8 @@ class LeaseClient:
         # being scaled away.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            headers=bounded.AS_SENT,
+            auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
         )
@@ -65,7 +70,7 @@ class LeaseClient:
             ) as answer:
                 if answer.headers.get(ENDING[0]) == ENDING[1]:
                     on_ending()
-                text = await answer.text(errors="replace")
+                text = (await bounded.body_of(answer, LONGEST_ANSWER)).decode(errors="replace")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"forward at {url}: {error or type(error).__name__}") from error
         if answer.status == 200:

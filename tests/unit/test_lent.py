@@ -35,12 +35,57 @@ def test_arguments_arrive_as_they_were_sent() -> None:
 
 @pytest.mark.parametrize("outcome", [Done({}), Done({"name": "S"}), Rejected("no room")])
 def test_what_came_of_an_action_arrives(outcome: Done | Rejected) -> None:
-    assert lent.read_outcome(lent.read_answer(json.dumps(lent.answer(outcome)).encode())) == outcome
+    assert lent.read_outcome(lent.read_answer(json.dumps(lent.answer(outcome)).encode(), "carry_out")) == outcome
 
 
-@pytest.mark.parametrize("result", [None, 0, {"config": {}}, []])
-def test_every_result_arrives_nothing_included(result: Any) -> None:
-    assert lent.read_answer(json.dumps(lent.answer(result)).encode()) == result
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [("stream", None), ("count", 0), ("info", {"config": {"metadata": {"a": "b"}}}), ("consumers", []), ("add", None)],
+)
+def test_every_result_arrives_nothing_included(call: str, result: Any) -> None:
+    assert lent.read_answer(json.dumps(lent.answer(result)).encode(), call) == result
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        ("stream", 5),
+        ("stream", "x"),
+        ("stream", [1]),
+        ("stream", {"metadata": {"a": 1}}),
+        ("stream", {"metadata": [1]}),
+        ("info", {"config": 5}),
+        ("info", {"config": {"metadata": "x"}}),
+        ("info", {"state": [1]}),
+        ("consumers", None),
+        ("consumers", [None]),
+        ("consumer_infos", {"a": 1}),
+        ("count", None),
+        ("number", True),
+        ("number", "7"),
+        ("add", 1),
+        ("carry_out", None),
+        ("carry_out", {}),
+        ("carry_out", {"done": 5}),
+        ("named", [1]),
+    ],
+)
+def test_a_result_that_its_call_can_not_have_is_somebody_elses(call: str, result: Any) -> None:
+    with pytest.raises(Unavailable, match="no answer of reconcile"):
+        lent.read_answer(json.dumps({"result": result}).encode(), call)
+
+
+@pytest.mark.parametrize("status", ["200", "0", "-1", "99999", "true", "1e400", '"x"', "null"])
+def test_a_refusal_can_not_choose_any_status(status: str) -> None:
+    body = b'{"failure": "Refused", "words": "' + b"w" * 5000 + b'", "status": ' + status.encode() + b"}"
+    with pytest.raises(Refused) as refused:
+        lent.read_answer(body, "stream")
+
+    assert (refused.value.status, len(str(refused.value))) == (503, lent.LONGEST_WORDS)
+
+
+def test_words_of_a_rejection_have_an_end() -> None:
+    assert lent.read_outcome({"rejected": "w" * 5000}) == Rejected("w" * lent.LONGEST_WORDS)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +93,7 @@ def test_every_result_arrives_nothing_included(result: Any) -> None:
 )
 def test_every_failure_is_the_same_on_the_other_side(error: Unavailable | Refused) -> None:
     with pytest.raises(HeadraceError) as raised:
-        lent.read_answer(json.dumps(lent.failure(error)).encode())
+        lent.read_answer(json.dumps(lent.failure(error)).encode(), "stream")
 
     assert (type(raised.value), str(raised.value)) == (type(error), str(error))
     assert getattr(raised.value, "status", None) == getattr(error, "status", None)
@@ -57,7 +102,7 @@ def test_every_failure_is_the_same_on_the_other_side(error: Unavailable | Refuse
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"<html>", b'{"failure": "Refused"}', b"[" * 100_000])
 def test_what_is_no_answer_is_somebody_elses(body: bytes) -> None:
     with pytest.raises(Unavailable, match="no answer of reconcile"):
-        lent.read_answer(body)
+        lent.read_answer(body, "stream")
 
 
 @pytest.mark.parametrize(
@@ -69,6 +114,18 @@ def test_what_is_no_answer_is_somebody_elses(body: bytes) -> None:
         b'{"call": "close", "arguments": []}',
         b'{"call": ["stream"], "arguments": []}',
         b'{"call": "carry_out", "arguments": [{"action": "DeleteStream", "subject": "x"}]}',
+        b'{"call": "carry_out", "arguments": ["x"]}',
+        b'{"call": "carry_out", "arguments": [null]}',
+        b'{"call": "carry_out", "arguments": [{"action": "CreateStream", "config": {}}]}',
+        b'{"call": "carry_out", "arguments": [{"action": "PurgeSubjects", "stream": "S", "subjects": null}]}',
+        b'{"call": "carry_out", "arguments": [{"action": "PurgeSubjects", "stream": "S", "subjects": ""}]}',
+        b'{"call": "add", "arguments": ["S", "s", 1.5]}',
+        b'{"call": "add", "arguments": ["S", "s", -5]}',
+        b'{"call": "add", "arguments": ["S", "s", true]}',
+        b'{"call": "stream", "arguments": "x"}',
+        b'{"call": "stream", "arguments": []}',
+        b'{"call": "stream", "arguments": ["a", "b"]}',
+        b'{"call": "stream", "arguments": [5]}',
     ],
 )
 def test_what_is_no_call_is_refused(body: bytes) -> None:
@@ -82,3 +139,34 @@ def test_names_of_secrets_arrive_as_they_were_told() -> None:
     told = Named((SecretFile("a", "k", "token"),), (SecretFile("b", "k", "ca.crt", optional=True),), "config", "broken")
 
     assert from_json(json.loads(json.dumps(told.to_json()))) == told
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"secret": 5},
+        {"secret": "../../x"},
+        {"secret": "A"},
+        {"key": "../../k"},
+        {"key": ".."},
+        {"key": {}},
+        {"file": "../../../etc/x"},
+        {"file": [1]},
+        {"optional": "yes"},
+        {"more": 1},
+    ],
+    ids=repr,
+)
+def test_names_that_no_secret_can_have_are_told_by_nobody_of_ours(change: dict[str, Any]) -> None:
+    told = {"secret": "a", "key": "k", "file": "token", "optional": True}
+    body = {"secrets": [{**told, **change}], "missing": [], "config_map": "", "problem": ""}
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        from_json(body)
+
+
+def test_what_is_told_of_secrets_has_an_end() -> None:
+    one = {"secret": "a", "key": "k", "file": "token", "optional": True}
+    with pytest.raises(ValueError, match="at most"):
+        from_json({"secrets": [one] * 1000, "missing": [], "config_map": "", "problem": ""})
+
+    assert len(from_json({"secrets": [], "missing": [], "config_map": "", "problem": "p" * 9999}).problem) == 1024

@@ -4,7 +4,8 @@
     200          {"result": …} | {"failure": "NotLetIn", "words": "…", "status": 403}
 
 Knows the form only; what is called is `headrace.reconcile.ports.Administration`, and `named` of `Elsewhere`. Both
-sides are this module, so that a call means the same on both.
+sides are this module, so that a call means the same on both. Neither trusts the other with more than the form: whose
+namespace it is decides what answers there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,23 @@ from headrace.core.action import Action, Done, Outcome, Rejected
 from headrace.core.errors import HeadraceError, InvalidSpec, NotLetIn, Refused, Unavailable
 
 PATH = "/nats"
-CALLS = ("stream", "count", "consumers", "info", "consumer_infos", "number", "add", "carry_out", "named")
+LONGEST_WORDS = 1024
+"""Characters of what NATS is said to have said: they end up in a status."""
+
+# What each call takes, and the shape of what it gives.
+_TEXT, _NUMBER, _ACTION = "text", "number", "action"
+_TAKES: Mapping[str, tuple[str, ...]] = {
+    "stream": (_TEXT,),
+    "count": (_TEXT, _TEXT),
+    "consumers": (_TEXT,),
+    "info": (_TEXT, _TEXT),
+    "consumer_infos": (_TEXT,),
+    "number": (_TEXT, _TEXT),
+    "add": (_TEXT, _TEXT, _NUMBER),
+    "carry_out": (_ACTION,),
+    "named": (),
+}
+CALLS = tuple(_TAKES)
 _ACTIONS = {
     one.__name__: one
     for one in (
@@ -55,14 +72,17 @@ def read_call(body: bytes) -> Call:
     """
     try:
         found = json.loads(body)
-        name, arguments = found["call"], tuple(_read(one) for one in found["arguments"])
+        name, given = found["call"], found["arguments"]
+        if name not in _TAKES:
+            raise InvalidSpec(f"body.call is {str(name)[:40]!r}: it should be one of {', '.join(CALLS)}", field="body")
+        if not isinstance(given, list):
+            raise TypeError("arguments")
+        takes = _TAKES[name]
+        return Call(name, tuple(_read(one, kind) for one, kind in zip(given, takes, strict=True)))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidSpec(
             f"body is no call ({type(error).__name__}): send what reconcile sends", field="body"
         ) from None
-    if name not in CALLS:
-        raise InvalidSpec(f"body.call is {str(name)[:40]!r}: it should be one of {', '.join(CALLS)}", field="body")
-    return Call(name, arguments)
 
 
 def answer(result: Any) -> dict[str, Any]:
@@ -82,8 +102,8 @@ def failure(error: Refused | Unavailable) -> dict[str, Any]:
     return {"failure": kind, "words": str(error), "status": getattr(error, "status", 503)}
 
 
-def read_answer(body: bytes) -> Any:
-    """The result.
+def read_answer(body: bytes, call: str) -> Any:
+    """The result of that call, of the shape that it should have.
 
     Raises:
         NotLetIn, Unavailable, Refused: as the other side has met it.
@@ -92,8 +112,11 @@ def read_answer(body: bytes) -> Any:
     try:
         found = json.loads(body)
         if "result" in found:
-            return found["result"]
-        raised = _failure(str(found["failure"]), str(found["words"]), int(found["status"]))
+            result = found["result"]
+            if not _fits(result, call):
+                raise TypeError(call)
+            return result
+        raised = _failure(str(found["failure"]), str(found["words"])[:LONGEST_WORDS], found["status"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise Unavailable(f"this is no answer of reconcile: {body[:100]!r}") from None
     raise raised
@@ -101,15 +124,43 @@ def read_answer(body: bytes) -> Any:
 
 def read_outcome(result: Any) -> Outcome:
     """What came of an action."""
-    return Rejected(str(result["rejected"])) if "rejected" in result else Done(result["done"])
+    return Rejected(str(result["rejected"])[:LONGEST_WORDS]) if "rejected" in result else Done(result["done"])
 
 
-def _failure(kind: str, words: str, status: int) -> HeadraceError:
+def _fits(result: Any, call: str) -> bool:
+    match call:
+        case "stream" | "info":
+            return result is None or _is_info(result)
+        case "consumers" | "consumer_infos":
+            return isinstance(result, list) and all(_is_info(one) for one in result)
+        case "count" | "number":
+            return isinstance(result, int) and not isinstance(result, bool)
+        case "carry_out":
+            return isinstance(result, dict) and ("rejected" in result or isinstance(result.get("done"), dict))
+        case "named":
+            return isinstance(result, dict)
+        case _:
+            return result is None
+
+
+def _is_info(found: Any) -> bool:
+    """Is it a configuration, or what the server tells of a stream or consumer, as far as all of ours look into it?"""
+    if not isinstance(found, dict):
+        return False
+    metadata = found.get("metadata") or {}
+    if not (isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())):
+        return False
+    nested = [found[key] for key in ("config", "state") if found.get(key) is not None]
+    return all(_is_info(one) for one in nested)
+
+
+def _failure(kind: str, words: str, status: Any) -> HeadraceError:
     match kind:
         case "NotLetIn":
             return NotLetIn(words)
         case "Refused":
-            return Refused(words, status=status)
+            known = isinstance(status, int) and not isinstance(status, bool) and 400 <= status < 600
+            return Refused(words, status=status if known else 503)
         case _:
             return Unavailable(words)
 
@@ -121,8 +172,21 @@ def _written(argument: Any) -> Any:
     return {"action": name, **{field.name: getattr(argument, field.name) for field in fields(argument)}}
 
 
-def _read(argument: Any) -> Any | Action:
-    if not isinstance(argument, Mapping):
+def _read(argument: Any, kind: str) -> Any | Action:
+    if kind == _TEXT and isinstance(argument, str):
         return argument
-    given = dict(argument)
-    return _ACTIONS[given.pop("action")](**given)
+    if kind == _NUMBER and isinstance(argument, int) and not isinstance(argument, bool) and argument >= 0:
+        return argument
+    if kind == _ACTION and isinstance(argument, dict):
+        given = dict(argument)
+        made = _ACTIONS[given.pop("action")](**given)
+        if all(_is_part(field.name, getattr(made, field.name)) for field in fields(made)):
+            return made
+    raise TypeError(kind)
+
+
+def _is_part(name: str, value: Any) -> bool:
+    # An empty filter would mean all subjects.
+    if name == "config":
+        return isinstance(value, dict) and isinstance(value.get("name"), str) and bool(value["name"])
+    return isinstance(value, str) and bool(value)

@@ -5,11 +5,18 @@ Names only: a body of a Secret is never here. `headrace.io.named` reads it; one 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headrace.core.secret_files import SecretFile
+from headrace.core.secret_files import FILES, SecretFile
+
+# More than any ConfigMap of ours can name.
+MOST_SECRETS = 32
+LONGEST_PROBLEM = 1024
+_SECRET = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_KEY = re.compile(r"(?!\.\.?$)[-._a-zA-Z0-9]{1,253}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +41,27 @@ class Named:
 
 
 def from_json(body: Mapping[str, Any]) -> Named:
-    """The inverse of `Named.to_json`; ValueError, KeyError or TypeError for what is none."""
+    """The inverse of `Named.to_json`; ValueError, KeyError or TypeError for what is none.
+
+    Who tells it may be anybody in a channel's namespace, and it ends up in pods and statuses there.
+    """
     return Named(
-        tuple(SecretFile(**one) for one in body["secrets"]),
-        tuple(SecretFile(**one) for one in body["missing"]),
-        str(body["config_map"]),
-        str(body["problem"]),
+        _secret_files(body["secrets"]),
+        _secret_files(body["missing"]),
+        str(body["config_map"])[:253],
+        str(body["problem"])[:LONGEST_PROBLEM],
     )
+
+
+def _secret_files(found: Any) -> tuple[SecretFile, ...]:
+    if not isinstance(found, list) or len(found) > MOST_SECRETS:
+        raise ValueError(f"not a list of at most {MOST_SECRETS} Secrets")
+    return tuple(_secret_file(one) for one in found)
+
+
+def _secret_file(found: Any) -> SecretFile:
+    made = SecretFile(**found)
+    named = _SECRET.fullmatch(made.secret) and _KEY.fullmatch(made.key)
+    if not named or made.file not in FILES or not isinstance(made.optional, bool):
+        raise ValueError("not a key of a Secret")
+    return made

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # A channel with thousands of subscribers and their CA certificates still fits.
 LONGEST_BODY = 32 * 1024 * 1024
+# One stream or consumer, which NATS takes no more of either.
+LONGEST_CALL = 2 * 1024 * 1024
 # A ConfigMap has a megabyte at most.
 LONGEST_DEFAULTS = 1024 * 1024
 
@@ -98,7 +100,7 @@ class Reconciling:
         refusal = await self._token.refusal(request)
         if refusal is not None:
             return refusal
-        body = await web.read_body(receive, request, LONGEST_BODY)
+        body = await web.read_body(receive, request, LONGEST_BODY if verb in VERBS else LONGEST_CALL)
         if verb not in VERBS:
             return await lend(body, self._admin, self._named_now)
         around = Around(

@@ -9,7 +9,7 @@ from headrace.core import children, connection_spec, manifest
 from headrace.core.channel_defaults import Defaults
 from headrace.core.children import Access, Apart, Cluster
 from headrace.core.conditions import Condition
-from headrace.core.errors import InvalidSpec, Unavailable
+from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.hook import HookRequest
 from headrace.core.manifest import Manifest
 from headrace.core.named import Named
@@ -66,7 +66,7 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
     api = around.elsewhere(apart.url)
     try:
         named = await api.named()
-    except Unavailable as error:
+    except (Refused, Unavailable) as error:
         raise NotThere(str(error), Seat(api, kept, Named(), apart, connection)) from error
     access = access.with_named(named.secrets)
     return Seat(api, access, named, children.apart(channel, settings, access, cluster), connection)

@@ -108,7 +108,8 @@ class _Call:
             body = told(credentials_gone.status(request.parent, str(error), self._now))
             wait = credentials_gone.LOOK_AGAIN.total_seconds()
             return HookResponse(body, self._remaining(request, seat), resync_after_seconds=wait)
-        except Unavailable as error:
+        except (Refused, Unavailable) as error:
+            # In somebody else's NATS it is no fault of the installation's.
             if seat.apart is None:
                 raise
             return self._unreached(request, seat, str(error), lambda body, _: told(body))
@@ -129,7 +130,7 @@ class _Call:
             seat = await self._seat(replace(request, parent=merged.parent))
             apart = seat.apart
             refusal = await in_nats.take_away(place, seat.api, retain=retain)
-        except (NotLetIn, NotThere, Unavailable) as error:
+        except (NotLetIn, NotThere, Refused, Unavailable) as error:
             apart = error.seat.apart if isinstance(error, NotThere) else apart
             if apart is None and not isinstance(error, NotLetIn):
                 raise

@@ -1,0 +1,30 @@
+"""Reads the answer of somebody who is not trusted with our memory."""
+
+from __future__ import annotations
+
+import aiohttp
+
+from headrace.core.errors import Unavailable
+
+# Bytes as they are sent: a small answer must not unpack to a large one.
+AS_SENT = {"Accept-Encoding": "identity"}
+
+
+async def body_of(answer: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body of an answer, of a session without `auto_decompress`.
+
+    Args:
+        most: bytes.
+
+    Raises:
+        Unavailable: it is longer; the rest is not read.
+    """
+    pieces: list[bytes] = []
+    length = 0
+    async for piece in answer.content.iter_any():
+        pieces.append(piece)
+        length += len(piece)
+        if length > most:
+            answer.close()
+            raise Unavailable(f"{answer.url.host} answers more than {most} bytes")
+    return b"".join(pieces)
