@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import Misconfigured, Unavailable
-from headrace_operator.kube.exec_plugin import ExecPlugin, program
+from headrace_operator.kube.exec_plugin import ExecPlugin, parsed
+from headrace_operator.kube.exec_spec import program
 from tests.support.exec_program import V1, ExecProgram
 from tests.support.waiting import until
 
@@ -148,6 +150,93 @@ async def test_what_is_no_credential_is_told_without_quoting_it(given: ExecProgr
     with pytest.raises(Unavailable, match=words) as told:
         await plugin(given.spec()).credential()
     assert "secret-token" not in str(told.value)
+
+
+def written(**status: object) -> bytes:
+    return json.dumps({"apiVersion": V1, "status": status}).encode()
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_token_may_end_with_one_line_end(end: str) -> None:
+    assert parsed(written(token=f"good{end}"), program({"apiVersion": V1, "command": "c"}, {})).token == "good"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        pytest.param(written(token="secret\n\n"), id="two line ends"),
+        pytest.param(written(token="secret\r\nInjected: yes"), id="a header of its own"),
+        pytest.param(written(token="secret\x00"), id="NUL"),
+        pytest.param(written(token="secret\x7f"), id="DEL"),
+        pytest.param(written(token="secrét"), id="not ASCII"),
+        pytest.param(b"[" * 200_000, id="too deep"),
+        pytest.param(b'{"secret": \xff}', id="no UTF-8"),
+    ],
+)
+def test_a_token_that_no_request_can_carry_is_told_without_quoting_it(output: bytes) -> None:
+    with pytest.raises(Unavailable) as told:
+        parsed(output, program({"apiVersion": V1, "command": "c"}, {}))
+    assert "secr" not in str(told.value)
+    assert told.value.__cause__ is None
+
+
+async def test_credentials_that_have_run_out_are_told_and_the_program_is_not_run_for_each_who_asks(
+    given: ExecProgram,
+) -> None:
+    given.gives(token="old", expires=NOON - timedelta(minutes=1))
+    given.gives(token="new")
+    clock = Clock()
+    asked = plugin(given.spec(), clock)
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="ran out at 2026-01-31 11:59:00"):
+            await asked.credential()
+    assert given.runs == 1
+    clock.now += timedelta(seconds=6)
+    assert (await asked.credential()).token == "new"
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        pytest.param("x", r"user\.exec is 'x'", id="text"),
+        pytest.param([1], r"user\.exec is \[1\]", id="a list"),
+        pytest.param(5, r"user\.exec is 5", id="a number"),
+        pytest.param({"command": ["a"]}, r"exec\.command is \['a'\]", id="a command of several words"),
+        pytest.param({"args": "abc"}, r"exec\.args is 'abc': give a list", id="arguments as text"),
+        pytest.param({"args": 5}, r"exec\.args is 5: give a list", id="arguments as a number"),
+        pytest.param({"args": ["a", 5]}, r"exec\.args\[1\] is 5", id="a number as argument"),
+        pytest.param({"args": ["a\0"]}, r"exec\.args\[0\] .*NUL", id="NUL in an argument"),
+        pytest.param({"args": ["\ud800"]}, r"exec\.args\[0\] ", id="half a character in an argument"),
+        pytest.param({"env": {"A": "B"}}, r"exec\.env is ", id="variables as a mapping"),
+        pytest.param({"env": ["A=B"]}, r"exec\.env\[0\] is 'A=B'", id="a variable as text"),
+        pytest.param({"env": [{"value": "B"}]}, r"exec\.env\[0\]\.name is ''", id="a variable without a name"),
+        pytest.param({"env": [{"name": "A=B"}]}, r"exec\.env\[0\]\.name is 'A=B'", id="= in a name"),
+        pytest.param({"env": [{"name": "A", "value": "\0"}]}, r"exec\.env\[0\]\.value .*NUL", id="NUL in a value"),
+    ],
+)
+def test_what_makes_no_sense_names_its_field(spec: Any, words: str) -> None:
+    whole = {"apiVersion": V1, "command": "c", **spec} if isinstance(spec, dict) else spec
+    with pytest.raises(Misconfigured, match=words):
+        program(whole, {})
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        pytest.param({"extensions": ["x"]}, id="text"),
+        pytest.param({"extensions": 5}, id="a number"),
+        pytest.param({"extensions": [{"name": "client.authentication.k8s.io/exec", "extension": NOON}]}, id="a date"),
+        pytest.param({"extensions": [{"name": "client.authentication.k8s.io/exec", "extension": b"x"}]}, id="bytes"),
+    ],
+)
+def test_what_the_program_can_not_be_told_names_its_field(cluster: dict[str, Any]) -> None:
+    with pytest.raises(Misconfigured, match=r"clusters\[\]\.cluster\.extensions is "):
+        program({"apiVersion": V1, "command": "c", "provideClusterInfo": True}, cluster)
+
+
+def test_a_variable_without_a_value_is_empty() -> None:
+    spec = {"apiVersion": V1, "command": "c", "env": [{"name": "A", "value": None}], "args": None}
+    assert program(spec, {}).variables == {"A": ""}
 
 
 def test_a_program_that_is_not_there_is_told_with_its_hint(tmp_path: Path) -> None:

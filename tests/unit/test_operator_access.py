@@ -78,6 +78,7 @@ def test_the_service_account_of_a_pod(tmp_path: Path) -> None:
     [
         pytest.param("a: b", "is not a kubeconfig", id="something else"),
         pytest.param("}", "is not a kubeconfig", id="not YAML"),
+        pytest.param("[" * 3000, "is not a kubeconfig", id="too deep"),
     ],
 )
 def test_what_is_no_kubeconfig(tmp_path: Path, text: str, words: str) -> None:
@@ -92,6 +93,7 @@ def test_what_is_no_kubeconfig(tmp_path: Path, text: str, words: str) -> None:
     [
         pytest.param({"username": "admin", "password": "x"}, "with 'username', .* give a token", id="a password"),
         pytest.param({"auth-provider": {"name": "gcp"}}, "auth-provider 'gcp', .* with `exec`", id="an auth-provider"),
+        pytest.param({"auth-provider": "gcp"}, "auth-provider 'gcp'", id="an auth-provider as text"),
         pytest.param(
             {"exec": {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1alpha1"}},
             "exec.apiVersion is 'client.authentication.k8s.io/v1alpha1': update the program",

@@ -16,13 +16,14 @@ from typing import Any, TypeVar
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace_cli.cluster.objects import Object
-from headrace_operator.kube import exec_plugin
+from headrace_operator.kube import exec_spec
 from headrace_operator.kube import kubeconfig as kubeconfig_files
 from headrace_operator.kube.exec_plugin import Credential, ExecPlugin
 from headrace_operator.kube.kubeconfig import Chosen
 
 try:
     import urllib3.exceptions
+    import yaml
     from kubernetes import client, config
 except ModuleNotFoundError as error:
     raise Misconfigured(
@@ -32,6 +33,7 @@ except ModuleNotFoundError as error:
 CHANNELS = ("messaging.knative.dev", "v1alpha1", "natsjetstreamchannels")
 SUBSCRIPTIONS = ("messaging.knative.dev", "v1", "subscriptions")
 SECONDS = 30.0
+UNUSABLE = (config.ConfigException, OSError, ValueError)
 
 Answer = TypeVar("Answer")
 
@@ -61,10 +63,10 @@ class Kube:
             self.namespace = self._chosen.namespace
             user = self._chosen.user
             if user.get("exec") and not user.get("token") and not user.get("tokenFile"):
-                self._program = ExecPlugin(exec_plugin.program(user["exec"], self._chosen.cluster), os.environ)
+                self._program = ExecPlugin(exec_spec.program(user["exec"], self._chosen.cluster), os.environ)
             else:
                 self._api = config.new_client_from_config(config_file=file, context=context)
-        except (config.ConfigException, OSError, ValueError, KeyError, TypeError) as error:
+        except (*UNUSABLE, KeyError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
             where = file or "the kubeconfig"
             raise Misconfigured(f"{where} can't be used: {error}", field="--kubeconfig") from error
 
@@ -147,7 +149,11 @@ class Kube:
             return self._api
         credential = await self._program.credential()
         if credential is not self._credential:
-            self._api = config.new_client_from_config_dict(_with(self._chosen, credential))
+            try:
+                self._api = config.new_client_from_config_dict(_with(self._chosen, credential))
+            except UNUSABLE as error:
+                self._program.refuse(credential)
+                raise Unavailable(f"what the kubeconfig's program gave can't be used: {error}") from error
             self._credential = credential
         return self._api
 

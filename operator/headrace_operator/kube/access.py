@@ -17,7 +17,7 @@ from typing import Any
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.settings import KubeSettings
 from headrace.io import environment
-from headrace_operator.kube import exec_plugin, kubeconfig
+from headrace_operator.kube import exec_spec, kubeconfig
 from headrace_operator.kube.exec_plugin import Credential, ExecPlugin
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -141,7 +141,7 @@ def from_kubeconfig(*files: Path) -> Access:
     secure = server.startswith("https")
     try:
         tls = _context(cluster, user) if secure else None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise Misconfigured(
             f"KUBECONFIG {found.title!r}: its certificates can't be used: {error}", field="KUBECONFIG"
         ) from error
@@ -149,7 +149,7 @@ def from_kubeconfig(*files: Path) -> Access:
     # As kubectl has it: a token that is given is taken.
     if not program or user.get("token") or user.get("tokenFile"):
         return Access(server, tls, _token(user), found.namespace)
-    plugin = ExecPlugin(exec_plugin.program(program, cluster), environment.surroundings())
+    plugin = ExecPlugin(exec_spec.program(program, cluster), environment.surroundings())
 
     def with_certificate(data: Mapping[str, str]) -> ssl.SSLContext | None:
         return _context(cluster, data or user) if secure else None

@@ -63,13 +63,14 @@ def chosen(files: Sequence[Path], context: str | None = None) -> Chosen:
         cluster = named["clusters"][found["cluster"]]
         user = named["users"][found["user"]] if found.get("user") else {}
         str(cluster["server"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
         which = f"the context {context!r}" if context else "a current context"
         raise Misconfigured(
             f"KUBECONFIG {title!r} is not a kubeconfig with {which}: {error!r}", field="KUBECONFIG"
         ) from error
-    if user.get("auth-provider"):
-        name = (user["auth-provider"] or {}).get("name")
+    provider = user.get("auth-provider")
+    if provider:
+        name = provider.get("name") if isinstance(provider, Mapping) else provider
         raise Misconfigured(
             f"KUBECONFIG {title!r} authenticates with the auth-provider {name!r}, which Kubernetes has given up with "
             "1.26: let the cloud's own tool write the entry anew, with `exec` (gke-gcloud-auth-plugin, kubelogin), or "
@@ -99,6 +100,7 @@ def _whole(kind: str, body: Mapping[str, Any], directory: Path) -> dict[str, Any
         if whole.get(name):
             whole[name] = str(directory.absolute() / str(whole[name]))
     program = whole.get("exec")
-    if isinstance(program, Mapping) and os.sep in str(program.get("command") or ""):
-        whole["exec"] = {**program, "command": str(directory.absolute() / str(program["command"]))}
+    command = program.get("command") if isinstance(program, Mapping) else None
+    if isinstance(program, Mapping) and isinstance(command, str) and os.sep in command:
+        whole["exec"] = {**program, "command": str(directory.absolute() / command)}
     return whole
