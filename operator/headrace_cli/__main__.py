@@ -12,6 +12,7 @@ import click
 
 from headrace.core.errors import HeadraceError, InvalidSpec, Misconfigured
 from headrace_cli.commands import root
+from headrace_cli.view.output import say
 
 INTERRUPTED = 130
 
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _told(program: str, error: HeadraceError, status: int) -> int:
-    sys.stderr.write(f"{program}: {error}\n")
+    say(f"{program}: {error}", err=True)
     return status
 
 

@@ -54,6 +54,15 @@ def writes(program: str, *options: str) -> list[str]:
         return [piece.decode() for piece in iter(lambda: ours.recv(1 << 20), b"")]
 
 
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "JSON"])
+def test_a_terminal_obeys_nothing_that_stands_in_a_line(plain: bool) -> None:
+    program = LOGGING.replace('"info")\nlog.get("test").info("said", words="x" * 20000)', f'"info", plain={plain})')
+    program += "log.get('test').info('kind \\x1b]0;owned\\x07', channel='shop/\\x9b2J', error=ValueError('\\x1b[2J'))\n"
+    *_, line = writes(program)
+    assert "kind \\" in line
+    assert not {"\x1b", "\x07", "\x9b"} & set(line)
+
+
 @pytest.mark.parametrize("options", [(), ("-u",)], ids=["buffered", "unbuffered"])
 def test_a_line_is_one_write_however_long_it_is(options: tuple[str, ...]) -> None:
     said = writes(LOGGING, *options)

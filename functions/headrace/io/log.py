@@ -73,6 +73,7 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            *([_harmless] if plain else []),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
@@ -80,6 +81,17 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
         # (the workers of `receive`, `headrace up`) would tear each other's lines.
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Lines())),
         cache_logger_on_first_use=True,
+    )
+
+
+def _harmless(_logger: object, _method: str, line: structlog.types.EventDict) -> structlog.types.EventDict:
+    """Strangers' names in it, with nothing that a terminal would obey; JSON escapes that itself."""
+    return {name: _escaped(value) if isinstance(value, str) else value for name, value in line.items()}
+
+
+def _escaped(text: str) -> str:
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text
     )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import click
-
 from headrace.core.errors import Misconfigured
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
@@ -17,6 +15,7 @@ from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
 from headrace_cli.events.reader import Reader
 from headrace_cli.view import units
+from headrace_cli.view.output import say
 
 
 async def found(session: Session, given: Given) -> Subscription:
@@ -41,7 +40,7 @@ async def pause(session: Session, given: Given) -> int:
     await moves.pause(session, one, until)
     end = "until it is resumed" if until == FOR_EVER else f"until {units.stamp(until)}"
     waiting = counted(one.pending, "event is", "events are")
-    click.echo(f"{one.ref} is paused {end}; {waiting} pending, what is handed out is finished")
+    say(f"{one.ref} is paused {end}; {waiting} pending, what is handed out is finished")
     return 0
 
 
@@ -49,9 +48,7 @@ async def resume(session: Session, given: Given) -> int:
     one = await found(session, given)
     was = one.info.get("paused")
     await moves.pause(session, one, None)
-    click.echo(
-        f"{one.ref} goes on with {counted(one.pending, 'pending event')}" if was else f"{one.ref} was not paused"
-    )
+    say(f"{one.ref} goes on with {counted(one.pending, 'pending event')}" if was else f"{one.ref} was not paused")
     return 0
 
 
@@ -70,7 +67,7 @@ async def reset(session: Session, given: Given) -> int:
         tell("nothing was changed")
         return 0
     await moves.reset(session, one, planned.sequence)
-    click.echo(f"{one.ref} goes on at sequence {planned.sequence}")
+    say(f"{one.ref} goes on at sequence {planned.sequence}")
     return 0
 
 
@@ -87,7 +84,7 @@ async def delete(session: Session, given: Given) -> int:
         tell("nothing was changed")
         return 0
     await moves.delete(session, one)
-    click.echo(f"{one.consumer} is deleted")
+    say(f"{one.consumer} is deleted")
     return 0
 
 

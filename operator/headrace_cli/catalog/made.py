@@ -29,7 +29,7 @@ from headrace_cli.catalog.subscriptions import subscriptions
 from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION, Objects
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
-from headrace_cli.view.output import text_of
+from headrace_cli.view.output import say, text_of
 
 # As `headrace up` makes it of a manifest without a uid, so that a file may take the channel over.
 _URL = "messaging.knative.dev/{kind}/{namespace}/{name}"
@@ -50,7 +50,7 @@ def _document(wanted: Mapping[str, Any], output: str) -> str:
 async def create_in_cluster(objects: Objects, given: Given) -> int:
     wanted = manifest.of_channel(ref(given["channel"], given["namespace"]), given)
     made = await objects.create_channel(wanted)
-    click.echo(f"channel {made['metadata']['namespace']}/{made['metadata']['name']} is created")
+    say(f"channel {made['metadata']['namespace']}/{made['metadata']['name']} is created")
     return 0
 
 
@@ -67,7 +67,7 @@ def show_subscription(given: Given) -> int:
 async def subscribe_in_cluster(objects: Objects, given: Given) -> int:
     wanted = manifest.of_subscription(ref(given["subscription"], given["namespace"]), given)
     made = await objects.create_subscription(wanted)
-    click.echo(f"Subscription {made['metadata']['namespace']}/{made['metadata']['name']} is created")
+    say(f"Subscription {made['metadata']['namespace']}/{made['metadata']['name']} is created")
     return 0
 
 
@@ -86,7 +86,7 @@ async def create_in_nats(session: Session, given: Given) -> int:
     if ready.get("status") != "True":
         words = ready.get("message") or next((each.get("message", "") for each in conditions), "")
         raise Refused(f"channel {where} could not be made: {words}", status=409)
-    click.echo(f"channel {where} is created: stream {answer['status'].get('stream') or names.stream(*_pair(where))}")
+    say(f"channel {where} is created: stream {answer['status'].get('stream') or names.stream(*_pair(where))}")
     return 0
 
 
@@ -102,7 +102,7 @@ async def delete_in_cluster(objects: Objects, given: Given) -> int:
         tell("nothing was deleted")
         return 0
     await objects.delete_channel(where.namespace, where.name)
-    click.echo(f"channel {where} is being deleted")
+    say(f"channel {where} is being deleted")
     return 0
 
 
@@ -122,7 +122,7 @@ async def delete_in_nats(session: Session, given: Given) -> int:
         words = "; ".join(each.get("message", "") for each in (answer.get("status") or {}).get("conditions") or ())
         raise Refused(f"channel {found.ref} could not be deleted: {words}", status=409)
     kept = f"; {found.aside_name} stays, with {counted(parked, 'parked event')}" if parked else ""
-    click.echo(f"channel {found.ref} is deleted{kept}")
+    say(f"channel {found.ref} is deleted{kept}")
     return 0
 
 

@@ -14,6 +14,7 @@ import click
 
 from headrace.core.errors import Misconfigured
 from headrace_cli.commands.params import Given
+from headrace_cli.view.output import say, sentences
 
 if TYPE_CHECKING:
     from headrace_cli.access.place import Place
@@ -87,9 +88,9 @@ def confirmed(question: str, *, yes: bool) -> bool:
         return True
     if not sys.stdin.isatty():
         raise Misconfigured(f"{question} There is no terminal to ask on: add --yes", field="--yes")
-    return click.confirm(question, err=True)
+    return click.confirm(sentences(question), err=True)
 
 
 def tell(text: str) -> None:
     """Something beside the result: to standard error."""
-    click.echo(text, err=True)
+    say(text, err=True)

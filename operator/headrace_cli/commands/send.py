@@ -128,6 +128,7 @@ async def _in_session(session: Session, given: Given, channel: Ref, events: Iter
 
 async def _all(opened: AbstractAsyncContextManager[Send], given: Given, channel: Ref, events: Iterator[Event]) -> int:
     from headrace_cli.events.send import Pace
+    from headrace_cli.view.output import harmless, say
     from headrace_cli.view.progress import Progress
 
     pace, sent, again, over = Pace(given["rate"]), 0, 0, False
@@ -142,17 +143,15 @@ async def _all(opened: AbstractAsyncContextManager[Send], given: Given, channel:
                     again += bool(done.answer.get("duplicate"))
                     progress.step()
                     if given["output"] == "json":
-                        click.echo(json.dumps(done.to_json, ensure_ascii=False))
+                        click.echo(harmless(json.dumps(done.to_json, ensure_ascii=False)))
                     elif total == 1:
-                        click.echo(f"sent {event.id} to {channel}{_where(done.answer)}")
+                        say(f"sent {event.id} to {channel}{_where(done.answer)}")
         over = True
     finally:
         if not over and sent:
             tell(f"stopped: {counted(sent, 'event')} sent")
     if given["output"] != "json" and total != 1:
-        click.echo(
-            f"sent {counted(sent, 'event')} to {channel}" + (f", {again} of them {STORED_BEFORE}" if again else "")
-        )
+        say(f"sent {counted(sent, 'event')} to {channel}" + (f", {again} of them {STORED_BEFORE}" if again else ""))
     return 0
 
 

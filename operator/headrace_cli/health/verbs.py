@@ -29,7 +29,7 @@ from headrace_cli.health.facts import Facts
 from headrace_cli.health.finding import Finding, Severity
 from headrace_cli.health.findings import by_severity, findings
 from headrace_cli.health.object_rules import of_objects
-from headrace_cli.view.output import plain, text_of
+from headrace_cli.view.output import plain, say, sentences, text_of
 
 CONNECT_SECONDS = 2.0
 # Elections take a second or two.
@@ -48,7 +48,7 @@ async def show_report(connected: Session, given: Given) -> int:
         now = await _gather(connected, given) if seconds else before
         told = report.report(now, before if seconds else None)
         if given["output"] == "table":
-            click.echo(report.text(told) + ("\n" if given["watch"] else ""), nl=False)
+            click.echo(sentences(report.text(told)) + ("\n" if given["watch"] else ""), nl=False)
         elif given["watch"]:
             click.echo(json.dumps(told))
         else:
@@ -80,14 +80,16 @@ async def run_check(place: Place, given: Given) -> int:
         return _failed(given, Status.UNKNOWN, error)
     found = check.troubles(known, limits)
     status = check.status_of(found)
-    click.echo(check.prometheus(known, status) if given["prometheus"] else check.text(known, found), nl=False)
+    click.echo(
+        check.prometheus(known, status) if given["prometheus"] else sentences(check.text(known, found)), nl=False
+    )
     return int(status)
 
 
 def _failed(given: Given, status: Status, error: HeadraceError) -> int:
     if given["prometheus"]:
         click.echo(f"# TYPE headrace_check_status gauge\nheadrace_check_status {int(status)}")
-        click.echo(str(error), err=True)
+        say(str(error), err=True)
     else:
         click.echo(f"{status.name} - {plain(str(error))}")
     return int(status)
@@ -162,7 +164,7 @@ async def step_down(connected: Session, given: Given) -> int:
         await asyncio.sleep(LOOK_SECONDS)
     else:
         raise Unavailable(f"{name} has no leader yet: which servers are away? `kn jetstream doctor` may know")
-    click.echo(f"{name} was led by {before or 'nobody'}, and is led by {leader}")
+    say(f"{name} was led by {before or 'nobody'}, and is led by {leader}")
     return 0
 
 

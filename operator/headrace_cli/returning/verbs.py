@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import click
-
 from headrace.core import names
 from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.plural import counted
@@ -20,6 +18,7 @@ from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
 from headrace_cli.returning.steps import HandOver
+from headrace_cli.view.output import say
 
 # Long for a server to say that nobody listens, which it does at once.
 LISTENER_SECONDS = 1.0
@@ -162,4 +161,4 @@ async def _hand_over(session: Session, plan: Plan, *, pull: bool) -> None:
         raise Refused(f"the metadata of {names_of} are damaged: let the operator mend them, or delete them", status=409)
     gone = await work.streams()
     kept = "" if gone else f"; {where.aside_name} stays, for what is parked in it"
-    click.echo(f"{where.ref} is handed back, with {counted(len(known), 'Subscription')}{kept}")
+    say(f"{where.ref} is handed back, with {counted(len(known), 'Subscription')}{kept}")

@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
 from headrace.core import names
 from headrace.core.errors import Misconfigured, Refused
 from headrace.core.plural import counted
@@ -26,6 +24,7 @@ from headrace_cli.commands.running import confirmed, tell
 from headrace_cli.storage import snapshot
 from headrace_cli.storage.snapshot import Taken
 from headrace_cli.view import units
+from headrace_cli.view.output import say
 from headrace_cli.view.progress import Progress
 
 LIST = "backup.json"
@@ -48,7 +47,7 @@ async def backup(session: Session, given: Given) -> int:
         _write(directory, known)
         tell(f"{name}: {counted(taken.state['messages'], 'message')}, {units.size(taken.bytes)}")
     _write(directory, {**known, "complete": True})
-    click.echo(f"{found.ref} is saved in {directory}")
+    say(f"{found.ref} is saved in {directory}")
     return 0
 
 
@@ -84,7 +83,7 @@ async def restore(session: Session, given: Given) -> int:
             state = await snapshot.bring_back(session, taken, directory / f"{name}.snapshot", progress.step)
         consumers = counted(state.get("consumer_count", 0), "consumer")
         tell(f"{name}: {counted(state['messages'], 'message')}, {consumers}")
-    click.echo(f"{known['channel']} is back")
+    say(f"{known['channel']} is back")
     return 0
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 
-import click
-
 from headrace.core.errors import HeadraceError, Misconfigured, Refused
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
@@ -17,7 +15,7 @@ from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
 from headrace_cli.events.reader import Reader, Stored
 from headrace_cli.view import units
-from headrace_cli.view.output import plain
+from headrace_cli.view.output import plain, say
 
 
 async def purge(session: Session, given: Given) -> int:
@@ -44,7 +42,7 @@ async def purge(session: Session, given: Given) -> int:
         tell("nothing was purged")
         return 0
     answer = await session.api.call(f"STREAM.PURGE.{found.stream}", body)
-    click.echo(f"purged {counted(answer['purged'], 'event')} of {found.ref}")
+    say(f"purged {counted(answer['purged'], 'event')} of {found.ref}")
     return 0
 
 
@@ -102,7 +100,7 @@ async def remove(session: Session, given: Given) -> int:
         body = {"seq": each.sequence, "no_erase": bool(given["no_erase"])}
         await session.api.call(f"STREAM.MSG.DELETE.{found.stream}", body)
         await _forget(session, found, each.sequence)
-        click.echo(f"sequence {each.sequence} of {found.ref} is deleted")
+        say(f"sequence {each.sequence} of {found.ref} is deleted")
     return 0
 
 

@@ -28,7 +28,7 @@ def show_list(items: Sequence[Item], output: str, columns: Sequence[Column]) -> 
             click.echo(table(columns, items), nl=False)
         case "name":
             for item in items:
-                click.echo(name_of(item))
+                say(name_of(item))
         case _:
             click.echo(text_of({"items": list(items)}, output), nl=False)
 
@@ -37,9 +37,9 @@ def show_one(item: Item, output: str, lines: Callable[[Item], str]) -> None:
     """Show one thing: `lines` makes its text for people."""
     match output:
         case "table":
-            click.echo(lines(item), nl=False)
+            click.echo(sentences(lines(item)), nl=False)
         case "name":
-            click.echo(name_of(item))
+            say(name_of(item))
         case _:
             click.echo(text_of(item, output), nl=False)
 
@@ -92,6 +92,16 @@ def fields(pairs: Sequence[tuple[str, object]], indent: str = "") -> str:
     shown = [(name, value) for name, value in pairs if value not in (None, "")]
     width = max((len(name) for name, _ in shown), default=0) + 1
     return "".join(f"{indent}{f'{name}:'.ljust(width)}  {plain(str(value))}\n" for name, value in shown)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """A sentence, or several lines, for people: whatever strangers' names stand in it, a terminal obeys none."""
+    click.echo(sentences(text), err=err)
+
+
+def sentences(text: str) -> str:
+    """Lines of which each is plain."""
+    return "\n".join(map(plain, text.split("\n")))
 
 
 def plain(text: str) -> str:
