@@ -1,9 +1,8 @@
 """Where the functions of one channel run, and which of them it shares: `docs/adr/022-children.md`.
 
 A channel has a set of its own when it brings credentials of its own, or wishes of its own for its pods, and under a
-stock Metacontroller, where it has it in its own namespace. Where its pods
-come to NATS as others than the installation does, a `reconcile` of theirs does there what has to be done
-(`docs/adr/030-connections.md`).
+stock Metacontroller, where it has it in its own namespace. Where its pods come to NATS as others than the installation
+does, a `reconcile` of theirs does there what has to be done (`docs/adr/030-connections.md`).
 """
 
 from __future__ import annotations
