@@ -1,7 +1,7 @@
 """Validated settings as values; reads nothing itself.
 
-`headrace.io.environment` fills these from environment variables, named in each field's `alias`. The README's table is
-generated from this module.
+`headrace.io.environment` fills these from environment variables, named in each field's `alias`. The tables of
+docs/settings.md are generated from this module.
 Over 300 lines because every setting is here, and the tables of them are read off this one module.
 """
 
