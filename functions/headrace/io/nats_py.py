@@ -25,7 +25,7 @@ from headrace.core.settings import NatsSettings
 from headrace.io import log
 from headrace.io.access import Access, Entry
 from headrace.io.client import Broken, Closed, Headers, OnAnswer, OnArrival, OnPulled
-from headrace.io.nats_py_values import PySubscribed, arrival, checked, signing
+from headrace.io.nats_py_values import FOREIGN, PySubscribed, arrival, checked, shut, signing
 
 # Two missed pings at this pace are noticed in 6 s; nats-py's own 120 s would take minutes (measured).
 PING_SECONDS = 3
@@ -35,7 +35,6 @@ RECONNECT_SECONDS = 0.25
 LOOK_SECONDS = 2.0  # at what is mounted
 _NOT_LET_IN = ("authorization", "authentication", "user ")
 
-_FOREIGN = (nats.errors.Error, OSError)
 _ENDINGS = (nats.errors.UnexpectedEOF, ConnectionResetError, BrokenPipeError, EOFError)  # also of one that was refused
 _log = log.get("nats")
 
@@ -101,7 +100,7 @@ class NatsPy:
         client = self._connected()
         try:
             await client.publish(subject, data, reply=reply, headers=checked(headers, data, self.max_payload))
-        except _FOREIGN as error:
+        except FOREIGN as error:
             raise Unavailable(f"nothing could be sent: {error!r}") from error
 
     def answer(self, reply: str | bytes, data: bytes) -> bool:  # noqa: ARG002  # the port's names
@@ -145,7 +144,7 @@ class NatsPy:
     async def flush(self, timeout: float) -> None:
         try:
             await self._connected().flush(timeout=max(1, round(timeout)))
-        except (*_FOREIGN, TimeoutError) as error:
+        except (*FOREIGN, TimeoutError) as error:
             raise Unavailable(f"NATS did not read what was sent: {error!r}") from error
 
     async def close(self) -> None:
@@ -157,9 +156,9 @@ class NatsPy:
         if client is not None and not client.is_closed:
             try:
                 await client.flush(timeout=1)
-            except (*_FOREIGN, TimeoutError):
+            except (*FOREIGN, TimeoutError):
                 _log.debug("flush at close failed")
-            await client.close()
+            await shut(client)
 
     def _connected(self) -> nats.aio.client.Client:
         if self._client is None or not self._client.is_connected:
@@ -188,32 +187,33 @@ class NatsPy:
                     # What was edited has been put back.
                     return
                 await client.connect(**self._options(client, entry))
-            except (*_FOREIGN, Misconfigured, TimeoutError, EOFError, asyncio.InvalidStateError) as error:
+                await self._adopt(client, entry)
+                return
+            except Exception as error:  # noqa: BLE001  # nats-py's connect raises what it likes; who waits needs the next try
                 self._note(error)
                 if not warned and not isinstance(error, _Outdated):
                     _log.warning("cannot connect to NATS, still trying", error=str(error) or repr(error))
                     warned = True
-                await client.close()
+                await shut(client)
                 await asyncio.sleep(RECONNECT_SECONDS * (1 + random.random()))
-            else:
-                await self._adopt(client, entry)
-                return
 
     async def _adopt(self, client: nats.aio.client.Client, entry: Entry) -> None:
         old, self._client, self._entry, self._not_let_in = self._client, client, entry, ""
         self._inbox_prefix = entry.settings.inbox_prefix
         self._prefix = self.new_inbox()
-        # Without limits: an answer that nats-py drops as "slow consumer" would cost a whole time-out.
-        await client.subscribe(f"{self._prefix}.*", cb=self._on_answer, pending_msgs_limit=0, pending_bytes_limit=0)
-        for subscribed, subject in list(self._subscriptions.items()):
-            await subscribed.on(client, subject)
+        try:
+            # Without limits: an answer that nats-py drops as "slow consumer" would cost a whole time-out.
+            await client.subscribe(f"{self._prefix}.*", cb=self._on_answer, pending_msgs_limit=0, pending_bytes_limit=0)
+            for subscribed, subject in list(self._subscriptions.items()):
+                await subscribed.on(client, subject)
+        finally:
+            if old is not None and not old.is_closed:
+                _log.info("moved to another NATS connection, as what is mounted has changed")
+                self._tell_broken()
+                await shut(old)
         self._up.set()
         if self._access.mounted and self._looking is None:
             self._looking = asyncio.create_task(self._look(), name="nats-settings")
-        if old is not None and not old.is_closed:
-            _log.info("moved to another NATS connection, as what is mounted has changed")
-            self._tell_broken()
-            await old.close()
 
     async def _look(self) -> None:
         while True:
@@ -289,8 +289,8 @@ class NatsPy:
             return
         if client is self._client:
             self._dial_again()
-        elif not client.is_connected:
-            # It would go on for ever with what does not count any more.
+        elif not client.is_connected and not client.is_closed:
+            # It would go on for ever with what does not count any more. One that is being closed ends anyway.
             raise _Outdated("other credentials are there by now")
 
     def _note(self, error: Exception) -> None:

@@ -57,6 +57,14 @@ def signing(credentials: Credentials | None) -> dict[str, Any]:
     return {"user_credentials": RawCredentials(text)}
 
 
+async def shut(client: nats.aio.client.Client) -> None:
+    """Close it, whatever the connection has come to: nats-py writes to transports that are gone, and lets that out."""
+    try:
+        await client.close()
+    except Exception as error:  # noqa: BLE001  # it ends with this call, or has ended
+        _log.debug("nats-py failed to close", error=repr(error))
+
+
 class PySubscribed:
     """One subscription, over all clients that follow one another."""
 
