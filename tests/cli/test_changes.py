@@ -68,7 +68,8 @@ async def test_a_reset_brings_events_again(
     (await cli("subscription", "reset", "demo/billing", "--channel", lane.channel.path[1:], *options, "--yes")).ok()
     await lane.lease()
 
-    assert place.ids == ["a", "b", "c", *got]
+    # Nobody promises an order within a lease: the events are in flight together.
+    assert (sorted(place.ids[:3]), sorted(place.ids[3:])) == (["a", "b", "c"], got)
 
 
 async def test_a_reset_says_what_it_costs_and_asks(
@@ -84,7 +85,7 @@ async def test_a_reset_says_what_it_costs_and_asks(
 
     assert "At sequence 5 it never gets up to 2 events that it has not settled." in dry.ok().err
     assert (asked.status, "never gets up to 3 events" in asked.err, "add --yes" in asked.err) == (2, True, True)
-    assert place.ids == ["a", "b", "c", "d", "e"]
+    assert (sorted(place.ids[:2]), sorted(place.ids[2:])) == (["a", "b"], ["c", "d", "e"])
     (await cli(*command, "--new", "--yes")).ok()
     assert (await lane.info())["num_pending"] == 0
 

@@ -152,7 +152,7 @@ async def test_a_replay_brings_them_back_to_their_subscriber(
     ran.ok()
     assert (await lane.lease())["delivered"] == 2
     assert await lane.aside() == []
-    assert place.ids == ["a", "b", "a", "b"]
+    assert (sorted(place.ids[:2]), sorted(place.ids[2:])) == (["a", "b"], ["a", "b"])
 
 
 async def test_a_dry_run_changes_nothing_and_nothing_said_is_not_everything(

@@ -36,7 +36,7 @@ async def test_a_replay_to_one_subscription_reaches_it_alone(
     assert "2 events of" in ran.ok().err
     assert (await lane.lease())["delivered"] == 2
     assert (await other.lease())["skipped"] == 2
-    assert mine.ids == ["a", "b", "c", "b", "c"]
+    assert (sorted(mine.ids[:3]), sorted(mine.ids[3:])) == (["a", "b", "c"], ["b", "c"])
     assert len(others.received) == 3
 
 
