@@ -118,6 +118,23 @@ async def test_a_subscriber_that_does_not_answer_is_not_said_to_have_answered(
     assert "what came back" not in shown
 
 
+async def test_a_subscriber_that_answers_as_if_it_were_silent_is_believed_to_have_answered(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    """Word for word what a sink is told of a failed connection."""
+    pretends = Say(500, {}, b"dispatch error: can't connect")
+    lane = await nats.serve(forward, await marked(nats), subscriber=subscriber.place(pretends).uri)
+    await park(lane, "a")
+    channel = lane.channel.path[1:]
+    [item] = (await cli("deadletter", "list", channel, "-o", "json")).ok().json["items"]
+
+    shown = (await cli("deadletter", "show", channel, str(item["position"]))).ok().out
+
+    assert (item["status"], item["answered"]) == (500, True)
+    assert " with 500\n" in shown
+    assert "    dispatch error: can't connect\n" in shown
+
+
 @pytest.mark.parametrize("verb", [("deadletter", "replay", "CHANNEL", "--all"), ("replay", "CHANNEL", "--from-start")])
 async def test_an_address_that_nobody_can_post_to_is_refused_at_once(
     cli: Cli, orders: Channel, verb: tuple[str, ...]

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import pytest
 
-from headrace.core import delivery
+from headrace.core import delivery, stage_record
 from headrace.core.delivery import Ack, Answer, DeadLetter, Nak, Park, Reply
 from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import Event
@@ -252,6 +252,21 @@ class TestDeadLetter:
             "knativeerrorcode": "500",
             "knativeerrordata": base64.b64encode(b"dispatch error: connection refused").decode(),
         }
+
+    @pytest.mark.parametrize(
+        ("answer", "answered"),
+        [
+            pytest.param(Answer(None, error="connection refused"), False, id="silence"),
+            pytest.param(Answer(500, body=b"dispatch error: connection refused"), True, id="what sounds like it"),
+        ],
+    )
+    def test_a_record_tells_silence_from_what_sounds_like_it(self, answer: Answer, answered: bool) -> None:
+        decision = delivery.decide(StageRecord(), answer, subscriber(retry=1))
+        assert isinstance(decision, Nak)
+        kept = stage_record.from_json(stage_record.to_json(decision.record))
+        assert kept is not None
+        assert kept.failure is not None
+        assert (kept.failure.code, kept.failure.answered) == (500, answered)
 
     def test_an_empty_body_leaves_the_data_extension_out(self) -> None:
         assert Failure(SUBSCRIBER, 404).extensions() == {

@@ -65,6 +65,17 @@ def test_a_parked_event_tells_what_came_back() -> None:
     assert found.headers == EVENT, "and a replay does not carry it"
 
 
+@pytest.mark.parametrize("answer", [True, False])
+def test_silence_is_told_of_whether_or_not_there_was_room_for_why(answer: bool) -> None:
+    silent = replace(FAILED, failure=Failure("http://billing/", 500, "bm8=", answered=False))
+    said = replace(FAILED, failure=Failure("http://billing/", 500, "bm8="))
+    found = [
+        parked.read(5, NOON, {name.lower(): value for name, value in made.headers.items()}, made.data, 4)
+        for made in (parked.parked_message(message(), each, "no", BILLING, answer=answer) for each in (silent, said))
+    ]
+    assert [one.answered for one in found if one is not None] == [False, True]
+
+
 def test_an_answer_costs_a_parked_event_at_most_its_bounds() -> None:
     record = replace(FAILED, failure=Failure("http://billing/", 422, "A" * 1024, "x" * 5000))
     whole, slim = (parked.parked_message(message(), record, "no", BILLING, answer=answer) for answer in (True, False))

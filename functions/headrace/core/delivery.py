@@ -29,7 +29,7 @@ from headrace.core.subscriber import DeliveryPolicy, Subscriber
 RETRYABLE_4XX = frozenset({404, 408, 409, 429})
 # Knative's reference tells a sink of a failed connection as 500.
 NO_ANSWER_CODE = 500
-# What its knativeerrordata begins with.
+# What its knativeerrordata begins with. For the sink alone: a subscriber may answer the same, and is believed.
 NO_ANSWER = b"dispatch error: "
 # The extension's 1024 characters of base64 are exactly this many bytes; encoding more than fits is what kills the
 # reference dispatcher (knative/eventing at 8cf4c4b6).
@@ -260,7 +260,8 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
             # The sink goes on being told what failed before it, not its own failure.
             last = f"dead letter sink {said} on attempt {count}"
             return replace(record, attempts=record.attempts._replace(dead_letter=count), last=last)
-    failure = Failure(address.uri if address else "", code, data, answer.content_type)
+    uri_of = address.uri if address else ""
+    failure = Failure(uri_of, code, data, answer.content_type, answered=answer.status is not None)
     return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} {said} on attempt {count}")
 
 

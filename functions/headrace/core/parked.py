@@ -29,6 +29,7 @@ CONSUMER = "Headrace-Consumer"
 SUBSCRIPTION = "Headrace-Subscription"
 DESTINATION = "Headrace-Destination"
 STATUS = "Headrace-Status"
+UNANSWERED = "Headrace-Unanswered"
 ATTEMPTS = "Headrace-Attempts"
 REASON = "Headrace-Reason"
 ANSWER = "Headrace-Answer"
@@ -56,6 +57,7 @@ class Parked:
         consumer, subscription: for whom it could not be delivered; the latter as `namespace/name`.
         attempts: failed ones, over all stages.
         destination, status: the URI that failed, and the HTTP status (500 for none); None when nothing was sent.
+        answered: whether the status is anybody's.
         answer: the beginning of what came back from there, or of why nothing did; `answer_type` its content type.
         headers: the event's own, names in lower case.
         data: its bytes; empty in a list, where only `size` is known.
@@ -79,6 +81,7 @@ class Parked:
     dropped: int = 0
     answer: bytes = b""
     answer_type: str = ""
+    answered: bool = True
 
     @property
     def event(self) -> Event:
@@ -159,6 +162,8 @@ def parked_message(
     if failure is not None:
         ours[DESTINATION] = _one_line(without_query(failure.destination))
         ours[STATUS] = str(failure.code)
+        if not failure.answered:
+            ours[UNANSWERED] = "true"
         if answer and failure.data and len(failure.data) <= LONGEST_TEXT:
             ours |= {ANSWER: failure.data, ANSWER_TYPE: _one_line(failure.content_type)}
     if len(carried) < len(own):
@@ -193,6 +198,7 @@ def read(position: int, parked_at: datetime, headers: Mapping[str, str], data: b
             dropped=int(headers.get(DROPPED.lower(), 0)),
             answer=_decoded(headers.get(ANSWER.lower(), "")),
             answer_type=headers.get(ANSWER_TYPE.lower(), ""),
+            answered=UNANSWERED.lower() not in headers,
         )
     except (KeyError, ValueError):
         return None

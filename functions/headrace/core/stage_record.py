@@ -48,12 +48,14 @@ class Failure:
         code: HTTP status; 500 when there was no answer.
         data: base64 of the beginning of the answer's body, at most 1024 characters; empty when there was none.
         content_type: what the answer says that its body is; empty when it does not, or there was no answer.
+        answered: whether the code is anybody's. Nothing that came back tells: whoever answers chooses its bytes.
     """
 
     destination: str
     code: int
     data: str = ""
     content_type: str = ""
+    answered: bool = True
 
     def extensions(self) -> dict[str, str]:
         """Knative's three dead letter extensions; without data the third is left out."""
@@ -97,6 +99,9 @@ def to_json(record: StageRecord) -> bytes:
     if record.failure is not None:
         failed = record.failure
         body["failure"] = [failed.destination, failed.code, failed.data, failed.content_type]
+        if not failed.answered:
+            # Beside it: earlier versions take a list of five for a damaged record.
+            body["unanswered"] = True
     if record.reply is not None:
         body["reply"] = base64.b64encode(json_format.write(record.reply)).decode()
         body["replyHeaders"] = [
@@ -118,7 +123,7 @@ def from_json(data: bytes) -> StageRecord | None:
             stage=Stage(body["stage"]),
             attempts=Attempts(*(min(max(0, int(count)), _MOST_ATTEMPTS) for count in body["attempts"])),
             due=None if body["due"] is None else _moment(body["due"]),
-            failure=None if failure is None else _failure(*failure),
+            failure=None if failure is None else _failure(*failure, answered=body.get("unanswered") is not True),
             last=str(body["last"]),
             reply=None if reply is None else json_format.read(base64.b64decode(reply)),
             reply_headers=() if reply is None else _passing(body.get("replyHeaders", ())),
@@ -137,9 +142,9 @@ def _moment(due: float) -> float:
     return moment
 
 
-def _failure(destination: object, code: int, data: object, content_type: object = "") -> Failure:
+def _failure(destination: object, code: int, data: object, content_type: object = "", *, answered: bool) -> Failure:
     """Records of earlier versions know no content type."""
-    return Failure(_told(destination), int(code), _told(data), _told(content_type))
+    return Failure(_told(destination), int(code), _told(data), _told(content_type), answered)
 
 
 def _told(value: object) -> str:

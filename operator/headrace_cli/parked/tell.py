@@ -6,7 +6,7 @@ import base64
 from datetime import datetime
 from typing import Any
 
-from headrace.core.delivery import ERROR_DATA_BYTES, NO_ANSWER, NO_ANSWER_CODE
+from headrace.core.delivery import ERROR_DATA_BYTES
 from headrace.core.parked import Parked
 from headrace.core.plural import counted
 from headrace_cli.view import event as view
@@ -41,7 +41,7 @@ def item(one: Parked, channel: str, now: datetime) -> dict[str, Any]:
         "reason": one.reason,
         "attempts": one.attempts,
         "status": one.status,
-        "answered": _answered(one),
+        "answered": one.answered,
         "destination": one.destination,
         "stream": one.stream,
         "sequence": one.sequence,
@@ -62,14 +62,14 @@ def text(one: Parked, channel: str, now: datetime) -> str:
         "subscription": one.subscription,
         "reason": one.reason,
         "attempts": one.attempts,
-        "failed at": f"{one.destination} {f'with {one.status}' if _answered(one) else 'without an answer'}"
+        "failed at": f"{one.destination} {f'with {one.status}' if one.answered else 'without an answer'}"
         if one.destination
         else "",
         "stored as": f"sequence {one.sequence} of {one.stream}",
         "headers left out": one.dropped or "",
     }
     whole = view.pretty(one.event, f"#{one.position} of {channel}", about=about)
-    return whole + _answer_text(one) if one.answer and _answered(one) else whole
+    return whole + _answer_text(one) if one.answer and one.answered else whole
 
 
 def _answer(one: Parked) -> dict[str, Any] | None:
@@ -87,11 +87,6 @@ def _answer_text(one: Parked) -> str:
     kind = f"{plain(one.answer_type)}, " if one.answer_type else ""
     shown = view.indented(text, "    ") if text is not None else f"    {one.answer[:SHOWN_BYTES].hex(' ')} …"
     return f"  what came back ({kind}{of}):\n{shown}\n"
-
-
-def _answered(one: Parked) -> bool:
-    """Whether the status is anybody's; Knative tells a sink of a failed connection as 500, and so do we."""
-    return not (one.status == NO_ANSWER_CODE and one.answer.startswith(NO_ANSWER) and not one.answer_type)
 
 
 def _is_cut(one: Parked) -> bool:
