@@ -42,6 +42,7 @@ def test_so_does_one_byte_after_the_other(sent):
 
 
 @given(subjects, st.one_of(st.just(""), subjects), headers, contents)
+@example("?", "", {}, b"")
 def test_what_one_client_publishes_another_reads_unchanged(subject, reply, headers, data):
     frame = publish(subject, data, reply, headers, ROOM)
     verb, _, rest = frame.partition(b" ")

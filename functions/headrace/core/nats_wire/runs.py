@@ -90,8 +90,8 @@ class AnswerReader:
     __slots__ = ("_between", "_common", "_sid", "_sizes", "_stem")
 
     def __init__(self) -> None:
-        # Nothing begins so.
-        self._common = b"MSG ?"
+        # No message begins so, whatever its subject.
+        self._common = _CRLF
         self._between = self._stem = b""
         self._sid = 0
         # Lengths by their digits, each read once: of many messages few have a size of their own. A plain dict: one of
