@@ -17,6 +17,7 @@ from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.http_codec import HttpMessage
 from headrace.core.jetstream import PubAck
 from headrace.core.nats_codec import Encoded
+from headrace.core.quoting import quoted
 from headrace.core.stored_block import block_of, stored_block, stored_structured
 
 ALLOW: Headers = ((b"allow", b"POST, OPTIONS"),)
@@ -132,7 +133,7 @@ def _route(hosts: tuple[bytes, ...], path: str) -> str | Response:
         if by_host is None:
             continue
         if path not in ("/", ""):
-            detail = f"the host names the channel already, so the path must be /, not {path!r}"
+            detail = f"the host names the channel already, so the path must be /, not {quoted(path)}"
             return problem(400, "Bad path", detail, headers=ALLOW)
         return by_host
     by_path = _subject_of_path(path)
@@ -140,11 +141,11 @@ def _route(hosts: tuple[bytes, ...], path: str) -> str | Response:
         return by_path
     if path in ("/", ""):
         detail = (
-            f"no channel has the host {_text(hosts[0]) if hosts else ''!r}: send to "
+            f"no channel has the host {quoted(_text(hosts[0]) if hosts else '')}: send to "
             "http://<name>-kn-jsm-channel.<namespace>.svc… or to the path /<namespace>/<name>"
         )
         return problem(404, "No such channel", detail, headers=ALLOW)
-    detail = f"the path {path!r} is not /<namespace>/<name>, both in lower case as Kubernetes names are"
+    detail = f"the path {quoted(path)} is not /<namespace>/<name>, both in lower case as Kubernetes names are"
     return problem(400, "Bad path", detail, headers=ALLOW)
 
 
@@ -169,10 +170,10 @@ def _coded(request: Request) -> Response | None:
     for name, value in request.headers:
         coding = value.strip().lower()
         if name == b"content-encoding" and coding not in (b"", b"identity"):
-            detail = f"content-encoding {value.decode('latin-1')!r} is not supported: send the event uncompressed"
+            detail = f"content-encoding {quoted(value.decode('latin-1'))} is not supported: send the event uncompressed"
             return problem(415, "Unsupported content coding", detail, headers=ALLOW)
         if name == b"transfer-encoding" and coding != b"chunked":
-            detail = f"transfer-encoding {value.decode('latin-1')!r} is not supported: send chunked, or a length"
+            detail = f"transfer-encoding {quoted(value.decode('latin-1'))} is not supported: send chunked, or a length"
             return problem(501, "Unsupported transfer coding", detail, headers=ALLOW)
         if name == b"upgrade":
             # Our own server ignores the offer; others hand the request on without its body.

@@ -5,12 +5,14 @@ Errors end here: exit status 2 for what the caller can cure, 1 for what was refu
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 
 import click
 
 from headrace.core.errors import HeadraceError, InvalidSpec, Misconfigured
+from headrace.core.quoting import bounded
 from headrace_cli.commands import root
 from headrace_cli.view.output import say
 
@@ -26,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tree = root.tree()
         return int(tree.main(given, prog_name=program, complete_var=variable, standalone_mode=False) or 0)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        say(bounded(shown.getvalue().rstrip("\n")), err=True)
         return error.exit_code
     except (Misconfigured, InvalidSpec) as error:
         return _told(program, error, 2)

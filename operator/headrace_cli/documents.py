@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from headrace.core.errors import InvalidSpec
+from headrace.core.quoting import quoted
 from headrace_cli import json_values
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -41,7 +42,7 @@ class _Loader(yaml.SafeLoader):
         for key_node, _ in node.value:
             if key_node.value in seen and key_node.tag != "tag:yaml.org,2002:merge":
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key_node.value!r} is given twice", key_node.start_mark
+                    None, None, f"the key {quoted(key_node.value)} is given twice", key_node.start_mark
                 )
             if isinstance(key_node.value, str):
                 seen.add(key_node.value)

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from headrace.core import delivery_spec, manifest
 from headrace.core.field_words import as_written, path_of, refuse_bare_address, sentence
+from headrace.core.quoting import quoted
 from headrace_cli.documents import Document
 
 CHANNEL = "NatsJetStreamChannel"
@@ -135,7 +136,7 @@ def channel_spec(document: Document) -> dict[str, Any]:
         return spec
     parsed = parse(document, ChannelTemplate, template, "spec.channelTemplate")
     if parsed.kind != CHANNEL:
-        problem = f"spec.channelTemplate.kind is {parsed.kind!r}: only {CHANNEL} is served"
+        problem = f"spec.channelTemplate.kind is {quoted(parsed.kind)}: only {CHANNEL} is served"
         raise document.fault(problem, field="spec.channelTemplate.kind")
     return {**parsed.spec, **spec}
 

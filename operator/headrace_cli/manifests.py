@@ -16,6 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 from headrace.core import manifest, names, order_spec
 from headrace.core.errors import InvalidSpec
+from headrace.core.quoting import cut, quoted
 from headrace.core.subscriber import checked_uri
 from headrace_cli import documents, kinds, our_annotations
 from headrace_cli.documents import Document
@@ -25,6 +26,9 @@ GROUP = "messaging.knative.dev"
 API_VERSION = f"{GROUP}/v1alpha1"
 # Kind and the one version that is served of it.
 SERVED = {CHANNEL: "v1alpha1", "Channel": "v1", "Subscription": "v1"}
+
+# Of what strangers call their kinds; names in Kubernetes are no longer.
+LONGEST_NAME = 253
 
 Key = tuple[str, str]
 """Namespace and name of a channel."""
@@ -122,13 +126,13 @@ class _Reader:
         spec = kinds.parse(document, SubscriptionSpec, raw, "spec")
         target = (key[0], spec.channel.name)
         if spec.channel.kind not in CHANNEL_KINDS:
-            problem = f"spec.channel.kind is {spec.channel.kind!r}: only {' and '.join(CHANNEL_KINDS)} are served"
+            problem = f"spec.channel.kind is {quoted(spec.channel.kind)}: only {' and '.join(CHANNEL_KINDS)} are served"
             raise document.fault(problem, field="spec.channel.kind")
         if target not in parents:
             given = spec.channel.name
             here = [name for namespace, name in parents if namespace == key[0]]
-            hint = "".join(f": did you mean {name!r}?" for name in difflib.get_close_matches(given, here, n=1))
-            problem = f"spec.channel.name is {given!r}, but no file holds that channel in {key[0]!r}{hint}"
+            hint = "".join(f": did you mean {quoted(name)}?" for name in difflib.get_close_matches(given, here, n=1))
+            problem = f"spec.channel.name is {quoted(given)}, but no file holds that channel in {quoted(key[0])}{hint}"
             raise document.fault(problem, field="spec.channel.name")
         entry = self._entry(document, key, spec, raw, parents[target])
         target_spec = parents[target]["spec"]
@@ -180,11 +184,11 @@ class _Reader:
                 raise document.fault(str(error), field=error.field) from None
         target = (ref.namespace or namespace, ref.name)
         if ref.kind not in CHANNEL_KINDS or target not in self._channels:
-            name = f"{ref.kind} {target[0]}/{target[1]}"
+            name = cut(f"{ref.kind} {target[0]}/{target[1]}", LONGEST_NAME)
             problem = f"{field}.ref is {name}, which can't be resolved on a laptop: give a uri"
             raise document.fault(problem, field=f"{field}.ref")
         if uri and urlsplit(uri).netloc:
-            problem = f"{field}.uri is {uri!r}: beside a ref it is a path below the object's own address"
+            problem = f"{field}.uri is {quoted(uri)}: beside a ref it is a path below the object's own address"
             raise document.fault(problem, field=f"{field}.uri")
         address = f"{self._base}{names.path(*target)}"
         return urljoin(f"{address}/", uri.lstrip("/")) if uri else address
@@ -194,7 +198,8 @@ def _unserved(document: Document) -> str:
     body = document.body
     if not body.get("kind") or not body.get("apiVersion"):
         return "this is no Kubernetes object, since it has no apiVersion or no kind; it is left alone"
-    return f"{body['apiVersion']} {body['kind']} is nothing that a laptop serves; it is left alone"
+    what = cut(f"{body['apiVersion']} {body['kind']}", LONGEST_NAME)
+    return f"{what} is nothing that a laptop serves; it is left alone"
 
 
 def _kind(document: Document) -> str | None:
@@ -209,7 +214,8 @@ def _kind(document: Document) -> str | None:
     if group != GROUP or kind not in SERVED:
         return None
     if version != SERVED[kind]:
-        problem = f"apiVersion is {group}/{version!s}: a {kind} is served as {group}/{SERVED[kind]}"
+        given = cut(f"{group}/{version}", LONGEST_NAME)
+        problem = f"apiVersion is {given}: a {kind} is served as {group}/{SERVED[kind]}"
         raise document.fault(problem, field="apiVersion")
     return CHANNEL if kind in CHANNEL_KINDS else kind
 
@@ -220,15 +226,15 @@ def _refuse_typos(document: Document, group: str, kind: str) -> None:
     # Others have a kind of the same name, as operators.coreos.com has a Subscription.
     if group != GROUP and near and (not group or difflib.SequenceMatcher(None, group, GROUP).ratio() > 0.8):
         wanted = f"{GROUP}/{SERVED[near[0]]}"
-        problem = f"apiVersion is {document.body.get('apiVersion')!r}: a {near[0]} has {wanted!r}"
+        problem = f"apiVersion is {quoted(document.body.get('apiVersion'))}: a {near[0]} has {quoted(wanted)}"
         raise document.fault(problem, field="apiVersion")
     if group != GROUP or kind in SERVED:
         return
     if near:
-        raise document.fault(f"kind is {kind!r}: did you mean {near[0]!r}?", field="kind")
+        raise document.fault(f"kind is {quoted(kind)}: did you mean {quoted(near[0])}?", field="kind")
     # Other channels are of this group, too.
     if not kind.endswith("Channel"):
-        problem = f"kind is {kind!r}, which {GROUP} does not have: {', '.join(SERVED)} are served"
+        problem = f"kind is {quoted(kind)}, which {GROUP} does not have: {', '.join(SERVED)} are served"
         raise document.fault(problem, field="kind")
 
 

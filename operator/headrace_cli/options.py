@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.core.errors import Misconfigured
+from headrace.core.quoting import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +95,5 @@ def listen(text: str, option: str = "--listen", example: str = "127.0.0.1:8080")
     """
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise Misconfigured(f"{option} is {text!r}: give host:port, as in {example}", field=option)
+        raise Misconfigured(f"{option} is {quoted(text)}: give host:port, as in {example}", field=option)
     return Listen(host.removeprefix("[").removesuffix("]"), int(port))

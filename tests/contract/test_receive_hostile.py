@@ -96,6 +96,28 @@ async def test_a_head_beyond_any_sense_is_refused(receive: Function, request_: b
     assert status(await exchange(receive, request_)) == answered
 
 
+@pytest.mark.parametrize(
+    ("path", "more", "answered"),
+    [
+        pytest.param("/a" * 4000, "", 400, id="path"),
+        pytest.param("/", f"host: {'h' * 8000}\r\n", 404, id="host"),
+        pytest.param("", f"ce-{'n' * 8000}_: x\r\n", 400, id="name of an attribute"),
+        pytest.param("", f"ce-time: {'n' * 8000}\r\n", 400, id="time"),
+        pytest.param("", f"content-encoding: {'g' * 8000}\r\n", 415, id="coding"),
+        pytest.param("", f"content-type: application/cloudevents+{'g' * 8000}\r\n", 400, id="media type"),
+    ],
+)
+async def test_what_is_long_is_quoted_briefly(
+    receive: Function, orders: Channel, path: str, more: str, answered: int
+) -> None:
+    request = post(path or orders.path, more, length=True)
+    if more.startswith("host"):
+        request = request.replace(b"host: x\r\n", b"", 1)
+    answer = await exchange(receive, request)
+    assert status(answer) == answered
+    assert len(answer) < 1500
+
+
 async def test_trailers_are_no_headers(receive: Function, nats: Nats, orders: Channel) -> None:
     chunked = post(orders.path, "transfer-encoding: chunked\r\n", b"", length=False)
     smuggled = b"4\r\ndata\r\n0\r\nce-smuggled: yes\r\nknative-smuggled: yes\r\n\r\n"

@@ -21,6 +21,7 @@ from headrace.core.jetstream import ACK_WAIT
 from headrace.core.manifest import Manifest, parse_entry
 from headrace.core.order_spec import OrderSpec
 from headrace.core.placement_spec import PlacementSpec
+from headrace.core.quoting import quoted
 from headrace.core.scale_spec import ScaleSpec
 from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY
 from headrace.core.stream_config import nanoseconds
@@ -122,7 +123,7 @@ def rows(manifest: Manifest, stream: str, truth: Truth | None = None, sink: Reso
         if row.subscriber is not None:
             first = seen.setdefault(names.durable(row.uid), index)
             if first != index:
-                problem = f"is {row.uid!r}, which spec.subscribers[{first}] has already: the first entry counts"
+                problem = f"is {quoted(row.uid)}, which spec.subscribers[{first}] has already: the first entry counts"
                 row = replace(row, subscriber=None, problem=f"spec.subscribers[{index}].uid {problem}")
         found.append(row)
     order_spec.refuse_useless_key(

@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from headrace.core import related
 from headrace.core.delivery_spec import Ref, Sink
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import quoted
+from headrace.core.quoting import quoted
 from headrace.core.subscriber import Destination
 from headrace.core.uri import checked_uri
 

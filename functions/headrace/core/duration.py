@@ -11,7 +11,7 @@ import re
 from datetime import timedelta
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import quoted
+from headrace.core.quoting import quoted
 
 _ISO = re.compile(
     r"P(?!$)(?:(?P<days>\d+)D)?"

@@ -16,13 +16,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.core.plural import counted
+from headrace.core.quoting import bounded
 
 # More than a person mends at once; each costs memory and time on its way back to the sender.
 MOST_FAULTS = 32
 
 
 class HeadraceError(Exception):
-    """Never raised itself: raise the kind that says who can cure it."""
+    """Never raised itself: raise the kind that says who can cure it. Of an endless message the middle is left out."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(bounded(message))
 
 
 @dataclass(frozen=True, slots=True)

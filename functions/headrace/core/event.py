@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from headrace.core.errors import Fault, InvalidEvent
+from headrace.core.quoting import quoted
 
 # Control characters, surrogates and noncharacters: spec.md of 1.0.2, section "Type System", String.
 _FORBIDDEN = re.compile(
@@ -36,7 +37,7 @@ _KNOWN = frozenset((*_REQUIRED, *_OPTIONAL["1.0"], *_OPTIONAL["0.3"]))
 # CloudEvents sets no limit; every one of them costs time in each hop, and no producer has near as many.
 MOST_ATTRIBUTES = 256
 # Long enough to recognise a value, short enough for a log line.
-_QUOTED_LENGTH = 60
+_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +121,9 @@ def essence(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
 
 
-def quoted(value: str) -> str:
-    """A stranger's value as an error message may show it: escaped, in quotes, cut."""
-    return repr(value if len(value) <= _QUOTED_LENGTH else f"{value[: _QUOTED_LENGTH - 3]}...")
-
-
 def fault_in(name: str, problem: str) -> Fault:
     """The fault in an attribute whose name may be a stranger's, and is then shown escaped and cut."""
-    return Fault(name if name.isprintable() and len(name) <= _QUOTED_LENGTH else quoted(name), problem)
+    return Fault(name if name.isprintable() and len(name) <= _LONGEST_SHOWN else quoted(name), problem)
 
 
 def too_many() -> Fault:

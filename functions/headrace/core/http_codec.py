@@ -22,9 +22,9 @@ from headrace.core.event import (
     fault_in,
     faults_of,
     make_event,
-    quoted,
     too_many,
 )
+from headrace.core.quoting import quoted
 
 Headers = Iterable[tuple[bytes, bytes]]
 

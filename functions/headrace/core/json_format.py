@@ -22,10 +22,10 @@ from headrace.core.event import (
     fault_in,
     faults_of,
     make_event,
-    quoted,
     too_many,
 )
 from headrace.core.json_text import DECODER, Member, members
+from headrace.core.quoting import quoted
 
 _INTEGER = re.compile(r"-?[0-9]+")
 # CloudEvents' Integer has 32 bits: at most ten digits and a sign.

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import quoted
+from headrace.core.quoting import quoted
 
 # Knative sends SIGTERM 30 s after a pod is picked for scale-down; a lease of 25 s or less always ends before
 # (measured on Knative Serving 98e5ef9).

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from hashlib import blake2b, md5
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import quoted
+from headrace.core.quoting import quoted
 
 SUFFIX = "-kn-jsm-channel"
 

@@ -19,8 +19,9 @@ from urllib.parse import quote
 
 from headrace.core import http_codec, json_format
 from headrace.core.errors import Fault, InvalidEvent
-from headrace.core.event import Event, faults_of, make_event, quoted
+from headrace.core.event import Event, faults_of, make_event
 from headrace.core.nats_wire import header_block
+from headrace.core.quoting import quoted
 
 MSG_ID = "Nats-Msg-Id"
 FOREIGN_TYPE = "headrace.foreign"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.conditions import Condition
-from headrace.core.event import quoted
+from headrace.core.quoting import quoted
 
 TYPE = "TemplateObeyed"
 

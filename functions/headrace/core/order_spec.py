@@ -13,7 +13,8 @@ from enum import StrEnum
 from typing import Any
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import is_name, quoted
+from headrace.core.event import is_name
+from headrace.core.quoting import quoted
 
 DELIVERY_ORDER = "headrace.dev/delivery-order"
 ORDER_KEY = "headrace.dev/order-key"

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import quoted
+from headrace.core.quoting import quoted
 
 RUNTIME = "headrace.dev/runtime"
 ISOLATION = "headrace.dev/isolation"

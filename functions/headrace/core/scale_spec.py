@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import quoted
+from headrace.core.quoting import quoted
 
 LAG_THRESHOLD = "headrace.dev/lag-threshold"
 MAX_SCALE = "headrace.dev/max-scale"

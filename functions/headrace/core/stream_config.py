@@ -11,8 +11,8 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import quoted
 from headrace.core.manifest import RETAIN, Manifest, Metadata
+from headrace.core.quoting import quoted
 from headrace.core.raw_config import Config
 from headrace.core.stream import Owner, Place, Role
 from headrace.core.stream_spec import Origin, Republish, StreamConfig, SubjectTransform

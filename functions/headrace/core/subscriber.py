@@ -17,6 +17,7 @@ from headrace.core import duration, names, placement_spec
 from headrace.core.errors import InvalidSpec
 from headrace.core.order_spec import DEFAULT_KEY, DeliveryOrder, OrderSpec
 from headrace.core.placement_spec import PlacementSpec
+from headrace.core.quoting import quoted
 from headrace.core.uri import checked_uri as checked_uri
 
 METADATA_KEY = "headrace.dev/subscriber"
@@ -224,7 +225,7 @@ def from_json(text: str) -> Subscriber:
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, InvalidSpec) as error:
         cure = "reconcile the channel again to mend it"
         raise InvalidSpec(
-            f"the consumer's metadata {METADATA_KEY!r} is damaged ({error!r:.300}): {cure}", field=METADATA_KEY
+            f"the consumer's metadata {quoted(METADATA_KEY)} is damaged ({error!r:.300}): {cure}", field=METADATA_KEY
         ) from error
 
 

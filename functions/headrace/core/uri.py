@@ -11,7 +11,8 @@ from ipaddress import IPv6Address
 from urllib.parse import urlsplit
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.event import is_value, quoted
+from headrace.core.event import is_value
+from headrace.core.quoting import quoted
 
 _SHOWN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,15}://|)(\[[0-9A-Fa-f:.%]*\]|[^/?#:@\\]*)")
 _IN_WORDS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,15}://[^\s'\"<>]*")

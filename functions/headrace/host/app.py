@@ -14,6 +14,7 @@ from headrace.core import metric_families as families
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.http import Request, Response, problem
 from headrace.core.metrics import Snapshot, added
+from headrace.core.quoting import quoted
 from headrace.core.settings import NatsSettings
 from headrace.host.counts import Counts, Watched
 from headrace.io import environment, web
@@ -192,5 +193,5 @@ def application(target: str | None = None) -> App:
             return App(name, Reconciling.configured())
         case _:
             raise Misconfigured(
-                f"FUNCTION_TARGET is {name!r}: set it to receive, forward or reconcile", field="FUNCTION_TARGET"
+                f"FUNCTION_TARGET is {quoted(name)}: set it to receive, forward or reconcile", field="FUNCTION_TARGET"
             )

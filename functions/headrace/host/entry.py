@@ -11,6 +11,7 @@ import sys
 from functools import cache
 
 from headrace.core.errors import Misconfigured
+from headrace.core.quoting import quoted
 from headrace.host.app import App, application
 from headrace.host.serving import Address, serve
 from headrace.io import environment, log
@@ -53,7 +54,7 @@ def addresses(text: str, *, ipv6: bool) -> list[Address]:
     usable = [(host, port) for host, port in found if ipv6 or ":" not in host]
     if not usable:
         raise Misconfigured(
-            f"LISTEN_ADDRESS is {text!r}, but there is no IPv6 here: add an IPv4 address, as in 0.0.0.0:8080",
+            f"LISTEN_ADDRESS is {quoted(text)}, but there is no IPv6 here: add an IPv4 address, as in 0.0.0.0:8080",
             field="LISTEN_ADDRESS",
         )
     return usable
@@ -65,6 +66,7 @@ def _address(entry: str) -> Address:
     bracketed = bare != host
     if not port.isdecimal() or int(port) > 65535 or not bare or (":" in bare) != bracketed:
         raise Misconfigured(
-            f"LISTEN_ADDRESS holds {entry!r}: give host:port, as in 0.0.0.0:8080 or [::]:8080", field="LISTEN_ADDRESS"
+            f"LISTEN_ADDRESS holds {quoted(entry)}: give host:port, as in 0.0.0.0:8080 or [::]:8080",
+            field="LISTEN_ADDRESS",
         )
     return bare, int(port)

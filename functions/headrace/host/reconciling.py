@@ -17,6 +17,7 @@ from headrace.core.errors import Misconfigured
 from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.metrics import LONG_BOUNDS, Distribution, Labels, Snapshot, Timings
 from headrace.core.named import Named
+from headrace.core.quoting import quoted
 from headrace.core.settings import NatsSettings, ReconcileSettings
 from headrace.host.counts import Watched
 from headrace.host.lending import lend
@@ -94,7 +95,9 @@ class Reconciling:
     async def _reconcile(self, request: Request, receive: web.Receive) -> Response:
         verb = request.path.strip("/")
         if verb not in (*VERBS, lent.PATH.strip("/")):
-            return problem(404, "No such hook", f"{request.path!r} is none of {', '.join('/' + v for v in VERBS)}")
+            return problem(
+                404, "No such hook", f"{quoted(request.path)} is none of {', '.join('/' + v for v in VERBS)}"
+            )
         if request.method != "POST":
             return problem(405, "Method not allowed", "call hooks with POST", headers=((b"allow", b"POST"),))
         refusal = await self._token.refusal(request)

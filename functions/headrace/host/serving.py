@@ -20,6 +20,7 @@ from typing import NamedTuple
 import uvicorn
 
 from headrace.core.errors import Misconfigured
+from headrace.core.quoting import quoted
 from headrace.core.settings import MetricsSettings, ReceiveSettings
 from headrace.host import pulse, scraping
 from headrace.host.app import App, application
@@ -193,7 +194,7 @@ def _scraping(served: Sequence[Address], workers: int) -> _Scraping | None:
 def _default_address() -> Address:
     port = environment.variable("PORT", "8080")
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= LARGEST_PORT):
-        raise Misconfigured(f"PORT is {port!r}: give a number of at most {LARGEST_PORT}", field="PORT")
+        raise Misconfigured(f"PORT is {quoted(port)}: give a number of at most {LARGEST_PORT}", field="PORT")
     return environment.variable("HOST", "0.0.0.0"), int(port)
 
 

@@ -18,6 +18,7 @@ from headrace.core import gaps
 from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.http import Response
 from headrace.core.lease import Lease, Tally
+from headrace.core.quoting import quoted
 from headrace.core.settings import ForwardSettings
 from headrace.core.subscriber import Subscriber
 from headrace.io import log
@@ -121,7 +122,7 @@ def read(settings: ForwardSettings) -> tuple[Lease, ...]:
     for word in dict.fromkeys(settings.consumers.split()):
         names = _NAMES.fullmatch(word)
         if names is None:
-            problem = f"FORWARD_CONSUMERS has {word!r}: give <stream>/<consumer>, with spaces between several"
+            problem = f"FORWARD_CONSUMERS has {quoted(word, 200)}: give <stream>/<consumer>, several with spaces"
             raise Misconfigured(problem, field="FORWARD_CONSUMERS")
         # As long as nothing comes it waits: nobody is there to open another.
         stream, consumer = names.groups()

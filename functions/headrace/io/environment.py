@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from headrace.core.errors import Misconfigured
+from headrace.core.quoting import quoted
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -34,8 +35,8 @@ def read(model: type[Settings], environment: Mapping[str, str] | None = None) ->
         variable = str(first["loc"][0]) if first["loc"] else ", ".join(given)
         secret = any(word in variable for word in ("PASSWORD", "TOKEN"))
         # What concerns several of them names them itself.
-        quoted = f" is {given[variable]!r}" if variable in given and not secret else ""
-        subject = f"{variable}{quoted}: " if first["loc"] else ""
+        shown = f" is {quoted(given[variable], 200)}" if variable in given and not secret else ""
+        subject = f"{variable}{shown}: " if first["loc"] else ""
         raise Misconfigured(f"{subject}{_sentence(first)}", field=variable) from None
 
 

@@ -28,6 +28,7 @@ from headrace.core.conditions import added
 from headrace.core.desired import Desired, desired
 from headrace.core.errors import InvalidSpec, NotLetIn, Refused, Unavailable
 from headrace.core.hook import HookRequest, HookResponse
+from headrace.core.quoting import quoted
 from headrace.core.settings import ReconcileSettings
 from headrace.core.status import RETRY_REFUSED, invalid_status, removal_refused_status, resync_after, status
 from headrace.core.stream import Place
@@ -65,7 +66,7 @@ async def reconcile(
     """
     request = hook.parse(body)
     if verb not in VERBS:
-        raise InvalidSpec(f"the verb {verb!r} is unknown: call {' or '.join(VERBS)}", field="verb")
+        raise InvalidSpec(f"the verb {quoted(verb)} is unknown: call {' or '.join(VERBS)}", field="verb")
     if verb == "customize":
         return {"relatedResources": related.rules(request.parent, stock=request.stock)}
     call = _Call(api, settings, now, around or Around())

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from headrace.core.errors import Misconfigured
 from headrace.core.plural import counted
+from headrace.core.quoting import quoted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog import moves
 from headrace_cli.catalog.moves import FOR_EVER, Move
@@ -35,7 +36,9 @@ async def pause(session: Session, given: Given) -> int:
     elif given["until"] is not None:
         until = units.asked_moment(given["until"], now, "--until")
         if until <= now:
-            raise Misconfigured(f"--until is {given['until']!r}, which is over: give a time to come", field="--until")
+            raise Misconfigured(
+                f"--until is {quoted(given['until'])}, which is over: give a time to come", field="--until"
+            )
     one = await found(session, given)
     await moves.pause(session, one, until)
     end = "until it is resumed" if until == FOR_EVER else f"until {units.stamp(until)}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from headrace.core import manifest
 from headrace.core.errors import InvalidSpec, Misconfigured
+from headrace.core.quoting import quoted
 from headrace.core.uri import checked_uri
 from headrace_cli.catalog.names import Ref
 from headrace_cli.catalog.names import ref as ref_of
@@ -61,8 +62,8 @@ def of_subscription(ref: Ref, given: Given) -> dict[str, Any]:
 
     channel = ref_of(given["channel"], ref.namespace)
     if channel.namespace != ref.namespace:
-        problem = f"--channel is {given['channel']!r}: a Subscription is in the namespace of its channel"
-        raise Misconfigured(f"{problem}, and this one is in {ref.namespace!r}", field="--channel")
+        problem = f"--channel is {quoted(given['channel'])}: a Subscription is in the namespace of its channel"
+        raise Misconfigured(f"{problem}, and this one is in {quoted(ref.namespace)}", field="--channel")
     delivery: dict[str, Any] = {
         member: given[option]
         for option, member in (("retry", "retry"), ("backoff_delay", "backoffDelay"), ("timeout", "timeout"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.core.errors import InvalidSpec, Misconfigured
+from headrace.core.quoting import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,5 +33,5 @@ def ref(text: str, namespace: str) -> Ref:
     try:
         names.channel(found.namespace, found.name)
     except InvalidSpec as error:
-        raise Misconfigured(f"{text!r} is no name, or namespace/name: {error}", field="NAME") from None
+        raise Misconfigured(f"{quoted(text)} is no name, or namespace/name: {error}", field="NAME") from None
     return found

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from headrace.core.errors import Misconfigured
+from headrace.core.quoting import quoted
 from headrace_cli.commands import params
 from headrace_cli.commands.running import in_cluster, on_cluster, on_nats
 
@@ -78,7 +79,7 @@ def _delete(**given: Any) -> int:
 def _annotations(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     wrong = next((text for text in given if "=" not in text), None)
     if wrong is not None:
-        raise Misconfigured(f"--annotation is {wrong!r}: give name=value", field="--annotation")
+        raise Misconfigured(f"--annotation is {quoted(wrong)}: give name=value", field="--annotation")
     return dict(text.split("=", 1) for text in given)
 
 

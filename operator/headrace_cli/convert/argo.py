@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from headrace.core.errors import InvalidSpec
+from headrace.core.quoting import quoted
 from headrace_cli.convert import objects
 from headrace_cli.convert.reading import Reading, iso, seconds
 
@@ -51,7 +52,7 @@ def event_source(reading: Reading) -> Iterator[dict[str, Any]]:
     kinds = ", ".join(sorted(key for key, value in reading.object("spec").items() if isinstance(value, dict)))
     reading.note(
         f"{kinds or 'its sources'}: use a Knative source of that kind, or let the producer POST CloudEvents to the "
-        f"address of the Broker {bus!r}, with source {reading.name!r} and the event's name as subject"
+        f"address of the Broker {quoted(bus)}, with source {quoted(reading.name)} and the event's name as subject"
     )
     return iter(())
 
@@ -62,17 +63,19 @@ def _trigger(reading: Reading, one: Reading, bus: str, sources: dict[str, tuple[
         raise one.fault("template.name", "is missing: give the trigger its name")
     if not one.object("template.http"):
         kind = ", ".join(sorted(set(one.object("template")) - {"name", "conditions"})) or "nothing"
-        reading.note(f"trigger {name!r} is {kind}: only http triggers are deliveries; put a service in front of it")
+        reading.note(
+            f"trigger {quoted(name)} is {kind}: only http triggers are deliveries; put a service in front of it"
+        )
         return
     wanted = one.text("template.conditions") or (next(iter(sources)) if len(sources) == 1 else "")
     if wanted not in sources:
         reading.note(
-            f"trigger {name!r} waits for {wanted or 'several dependencies'!r}: a Trigger has one event at a time; join "
-            "them in a service of yours"
+            f"trigger {quoted(name)} waits for {quoted(wanted or 'several dependencies')}: a Trigger has one event "
+            "at a time; join them in a service of yours"
         )
         return
     if one.value("template.http.payload"):
-        reading.note(f"trigger {name!r}: its payload is not built here: the subscriber gets the whole event")
+        reading.note(f"trigger {quoted(name)}: its payload is not built here: the subscriber gets the whole event")
     uri = one.text("template.http.url")
     if not uri:
         raise one.fault("template.http.url", "is missing: it says where events go")
@@ -91,19 +94,21 @@ def _delivery(reading: Reading, one: Reading, name: str) -> dict[str, Any]:
         # Argo takes nanoseconds, too.
         delay = raw / 1e9 if isinstance(raw, int) and not isinstance(raw, bool) else seconds(str(raw))
         if delay is None:
-            raise one.fault("retryStrategy.duration", f"is {raw!r}: give a duration, as 10s")
+            raise one.fault("retryStrategy.duration", f"is {quoted(raw)}: give a duration, as 10s")
         factor = one.value("retryStrategy.factor")
         amount = factor.get("value") if isinstance(factor, dict) else factor
         grows = amount is not None and str(amount) not in ("1", "1.0")
         found |= {"backoffPolicy": "exponential" if grows else "linear", "backoffDelay": iso(delay)}
         if grows and str(amount) not in ("2", "2.0"):
-            reading.note(f"trigger {name!r}: retryStrategy.factor is {amount}: Knative's exponential back-off doubles")
+            reading.note(
+                f"trigger {quoted(name)}: retryStrategy.factor is {amount}: Knative's exponential back-off doubles"
+            )
     if dead := one.text("dlqTrigger.template.http.url"):
         found["deadLetterSink"] = {"uri": dead}
     elif one.value("dlqTrigger"):
-        reading.note(f"trigger {name!r}: its dlqTrigger is not http: what is given up is parked")
+        reading.note(f"trigger {quoted(name)}: its dlqTrigger is not http: what is given up is parked")
     if one.value("rateLimit"):
-        reading.note(f"trigger {name!r}: its rateLimit has no equal: bound the subscriber, or maxAckPending")
+        reading.note(f"trigger {quoted(name)}: its rateLimit has no equal: bound the subscriber, or maxAckPending")
     return found
 
 
@@ -119,7 +124,7 @@ def _stream(reading: Reading, path: str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise reading.fault(path, f"is not YAML: {error}") from None
     if not isinstance(body, dict):
-        raise reading.fault(path, f"is {text!r}: give the settings as YAML")
+        raise reading.fault(path, f"is {quoted(text)}: give the settings as YAML")
     one = Reading(path, body)
     try:
         config = _known(one)
@@ -140,13 +145,13 @@ def _known(one: Reading) -> dict[str, Any]:
     for key, ours in (("maxAge", "maxAge"), ("duplicates", "duplicateWindow")):
         if value := one.value(key):
             if seconds(str(value)) is None:
-                raise one.fault(key, f"is {value!r}: give a duration, as 72h")
+                raise one.fault(key, f"is {quoted(value)}: give a duration, as 72h")
             config[ours] = str(value)
     for key, words in (("retention", _RETENTION), ("discard", _DISCARD)):
         value = one.value(key)
         if value is None:
             continue
         if str(value) not in words:
-            raise one.fault(key, f"is {value!r}: give {' or '.join(words)}")
+            raise one.fault(key, f"is {quoted(value)}: give {' or '.join(words)}")
         config[key] = words[str(value)]
     return config

@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.core import duration
 from headrace.core.errors import InvalidSpec
+from headrace.core.quoting import quoted
 from headrace_cli.convert import objects
 from headrace_cli.convert.reading import Reading
 
@@ -43,7 +44,7 @@ def of_kafka(reading: Reading) -> Iterator[dict[str, Any]]:
         try:
             age = duration.from_iso(kept, field="spec.retentionDuration")
         except InvalidSpec as error:
-            raise reading.fault("spec.retentionDuration", f"is {kept!r}: {error}") from None
+            raise reading.fault("spec.retentionDuration", f"is {quoted(kept)}: {error}") from None
         config["maxAge"] = f"{int(age.total_seconds())}s"
     if (partitions := reading.number("spec.numPartitions")) not in (None, 1):
         reading.note(

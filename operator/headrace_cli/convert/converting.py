@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.core.errors import InvalidSpec
+from headrace.core.quoting import quoted
 from headrace_cli.convert import argo, channels, kyma
 from headrace_cli.convert.reading import Reading
 from headrace_cli.documents import Document
@@ -82,7 +83,7 @@ def convert(documents: Iterable[Document], suffix: str = "") -> Converted:
         group = str(document.body.get("apiVersion", "")).partition("/")[0]
         turn = _KINDS.get((group, str(document.body.get("kind"))))
         if turn is None:
-            kind = f"{document.body.get('kind')!r} of {document.body.get('apiVersion')!r}"
+            kind = f"{quoted(document.body.get('kind'))} of {quoted(document.body.get('apiVersion'))}"
             found.notes.append(Note(document.where, f"{kind} is left out: nothing here corresponds to it"))
             continue
         reading = Reading(document.where, document.body, shared)

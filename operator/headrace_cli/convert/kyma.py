@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from headrace.core.quoting import quoted
 from headrace_cli.convert import objects
 from headrace_cli.convert.reading import Reading
 
@@ -25,7 +26,7 @@ def subscription(reading: Reading) -> Iterator[dict[str, Any]]:
         raise reading.fault("spec.sink", "is missing: it says where events go")
     types = reading.value("spec.types")
     if not isinstance(types, list) or not types or not all(isinstance(each, str) and each for each in types):
-        raise reading.fault("spec.types", f"is {types!r}: give a list of event types")
+        raise reading.fault("spec.types", f"is {quoted(types)}: give a list of event types")
     filters = [objects.one_of("type", types)]
     if source := reading.text("spec.source"):
         filters.insert(0, {"exact": {"source": source}})
@@ -50,13 +51,13 @@ def eventing(reading: Reading) -> Iterator[dict[str, Any]]:
     """The settings of Kyma's stream, for the channels of the Brokers that its Subscriptions get."""
     backend = reading.text("spec.backend.type")
     if backend and backend != "NATS":
-        reading.note(f"spec.backend.type is {backend!r}: only a NATS backend has a stream to convert")
+        reading.note(f"spec.backend.type is {quoted(backend)}: only a NATS backend has a stream to convert")
         return iter(())
     at = "spec.backend.config"
     config: dict[str, Any] = {"retention": "Interest", "discard": "New"}
     storage = reading.text(f"{at}.natsStreamStorageType") or "File"
     if storage not in _STORAGE:
-        raise reading.fault(f"{at}.natsStreamStorageType", f"is {storage!r}: give File or Memory")
+        raise reading.fault(f"{at}.natsStreamStorageType", f"is {quoted(storage)}: give File or Memory")
     config["storage"] = _STORAGE[storage]
     replicas = reading.number(f"{at}.natsStreamReplicas")
     config["replicas"] = 3 if replicas is None else replicas
@@ -66,7 +67,9 @@ def eventing(reading: Reading) -> Iterator[dict[str, Any]]:
         config["maxMsgs"] = most
         reading.note("natsMaxMsgsPerTopic counts for each type there; all events of a channel share maxMsgs here")
     if prefix := reading.text(f"{at}.eventTypePrefix"):
-        reading.advise(f"eventTypePrefix {prefix!r} is not needed: producers send plain types to the Broker's address")
+        reading.advise(
+            f"eventTypePrefix {quoted(prefix)} is not needed: producers send plain types to the Broker's address"
+        )
     # One stream for the cluster there; here each namespace with Subscriptions gets a Broker like it.
     reading.shared["kyma"] = {"stream": {"config": config}}
     return iter(())
@@ -80,5 +83,5 @@ def _quantity(reading: Reading, path: str, value: object) -> int:
     digits = text.rstrip("KMGTki")
     unit = text[len(digits) :]
     if not digits.isdecimal() or unit not in _UNITS:
-        raise reading.fault(path, f"is {text!r}: give a quantity of bytes, as 700Mi")
+        raise reading.fault(path, f"is {quoted(text)}: give a quantity of bytes, as 700Mi")
     return int(digits) * _UNITS[unit]

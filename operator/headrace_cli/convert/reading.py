@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from headrace.core.errors import InvalidSpec
+from headrace.core.quoting import quoted
 
 _GO_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -71,7 +72,7 @@ class Reading:
         if found is None:
             return ""
         if not isinstance(found, str):
-            raise self.fault(path, f"is {found!r}: give text")
+            raise self.fault(path, f"is {quoted(found)}: give text")
         return found
 
     def number(self, path: str) -> int | None:
@@ -80,7 +81,7 @@ class Reading:
         if found is None:
             return None
         if isinstance(found, bool) or not re.fullmatch(r"-?\d+", str(found)):
-            raise self.fault(path, f"is {found!r}: give a whole number")
+            raise self.fault(path, f"is {quoted(found)}: give a whole number")
         return int(found)
 
     def object(self, path: str) -> dict[str, Any]:
@@ -88,17 +89,17 @@ class Reading:
         if found is None:
             return {}
         if not isinstance(found, dict):
-            raise self.fault(path, f"is {found!r}: give an object")
+            raise self.fault(path, f"is {quoted(found)}: give an object")
         return found
 
     def objects(self, path: str) -> list[tuple[str, dict[str, Any]]]:
         """The members of a list, each with its path."""
         found = self.value(path) or []
         if not isinstance(found, list):
-            raise self.fault(path, f"is {found!r}: give a list")
+            raise self.fault(path, f"is {quoted(found)}: give a list")
         for index, each in enumerate(found):
             if not isinstance(each, dict):
-                raise self.fault(f"{path}[{index}]", f"is {each!r}: give an object")
+                raise self.fault(f"{path}[{index}]", f"is {quoted(each)}: give an object")
         return [(f"{path}[{index}]", each) for index, each in enumerate(found)]
 
     def within(self, path: str, body: dict[str, Any]) -> Reading:

@@ -13,6 +13,7 @@ from typing import Any
 from headrace.core import json_format, json_text
 from headrace.core.errors import InvalidEvent, Misconfigured
 from headrace.core.event import Event, make_event
+from headrace.core.quoting import quoted
 
 JSON = "application/json"
 TEXT = "text/plain"
@@ -136,12 +137,12 @@ def _object(given: Iterable[str]) -> dict[str, Any]:
         path, equals, value = text.partition("=")
         names = path.split(".")
         if not equals or not all(names):
-            raise Misconfigured(f"--field is {text!r}: give path=value, as in order.items=3", field="--field")
+            raise Misconfigured(f"--field is {quoted(text)}: give path=value, as in order.items=3", field="--field")
         at = found
         for name in names[:-1]:
             inner = at.setdefault(name, {})
             if not isinstance(inner, dict):
-                raise Misconfigured(f"--field is {text!r}, but {name} has a value already", field="--field")
+                raise Misconfigured(f"--field is {quoted(text)}, but {name} has a value already", field="--field")
             at = inner
         at[names[-1]] = _value(value)
     return found

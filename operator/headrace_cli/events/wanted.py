@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from headrace.core.errors import Misconfigured
 from headrace.core.event import Event, is_name
+from headrace.core.quoting import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def pairs(given: Iterable[str], option: str) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not is_name(name):
             problem = "give name=value, the name in the letters a-z and digits"
-            raise Misconfigured(f"{option} is {text!r}: {problem}", field=option)
+            raise Misconfigured(f"{option} is {quoted(text)}: {problem}", field=option)
         found[name] = value
     return found
 

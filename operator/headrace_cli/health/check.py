@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from headrace.core.errors import Misconfigured
 from headrace.core.plural import counted
+from headrace.core.quoting import quoted
 from headrace_cli.catalog.channels import Channel
 from headrace_cli.health.facts import ChannelFacts, Facts, SubscriptionFacts, account_used, used
 from headrace_cli.view import units
@@ -69,7 +70,7 @@ def limit(text: str, option: str) -> Limit:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)?,?(\d+(?:\.\d+)?)?", text)
     if match is None or not any(match.groups()):
         wanted = "give WARNING,CRITICAL as numbers, as 1000,10000; either may be left out"
-        raise Misconfigured(f"{option} is {text!r}: {wanted}", field=option)
+        raise Misconfigured(f"{option} is {quoted(text)}: {wanted}", field=option)
     warning, critical = (None if each is None else float(each) for each in match.groups())
     return Limit(warning, critical)
 

@@ -16,6 +16,7 @@ from typing import Any
 from headrace.core import names
 from headrace.core.errors import Misconfigured, Refused
 from headrace.core.plural import counted
+from headrace.core.quoting import quoted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import channel
 from headrace_cli.catalog.names import ref
@@ -113,7 +114,7 @@ def _read(directory: Path) -> dict[str, Any]:
         for name, taken in dict(known["streams"]).items():
             # They become names of files and of subjects.
             if not name or _NO_STREAM.search(name):
-                raise ValueError(f"{name!r} is no stream's name")
+                raise ValueError(f"{quoted(name)} is no stream's name")
             if not int(Taken(**taken).state["messages"]) >= 0:
                 raise ValueError(f"{name} holds no number of messages")
         return {"channel": known["channel"], "taken": known["taken"], "streams": dict(known["streams"]), **known}

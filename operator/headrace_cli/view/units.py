@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from headrace.core import duration
 from headrace.core.errors import InvalidSpec, Misconfigured
+from headrace.core.quoting import quoted
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _FRACTION = re.compile(r"(\.\d{6})\d+")
@@ -64,7 +65,7 @@ def asked_moment(text: str, now: datetime, option: str) -> datetime:
         read = datetime.fromisoformat(_FRACTION.sub(r"\1", text).replace("Z", "+00:00"))
     except ValueError:
         wanted = "give a time as 2026-01-31T09:30:00Z, or an age as 10m, 2h or 3d"
-        raise Misconfigured(f"{option} is {text!r}: {wanted}", field=option) from None
+        raise Misconfigured(f"{option} is {quoted(text)}: {wanted}", field=option) from None
     return read if read.tzinfo is not None else read.astimezone()
 
 
@@ -82,4 +83,4 @@ def asked_span(text: str, option: str) -> timedelta:
         return duration.from_iso(text, field=option) if text.startswith("P") else duration.from_go(text, field=option)
     except (InvalidSpec, OverflowError):
         wanted = "give a time span, as 90s, 10m, 2h or 3d"
-        raise Misconfigured(f"{option} is {text!r}: {wanted}", field=option) from None
+        raise Misconfigured(f"{option} is {quoted(text)}: {wanted}", field=option) from None

@@ -11,6 +11,7 @@ from typing import Any
 
 from headrace.core.errors import Refused
 from headrace.core.nats_wire.headers import header_block
+from headrace.core.quoting import quoted
 
 PING = b"PING\r\n"
 PONG = b"PONG\r\n"
@@ -58,7 +59,8 @@ def publish(
     blanks = (3 if block else 2) + (1 if reply else 0)
     if line.count(" ") != blanks or not line.isprintable() or not subject:
         raise Refused(
-            f"subject {subject!r} or reply {reply!r} is not legal: no blanks, no control characters", status=400
+            f"subject {quoted(subject)} or reply {quoted(reply)} is not legal: no blanks, no control characters",
+            status=400,
         )
     head = line.encode()
     if len(head) > MAX_CONTROL_LINE:
@@ -107,7 +109,7 @@ def subscribe(subject: str, sid: int) -> bytes:
         Refused: 400, an illegal subject.
     """
     if not subject or not subject.isprintable() or " " in subject:
-        raise Refused(f"subject {subject!r} is not legal: no blanks, no control characters", status=400)
+        raise Refused(f"subject {quoted(subject)} is not legal: no blanks, no control characters", status=400)
     return f"SUB {subject} {sid}\r\n".encode()
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from headrace.core.errors import HeadraceError
 from headrace.core.nats_wire.headers import NO_HEADERS
+from headrace.core.quoting import quoted
 
 # The server's own default, valid until its INFO says otherwise.
 DEFAULT_MAX_PAYLOAD = 1024 * 1024
@@ -149,5 +150,5 @@ def _field(fields: dict[str, Any], name: str, kind: type, default: Any) -> Any:
     if value is None:
         return default
     if not isinstance(value, kind):
-        raise ProtocolError(f"INFO has {name} {value!r}: expected {kind.__name__}")
+        raise ProtocolError(f"INFO has {name} {quoted(value)}: expected {kind.__name__}")
     return value

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from headrace.core.errors import Misconfigured
+from headrace.core.quoting import quoted
 
 DEFAULT_PORT = 4222
 
@@ -74,7 +75,8 @@ def _read(url: str, origin: str) -> Server:
         # Without its userinfo: it may be a password.
         shown = url.rpartition("@")[2]
         raise Misconfigured(
-            f"{origin} has {shown!r}: write nats://host:port or tls://host:port, several with commas", field=origin
+            f"{origin} has {quoted(shown)}: write nats://host:port or tls://host:port, several with commas",
+            field=origin,
         )
     return server
 

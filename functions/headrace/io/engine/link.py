@@ -23,6 +23,7 @@ from headrace.core.nats_wire import (
     Severity,
     Signal,
 )
+from headrace.core.quoting import quoted
 from headrace.io.client import Broken
 from headrace.io.engine.routes import ForSubscribers, Routes
 
@@ -265,7 +266,7 @@ class Link(asyncio.Protocol):
             case Severity.IDENTITY:
                 self.break_off(IdentityRefused(words))
             case Severity.CONNECTION:
-                self.break_off(Broken(f"the server said {words!r}"))
+                self.break_off(Broken(f"the server said {quoted(words)}"))
 
     def _ping(self) -> None:
         self._heard = False

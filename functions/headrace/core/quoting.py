@@ -1,0 +1,33 @@
+"""How values of strangers, and sentences about them, are kept short enough to be shown. Pure.
+
+A manifest, a header or a file may hold megabytes where a word belongs; an error that quotes it whole fills a terminal,
+a log, a condition or an answer. Called by everyone who quotes.
+"""
+
+from __future__ import annotations
+
+LONGEST_SENTENCE = 8192
+"""Characters of an error message. None that we write comes near it; what others say might."""
+# What to do stands at the end.
+_END = 1024
+_QUOTED_LENGTH = 60
+
+
+def quoted(value: object, most: int = _QUOTED_LENGTH) -> str:
+    """A stranger's value as an error message may show it: escaped, in quotes if it is text, cut."""
+    if isinstance(value, str):
+        return repr(cut(value, most))
+    return cut(repr(value), most)
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many characters; what is left out shows as three dots."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def bounded(sentence: str) -> str:
+    """A sentence whose middle is left out if it is longer than anybody would read."""
+    left_out = len(sentence) - LONGEST_SENTENCE
+    if left_out <= 0:
+        return sentence
+    return f"{sentence[: LONGEST_SENTENCE - _END]} … ({left_out} characters are left out) … {sentence[-_END:]}"
