@@ -95,6 +95,17 @@ async def test_a_subscription_is_created(kn: Any, api: Api, namespace: str) -> N
     )
 
 
+async def test_a_dry_run_is_judged_by_the_api_server_and_makes_nothing(kn: Any, api: Api, namespace: str) -> None:
+    dry = await kn("channel", "create", "orders", "-n", namespace, "--dry-run", "-o", "json")
+    listed = await api.get(CHANNELS.format(namespace=namespace))
+    made = await kn("channel", "create", "orders", "-n", namespace, "-o", "json")
+    again = await kn("channel", "create", "orders", "-n", namespace, "--dry-run")
+
+    assert (dry.ok().json["metadata"]["name"], listed.unwrapped()["items"]) == ("orders", [])
+    assert made.ok().json["metadata"]["uid"]
+    assert (again.status, "already exists" in again.err) == (1, True)
+
+
 async def test_what_is_not_there_is_told(kn: Any, namespace: str) -> None:
     gone = await kn("channel", "delete", "nowhere", "-n", namespace, "--yes")
     nothing = await kn("channel", "list", "-n", namespace)

@@ -61,10 +61,12 @@ class Cli:
     async def __call__(self, *arguments: str, stdin: bytes = b"") -> Ran:
         """Run one command on a thread with a loop of its own; one at a time."""
         ended: Future[Ran] = Future()
+        # Whoever says where to send needs no NATS, and is refused one.
+        here = () if arguments[0] == "send" and "--url" in arguments else ("--nats", self.nats)
 
         def work() -> None:
             try:
-                ended.set_result(run(*arguments, "--nats", self.nats, stdin=stdin))
+                ended.set_result(run(*arguments, *here, stdin=stdin))
             except BaseException as error:  # noqa: BLE001  # told to whoever waits, whatever it is
                 ended.set_exception(error)
 

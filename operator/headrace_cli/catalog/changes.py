@@ -28,8 +28,6 @@ async def found(session: Session, given: Given) -> Subscription:
 
 async def pause(session: Session, given: Given) -> int:
     now = datetime.now(UTC)
-    if given["for_"] is not None and given["until"] is not None:
-        raise Misconfigured("--for and --until are given: one of them says it", field="--until")
     until = FOR_EVER
     if given["for_"] is not None:
         until = now + units.asked_span(given["for_"], "--for")
@@ -56,10 +54,8 @@ async def resume(session: Session, given: Given) -> int:
 
 
 async def reset(session: Session, given: Given) -> int:
-    named = [name for name in ("to_sequence", "to_time", "all", "new") if given[name] not in (None, False)]
-    if len(named) != 1:
-        wanted = "give one of --to-sequence, --to-time, --all and --new"
-        raise Misconfigured(f"where to is not clear: {wanted}", field="--to-sequence")
+    if all(given[name] in (None, False) for name in ("to_sequence", "to_time", "all", "new")):
+        raise Misconfigured("say where to: --to-sequence, --to-time, --all, or --new", field="--to-sequence")
     one = await found(session, given)
     planned = moves.move(one, await _sequence(session, one, given))
     told = _told(one, planned)

@@ -27,6 +27,7 @@ from headrace_cli.catalog.channels import Channel, channel, channels
 from headrace_cli.catalog.names import Ref, ref
 from headrace_cli.catalog.subscriptions import subscriptions
 from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION, Objects
+from headrace_cli.commands import unused
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
 from headrace_cli.view.output import say, text_of
@@ -48,10 +49,22 @@ def _document(wanted: Mapping[str, Any], output: str) -> str:
 
 
 async def create_in_cluster(objects: Objects, given: Given) -> int:
-    wanted = manifest.of_channel(ref(given["channel"], given["namespace"]), given)
-    made = await objects.create_channel(wanted)
-    say(f"channel {made['metadata']['namespace']}/{made['metadata']['name']} is created")
+    where = ref(given["channel"], given["namespace"])
+    wanted = manifest.of_channel(where, given)
+    made = await objects.create_channel(wanted, dry_run=given["dry_run"])
+    if given["dry_run"]:
+        click.echo(_document(wanted, given["output"]), nl=False)
+    else:
+        _tell_made(f"channel {where} is created", made, given)
     return 0
+
+
+def _tell_made(sentence: str, made: Mapping[str, Any], given: Given) -> None:
+    """What was made: a sentence, or the object where somebody has asked for a format."""
+    if unused.asked("output"):
+        click.echo(_document(made, given["output"]), nl=False)
+    else:
+        say(sentence)
 
 
 def show_subscription(given: Given) -> int:
@@ -65,9 +78,10 @@ def show_subscription(given: Given) -> int:
 
 
 async def subscribe_in_cluster(objects: Objects, given: Given) -> int:
-    wanted = manifest.of_subscription(ref(given["subscription"], given["namespace"]), given)
+    where = ref(given["subscription"], given["namespace"])
+    wanted = manifest.of_subscription(where, given)
     made = await objects.create_subscription(wanted)
-    say(f"Subscription {made['metadata']['namespace']}/{made['metadata']['name']} is created")
+    _tell_made(f"Subscription {where} is created", made, given)
     return 0
 
 
@@ -86,7 +100,8 @@ async def create_in_nats(session: Session, given: Given) -> int:
     if ready.get("status") != "True":
         words = ready.get("message") or next((each.get("message", "") for each in conditions), "")
         raise Refused(f"channel {where} could not be made: {words}", status=409)
-    say(f"channel {where} is created: stream {answer['status'].get('stream') or names.stream(*_pair(where))}")
+    stream = answer["status"].get("stream") or names.stream(*_pair(where))
+    _tell_made(f"channel {where} is created: stream {stream}", wanted, given)
     return 0
 
 

@@ -13,6 +13,9 @@ from headrace_cli.catalog.names import ref as ref_of
 from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION, SUBSCRIPTION_KIND, SUBSCRIPTION_VERSION
 from headrace_cli.commands.params import Given
 
+# Ours where nothing is said (ADR 012).
+DEFAULT_DELAY = "PT0.2S"
+
 # Option to member of spec.stream.config.
 MEMBERS = {
     "retention": "retention",
@@ -66,11 +69,17 @@ def of_subscription(ref: Ref, given: Given) -> dict[str, Any]:
         raise Misconfigured(f"{problem}, and this one is in {quoted(ref.namespace)}", field="--channel")
     delivery: dict[str, Any] = {
         member: given[option]
-        for option, member in (("retry", "retry"), ("backoff_delay", "backoffDelay"), ("timeout", "timeout"))
+        for option, member in (
+            ("retry", "retry"),
+            ("backoff_delay", "backoffDelay"),
+            ("backoff_policy", "backoffPolicy"),
+            ("timeout", "timeout"),
+        )
         if given.get(option) is not None
     }
-    if "backoffDelay" in delivery:
-        delivery["backoffPolicy"] = given["backoff_policy"]
+    # Knative's other channels pass over one without the other.
+    if given.get("backoff_delay") is not None or given.get("backoff_policy") is not None:
+        delivery = {"backoffDelay": DEFAULT_DELAY, "backoffPolicy": "exponential", **delivery}
     if given.get("dead_letter_uri"):
         delivery["deadLetterSink"] = {"uri": given["dead_letter_uri"]}
     spec: dict[str, Any] = {"channel": {"apiVersion": CHANNEL_VERSION, "kind": CHANNEL_KIND, "name": channel.name}}

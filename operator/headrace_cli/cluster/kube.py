@@ -86,15 +86,17 @@ class Kube:
                 return None
             raise
 
-    async def create_channel(self, channel: Mapping[str, Any]) -> Object:
-        return await self._create(CHANNELS, channel)
+    async def create_channel(self, channel: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        return await self._create(CHANNELS, channel, dry_run=dry_run)
 
     async def create_subscription(self, subscription: Mapping[str, Any]) -> Object:
         return await self._create(SUBSCRIPTIONS, subscription)
 
-    async def _create(self, kind: tuple[str, str, str], body: Mapping[str, Any]) -> Object:
+    async def _create(self, kind: tuple[str, str, str], body: Mapping[str, Any], *, dry_run: bool = False) -> Object:
         group, version, plural = kind
         namespace, options = body["metadata"]["namespace"], {"field_validation": "Strict"}
+        if dry_run:
+            options["dry_run"] = "All"
         return await self._call(
             lambda objects: objects.create_namespaced_custom_object(
                 group, version, namespace, plural, dict(body), _request_timeout=SECONDS, **options

@@ -24,11 +24,11 @@ class Objects(Protocol):
     async def channel(self, namespace: str, name: str) -> Object | None:
         """One of them; None when there is none."""
 
-    async def create_channel(self, channel: Mapping[str, Any]) -> Object:
-        """Create it."""
+    async def create_channel(self, channel: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        """Create it; the object as it was made. With `dry_run` the server only judges it."""
 
     async def create_subscription(self, subscription: Mapping[str, Any]) -> Object:
-        """Create it."""
+        """Create it; the object as it was made."""
 
     async def delete_channel(self, namespace: str, name: str) -> None:
         """Ask for its deletion, which its finalizer may keep waiting."""

@@ -10,6 +10,7 @@ from headrace.core.errors import Misconfigured
 from headrace.core.quoting import quoted
 from headrace_cli.commands import params
 from headrace_cli.commands.running import in_cluster, on_cluster, on_nats
+from headrace_cli.commands.unused import NO_NATS_WITH_CLUSTER
 
 LIST = """\
 List the channels: those whose streams NATS holds, Headrace's, adopted streams, and those of the Go channel (origin
@@ -61,10 +62,10 @@ DELETE_EXAMPLES = params.examples("""\
 def _create(**given: Any) -> int:
     from headrace_cli.catalog import made
 
-    if given["dry_run"]:
-        return made.show_manifest(given)
     if in_cluster(given):
         return on_cluster(given, made.create_in_cluster)
+    if given["dry_run"]:
+        return made.show_manifest(given)
     return on_nats(given, lambda session: made.create_in_nats(session, given))
 
 
@@ -122,6 +123,7 @@ GROUP = click.Group(
             every=True,
             objects=True,
             formats=("table", "json", "yaml", "name"),
+            rules=[NO_NATS_WITH_CLUSTER],
         ),
         params.verb(
             "describe",
@@ -130,6 +132,7 @@ GROUP = click.Group(
             params.channel(),
             objects=True,
             formats=("table", "json", "yaml", "name"),
+            rules=[NO_NATS_WITH_CLUSTER],
         ),
         params.verb(
             "create",
@@ -144,9 +147,12 @@ GROUP = click.Group(
                 callback=_annotations,
                 help="An annotation, as headrace.dev/delivery-order=ordered. Repeatable.",
             ),
-            click.Option(["--dry-run"], is_flag=True, help="Only print the manifest."),
+            click.Option(
+                ["--dry-run"], is_flag=True, help="Only print the manifest; with --cluster its API server judges it."
+            ),
             objects=True,
             formats=("yaml", "json"),
+            rules=[NO_NATS_WITH_CLUSTER],
         ),
         params.verb(
             "delete",
@@ -155,6 +161,7 @@ GROUP = click.Group(
             params.channel(),
             params.yes(),
             objects=True,
+            rules=[NO_NATS_WITH_CLUSTER],
         ),
     ],
 )

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from headrace.core.errors import Misconfigured
 from headrace_cli.commands import params
 from headrace_cli.commands.running import on_nats
+from headrace_cli.commands.unused import Unless, one_of
 
 LIST = """\
 List parked events: those that could be delivered neither to their subscriber nor to a dead letter sink, with the
@@ -72,8 +72,6 @@ def _show(**given: Any) -> int:
 
 
 def _replay(**given: Any) -> int:
-    if given["to_channel"] and given["to_uri"]:
-        raise Misconfigured("--to-channel and --to-uri are given: one says where to", field="--to-uri")
     from headrace_cli.parked import verbs
 
     return on_nats(given, lambda session: verbs.replay_all(session, given))
@@ -94,6 +92,28 @@ _FILTERS: list[click.Parameter] = [
 ]
 _POSITIONS = click.Argument(["positions"], nargs=-1, type=click.IntRange(1), metavar="[POSITION]...")
 _ALL = click.Option(["--all"], is_flag=True, help="All that are parked.")
+_FILTER_NAMES = ("subscription", "reason", "older_than", "newer_than", "types", "sources", "attributes")
+_CHOICE_RULES = [
+    *(
+        Unless(
+            name,
+            lambda given: not given["positions"],
+            "chooses among all that are parked, and positions are given: leave out one of the two",
+        )
+        for name in _FILTER_NAMES
+    ),
+    Unless(
+        "all",
+        lambda given: not given["positions"] and not any(given[name] for name in _FILTER_NAMES),
+        "is all that is parked, and a part is chosen by position or filter: leave out one of the two",
+    ),
+]
+_NO_RUN = Unless(
+    "run",
+    lambda given: not given["to_uri"],
+    "keeps a stream from storing an event twice, and --to-uri stores none: leave it out",
+)
+
 GROUP = click.Group(
     "deadletter",
     help="List, show, replay and discard events that could be delivered nowhere.",
@@ -116,6 +136,13 @@ GROUP = click.Group(
             ),
             every=True,
             formats=("table", "json", "yaml", "name"),
+            rules=[
+                Unless(
+                    "limit",
+                    lambda given: not given["summary"],
+                    "is for a list, and --summary counts all: leave out one of the two",
+                )
+            ],
         ),
         params.verb(
             "show",
@@ -138,6 +165,7 @@ GROUP = click.Group(
             params.rate(),
             click.Option(["--run"], metavar="NAME", help="The name of an interrupted replay, to go on with it."),
             params.dry_run(),
+            rules=[*_CHOICE_RULES, _NO_RUN, *one_of("to_channel", "to_uri", says="where to")],
         ),
         params.verb(
             "discard",
@@ -150,6 +178,7 @@ GROUP = click.Group(
             click.Option(["--save"], metavar="FILE", help="Write them there before; what it holds is kept."),
             params.dry_run(),
             params.yes(),
+            rules=_CHOICE_RULES,
         ),
     ],
 )

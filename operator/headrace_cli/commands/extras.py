@@ -12,6 +12,7 @@ from headrace.core.plural import counted
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import on_nats, tell
+from headrace_cli.commands.unused import Unless
 
 if TYPE_CHECKING:
     from headrace_cli.documents import Document
@@ -164,6 +165,13 @@ COMMANDS = [
         params.address("--url", "POST them there."),
         params.yes(),
         formats=("table", "json", "yaml"),
+        rules=[
+            Unless(
+                "wait",
+                lambda given: not given["publish_only"],
+                "is for Subscriptions, which --publish-only does not wait for: leave out one of the two",
+            )
+        ],
     ),
     click.Command(
         "convert",

@@ -9,6 +9,7 @@ import click
 
 from headrace_cli.commands import params
 from headrace_cli.commands.running import in_cluster, on_nats
+from headrace_cli.commands.unused import Unless
 
 if TYPE_CHECKING:
     from headrace_cli.cluster.objects import Objects
@@ -52,4 +53,11 @@ COMMAND = params.verb(
     params.yes(),
     every=True,
     objects=True,
+    rules=[
+        Unless(
+            "pull",
+            lambda given: not in_cluster(given),
+            "is said by the channels' objects with --cluster: leave out one of the two",
+        )
+    ],
 )

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.core.errors import Misconfigured
 from headrace_cli.catalog.names import ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import on_nats, tell
+from headrace_cli.commands.unused import one_of
 
 if TYPE_CHECKING:
     from headrace_cli.access.session import Session
@@ -105,11 +105,8 @@ def _start(given: Given) -> Start:
     from headrace_cli.events.watch import Start
     from headrace_cli.view.units import asked_moment
 
-    named = [f"--{name}" for name in ("sequence", "since", "last") if given[name] is not None]
-    if len(named) > 1:
-        raise Misconfigured(f"{' and '.join(named)} are given: one says where to begin", field=named[1])
     since = None if given["since"] is None else asked_moment(given["since"], datetime.now(UTC), "--since")
-    if not named and "limit" in given:
+    if "limit" in given and all(given[name] is None for name in ("sequence", "since", "last")):
         return Start(last=min(10, given["limit"]))
     return Start(given["sequence"], since, given["last"])
 
@@ -140,6 +137,8 @@ def _starts(last: str) -> list[click.Parameter]:
     ]
 
 
+_ONE_START = one_of("sequence", "since", "last", says="where to begin")
+
 TAIL_COMMAND = params.verb(
     "tail",
     _tail,
@@ -149,6 +148,7 @@ TAIL_COMMAND = params.verb(
     *params.wanted(),
     click.Option(["--count"], type=click.IntRange(1), metavar="N", help="End after so many."),
     formats=("table", "json"),
+    rules=_ONE_START,
 )
 
 PEEK_COMMAND = params.verb(
@@ -162,4 +162,5 @@ PEEK_COMMAND = params.verb(
         ["--limit"], type=click.IntRange(1), default=10, metavar="N", show_default=True, help="At most so many."
     ),
     formats=("table", "json"),
+    rules=_ONE_START,
 )

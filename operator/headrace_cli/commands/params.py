@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import click
 
+from headrace_cli.commands import unused
+from headrace_cli.commands.unused import Unless, obeying
+
 # What click hands to a verb: the values of its options by their names.
-Given: TypeAlias = dict[str, Any]
+Given: TypeAlias = unused.Given
 
 DEFAULT_NAMESPACE = "default"
 
@@ -38,6 +41,7 @@ def verb(
     every: bool = False,
     objects: bool = False,
     formats: Sequence[str] = (),
+    rules: Sequence[Unless] = (),
 ) -> click.Command:
     """A verb about what is in a namespace and in NATS: its own parameters, and behind them those that all have.
 
@@ -46,13 +50,15 @@ def verb(
         every: it takes all namespaces, too.
         objects: it can ask a cluster's API server for them.
         formats: that it can show; the first is the default. None: there is nothing to choose.
+        rules: which of its own options have no effect when; those of namespaces are added.
     """
+    named = next((each.name for each in own if each.name in ("channel", "subscription")), None)
     shared = [*namespace(every=every), *nats(), *(cluster() if objects else ())]
     if formats:
         shared.append(output(*formats))
     return click.Command(
         name,
-        callback=run,
+        callback=obeying(run, [*rules, *unused.of_namespaces(named or "", every=every)]),
         help=words.text,
         short_help=words.short,
         epilog=words.examples,

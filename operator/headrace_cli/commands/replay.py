@@ -16,6 +16,7 @@ from headrace_cli.catalog.names import ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import on_nats, tell
+from headrace_cli.commands.unused import Unless, one_of
 
 if TYPE_CHECKING:
     from headrace_cli.access.session import Session
@@ -47,10 +48,6 @@ def _replay(**given: Any) -> int:
     if len(targets) != 1:
         wanted = "give one of --to-subscription, --to-channel and --to-uri"
         raise Misconfigured(f"{'nobody is' if not targets else 'several are'} to get them: {wanted}", field="--to-uri")
-    for one, other in (("sequence", "since"), ("until_sequence", "until")):
-        if given[one] is not None and given[other] is not None:
-            names = f"--{one.replace('_', '-')} and --{other}"
-            raise Misconfigured(f"{names} are given: one of them says it", field=f"--{other}")
     if given["sequence"] is None and given["since"] is None and not given["from_start"]:
         raise Misconfigured("say from where: --sequence, --since, or --from-start", field="--since")
     return on_nats(given, lambda session: _run(session, given))
@@ -99,6 +96,8 @@ def _report(position: Position, source: Channel, given: Given) -> None:
     if position.over or given["dry_run"]:
         return
     go_on = f"--run {position.run} --sequence {position.next} --until-sequence {position.last}"
+    if given["to_uri"]:
+        go_on = f"--sequence {position.next} --until-sequence {position.last}"
     if given["checkpoint"]:
         go_on = f"--checkpoint {given['checkpoint']}"
     tell(f"stopped before sequence {position.next} of {position.last}; to go on, the same command with {go_on}")
@@ -168,4 +167,14 @@ COMMAND = params.verb(
     click.Option(["--run"], metavar="NAME", help="The name of an interrupted replay, to go on with it."),
     click.Option(["--checkpoint"], metavar="FILE", help="Keep there how far it is; goes on where FILE says."),
     params.dry_run(),
+    rules=[
+        *one_of("sequence", "since", "from_start", says="where to begin"),
+        *one_of("until_sequence", "until", says="where to end"),
+        Unless("to_same_channel", lambda given: given["to_channel"], "is for --to-channel: give it, too"),
+        Unless(
+            "run",
+            lambda given: not given["to_uri"],
+            "keeps a stream from storing an event twice, and --to-uri stores none: leave it out",
+        ),
+    ],
 )

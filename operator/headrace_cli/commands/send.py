@@ -18,6 +18,7 @@ from headrace_cli.catalog.names import Ref, ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import on_nats, tell
+from headrace_cli.commands.unused import Unless
 
 if TYPE_CHECKING:
     from headrace.core.event import Event
@@ -256,4 +257,13 @@ COMMAND = params.verb(
     ),
     params.address("--url", "POST there, without asking NATS."),
     formats=("table", "json"),
+    rules=[
+        Unless("fields", lambda given: given["data"] is None, "makes the data, and so does --data: give one"),
+        Unless("nats", lambda given: not given["url"], "is not asked with --url: leave out one of the two"),
+        Unless(
+            "via",
+            lambda given: not given["url"] or given["via"] != "nats",
+            "nats does not go to a --url: leave out one of the two",
+        ),
+    ],
 )

@@ -8,6 +8,7 @@ import click
 
 from headrace_cli.commands import params
 from headrace_cli.commands.running import on_nats
+from headrace_cli.commands.unused import Unless, one_of
 
 PURGE = """\
 Delete the events of a channel, all or up to a point. Before it asks, it says how many go and which Subscriptions have
@@ -92,6 +93,14 @@ COMMANDS = [
         click.Option(["--all"], is_flag=True, help="All of them."),
         params.dry_run(),
         params.yes(),
+        rules=[
+            *one_of("until_sequence", "older_than", "keep", "all", says="how far"),
+            Unless(
+                "all",
+                lambda given: given["subject"] is None,
+                "is all of the channel, and --subject a part: leave out one of the two",
+            ),
+        ],
     ),
     params.verb(
         "rm-event",

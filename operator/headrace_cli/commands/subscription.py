@@ -12,6 +12,7 @@ from headrace_cli.catalog.names import ref
 from headrace_cli.commands import params
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import in_cluster, on_cluster, on_nats, tell
+from headrace_cli.commands.unused import NO_NATS_WITH_CLUSTER, Unless, obeying, of_namespaces, one_of
 
 if TYPE_CHECKING:
     from headrace_cli.access.session import Session
@@ -179,6 +180,13 @@ async def _show_one(session: Session, given: Given) -> int:
     return 0
 
 
+_NO_RETRY = "is about retries, and there are none: give --retry, too"
+_CREATE_RULES = [
+    Unless("backoff_delay", lambda given: given["retry"], _NO_RETRY),
+    Unless("backoff_policy", lambda given: given["retry"], _NO_RETRY),
+    *of_namespaces("subscription", every=False),
+]
+
 GROUP = click.Group(
     "subscription",
     help="List, describe, create, pause, resume, reset and delete Subscriptions.",
@@ -192,6 +200,7 @@ GROUP = click.Group(
             every=True,
             objects=True,
             formats=("table", "json", "yaml", "name"),
+            rules=[NO_NATS_WITH_CLUSTER],
         ),
         params.verb(
             "describe",
@@ -202,7 +211,7 @@ GROUP = click.Group(
         ),
         click.Command(
             "create",
-            callback=_create,
+            callback=obeying(_create, _CREATE_RULES),
             help=CREATE,
             short_help="Write the manifest of one.",
             epilog=CREATE_EXAMPLES,
@@ -215,13 +224,11 @@ GROUP = click.Group(
                 click.Option(["--reply-uri"], metavar="URI", help="Where events go that its subscriber answers with."),
                 click.Option(["--dead-letter-uri"], metavar="URI", help="Where events go that can't be delivered."),
                 click.Option(["--retry"], type=click.IntRange(0), metavar="N", help="Attempts after the first one."),
-                click.Option(["--backoff-delay"], metavar="DURATION", help="Before the first retry, as PT0.5S."),
+                click.Option(["--backoff-delay"], metavar="DURATION", help="Before the first retry. Default: PT0.2S."),
                 click.Option(
                     ["--backoff-policy"],
                     type=click.Choice(("exponential", "linear")),
-                    default="exponential",
-                    show_default=True,
-                    help="How the delay grows, with --backoff-delay.",
+                    help="How the delay grows from retry to retry. Default: exponential.",
                 ),
                 click.Option(["--timeout"], metavar="DURATION", help="Of one attempt, as PT30S."),
                 *params.namespace(),
@@ -236,6 +243,7 @@ GROUP = click.Group(
             *params.subscription(),
             click.Option(["--for", "for_"], metavar="SPAN", help="So long: 90s, 10m, 2h, 3d."),
             click.Option(["--until"], metavar="TIME", help="Until then, as RFC 3339 has it."),
+            rules=one_of("for_", "until", says="how long"),
         ),
         params.verb(
             "resume",
@@ -256,6 +264,7 @@ GROUP = click.Group(
             click.Option(["--new"], is_flag=True, help="Only what comes from now on."),
             params.dry_run(),
             params.yes(),
+            rules=one_of("to_sequence", "to_time", "all", "new", says="where to"),
         ),
         params.verb(
             "delete",

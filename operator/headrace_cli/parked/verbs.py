@@ -44,12 +44,12 @@ async def show_all(session: Session, given: Given) -> int:
     for shelf in await _shelves(session, given):
         async with aclosing(shelf.each(_chosen(given, now))) as events:
             async for one in events:
-                items.append(told.item(one, str(shelf.channel.ref), now))
                 if not given["summary"] and len(items) >= given["limit"]:
                     tell(
                         f"there are more than {counted(given['limit'], 'event')}: see --limit, or count with --summary"
                     )
                     break
+                items.append(told.item(one, str(shelf.channel.ref), now))
             else:
                 continue
         break

@@ -21,10 +21,7 @@ from headrace_cli.view.output import plain, say
 async def purge(session: Session, given: Given) -> int:
     """Delete events of a stream from its beginning on."""
     options = ("until_sequence", "older_than", "keep", "all")
-    named = [f"--{name.replace('_', '-')}" for name in options if given[name] not in (None, False)]
-    if len(named) > 1:
-        raise Misconfigured(f"{' and '.join(named)} are given: one says how far", field=named[1])
-    if not named and given["subject"] is None:
+    if all(given[name] in (None, False) for name in options) and given["subject"] is None:
         wanted = "give --until-sequence, --older-than, --keep, --subject, or --all"
         raise Misconfigured(f"say what goes: {wanted}", field="--all")
     found = await channel(session.api, ref(given["channel"], given["namespace"]))
