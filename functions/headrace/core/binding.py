@@ -37,13 +37,13 @@ class Binding:
 
     Attributes:
         generation: of the entry, or a newer one that its consumer knows already.
-        subscriber: what the consumer's metadata says, or will; None when there is no consumer for this entry.
-        problem: why, then.
-        drift: what the template asks for and an existing consumer can't become, for people.
-        undecided: whether it is to be delivered to can't be told yet.
-        question: what would tell.
-        prune: it is a leftover in `spec.subscribers`.
-        of_peer: the Go channel still delivers to it.
+        subscriber: what the consumer's metadata says, or will say; None when there is no consumer for this entry.
+        problem: why there is none, for people.
+        drift: settings of the template that NATS can't give to a consumer that exists, for people.
+        undecided: it is not known yet whether events are to be delivered to this entry.
+        question: the object that the API server has to be asked for to decide that.
+        prune: the entry is a leftover and is to be taken out of `spec.subscribers`.
+        of_peer: full name of the Subscription while the Go channel still delivers to it; else empty.
     """
 
     uid: str
@@ -62,9 +62,9 @@ class Binding:
 def consumers(
     rows: Sequence[Row], observed: Iterable[Config], terms: Terms
 ) -> tuple[tuple[Binding, ...], tuple[Leaver, ...]]:
-    """Bind every entry, in their order, and see off the consumers that are left over.
+    """Bind every entry to a consumer, in the order of the entries, and see off the consumers that are left over.
 
-    Behind the entries come the live Subscriptions that a consumer of ours serves though their entry has vanished.
+    The bindings of live Subscriptions whose entry has vanished, but whom a consumer of ours still serves, come last.
 
     Args:
         observed: the configurations of all consumers of the stream; those that are not ours are not touched, but for
@@ -105,7 +105,7 @@ def removal(observed: Iterable[Config], place: Place) -> tuple[Action, ...]:
 
 
 def verified(action: Action, outcome: Outcome) -> Outcome:
-    """What came of an action, once it is known that the server has kept what it cannot do without."""
+    """The outcome of an action; Rejected when the server has dropped settings that the consumer can't do without."""
     match action, outcome:
         case ((CreateConsumer(_, asked) | UpdateConsumer(_, asked)), Done(got)):
             problem = order_spec.too_old(asked, got)
@@ -192,7 +192,7 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
         # What was left over when a take-over broke off.
         update = (*update, DeleteConsumer(terms.place.stream, replaced.durable))
     if peer.TAKEN_KEY in (serving.config.get("metadata") or {}):
-        # It begins where that one ended.
+        # It begins where the Go channel's ended, whatever the template says.
         fixed = {key: value for key, value in fixed.items() if key not in BEGIN}
     return Binding(
         uid=row.uid,
@@ -259,7 +259,7 @@ def _newest(entry: Subscriber, known: Subscriber) -> Subscriber:
 
 
 def _revived(known: Subscriber) -> Subscriber:
-    """As it was before it was GONE: its reason was kept, and tells."""
+    """The subscriber as it was before it was GONE: REFUSED if it had a reason, which was kept."""
     state = SubscriberState.REFUSED if known.reason else SubscriberState.READY
     return replace(known, state=state, gone_since=None)
 

@@ -1,10 +1,9 @@
 """Bytes of events that all leases of a process may hold or have asked for: one connection carries them.
 
-nats-server drops a connection for which more than 64 MiB wait, and then every lease of the process breaks at once. So
-what is asked for counts until it has come or its pull has ended, and what has come counts until it is settled. Each
-lease has an equal share, so that one with a stuck subscriber takes nothing from another, and each may always ask for a
-little.
-Pure arithmetic; called by `headrace.forward`.
+nats-server drops a connection for which more than 64 MiB wait to be sent, and then every lease of the process breaks at
+once. So bytes that a pull asks for count until they have come or the pull has ended, and bytes that have come count
+until their event is settled. Each lease has an equal share, so that one with a stuck subscriber takes nothing from
+another, and each may always ask for LEAST. Pure arithmetic; called by `headrace.forward`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# What a lease may ask for however much the others hold: some events of a common size.
+# What a lease may ask for however much the others hold: room for a few events of common size.
 LEAST = 64 * 1024
 
 

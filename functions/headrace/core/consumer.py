@@ -49,8 +49,9 @@ MAX_ACK_PENDING = 10_000
 BEGIN = ("deliver_policy", "opt_start_seq", "opt_start_time")
 FIXED_AT_BIRTH = (*BEGIN, "replay_policy", "ack_policy", "mem_storage")
 
-# What nobody asks for here, and what deliveries break with when somebody has set it by hand: events without their data,
-# a consumer that goes while its channel sleeps, a redelivery while an event is in a subscriber's hands, refused pulls.
+# Settings that Headrace never uses, and that are reset when somebody has made them by hand: they break deliveries by
+# events without their data, a consumer that is deleted while its channel is idle, redelivery of an event that is in a
+# subscriber's hands, or refused pulls.
 UNDONE: Mapping[str, Any] = {
     "headers_only": False,
     "inactive_threshold": 0,
@@ -74,8 +75,8 @@ class Row:
     """One entry of `spec.subscribers` as it stands in the manifest.
 
     Attributes:
-        subscriber: what its consumer's metadata is to say; None when not even a consumer can be named.
-        problem: why, then.
+        subscriber: what its consumer's metadata is to say; None when its uid names no consumer of its own.
+        problem: why it does not, for people.
     """
 
     uid: str
@@ -97,10 +98,10 @@ class _Defaults:
 
 
 def rows(manifest: Manifest, stream: str, truth: Truth | None = None, sink: Resolution = None) -> tuple[Row, ...]:
-    """All entries, in their order, a broken one never in the way of the others.
+    """All entries, in their order; a broken one never stands in the way of the others.
 
     Args:
-        truth: what is known of their Subscriptions; of none without it.
+        truth: what is known of their Subscriptions; nothing by default.
         sink: the channel's dead letter sink, resolved.
 
     Raises:
@@ -155,9 +156,9 @@ def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, sub
         # The server keeps one subject under one key and several under the other.
         "filter_subject": sees[0] if len(sees) == 1 else "",
         "filter_subjects": sees if len(sees) > 1 else [],
-        # Only when the author says so: an administrator may have moved it by hand.
+        # Only when the author says so: an administrator may have changed the number by hand.
         **({"num_replicas": template.replicas} if template.replicas else {}),
-        # It would forget its position with the server's next restart.
+        # A consumer in memory would lose its position at the server's next restart.
         "mem_storage": False,
         **UNDONE,
         **order_spec.consumer_settings(subscriber.order),
@@ -281,7 +282,10 @@ def _dead_letter(delivery: Delivery | None, field: str) -> Destination | None:
 
 
 def _inherited(sink: Resolution) -> Destination | None:
-    """The channel's, where the entry has none of its own: whose is unknown must not be parked in its place."""
+    """The channel's sink, for an entry without one of its own.
+
+    While the channel's can't be resolved the entry is refused: parking its events instead is not what the author asked.
+    """
     if isinstance(sink, Unresolved):
         raise InvalidSpec(f"{sink.reason}: {sink.message}", field="spec.delivery.deadLetterSink")
     if sink is not None and sink.audience:

@@ -27,30 +27,32 @@ from headrace.core.subscriber import DeliveryPolicy, Subscriber
 # 1xx and 3xx are errors without retry; other 2xx are success; a status outside the table is retried.
 # Source: Knative eventing data plane, table of response codes.
 RETRYABLE_4XX = frozenset({404, 408, 409, 429})
-# Knative's reference tells a sink of a failed connection as 500.
+# Knative's reference implementation reports a failed connection to the sink as status 500 ...
 NO_ANSWER_CODE = 500
-# What its knativeerrordata begins with. For the sink alone: a subscriber may answer the same, and is believed.
+# ... and begins its knativeerrordata with this. For the sink alone: a subscriber may answer the same, and is believed.
 NO_ANSWER = b"dispatch error: "
 # The extension's 1024 characters of base64 are exactly this many bytes; encoding more than fits is what kills the
 # reference dispatcher (knative/eventing at 8cf4c4b6).
 ERROR_DATA_BYTES = 768
 # A media type with its parameters is far shorter.
 _LONGEST_CONTENT_TYPE = 128
-# Whose Retry-After counts, and whose events: whatever a 202 carries is not a reply (Knative data plane: MUST NOT).
+# The statuses whose Retry-After is honoured, and those whose body may be a reply event: never that of a 202, which
+# Knative's data plane forbids to treat as one.
 _MAY_ASK = (429, 503)
 _MAY_REPLY = frozenset(range(200, 300)) - {202}
-# Beyond a year it is nonsense.
+# A longer Retry-After is a mistake of the sender.
 _LONGEST_ASKED = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one POST came to.
+    """The result of one POST.
 
     Attributes:
         status: of the HTTP answer; None when there was none (refused, reset, timed out).
-        body: its beginning, for the dead letter extension. content_type: of the body, printable ASCII; empty without.
-        retry_after: what the answer asks for; read for 429 and 503 only.
+        body: its first ERROR_DATA_BYTES, for the dead letter extension.
+        content_type: of the body, in printable ASCII; empty when the answer names none.
+        retry_after: the wait that the answer asks for; read for 429 and 503 only.
         error: why there was no answer, in words.
         reply, reply_headers: the event in a 2xx answer, and its pass-through headers.
         reply_too_large: the answer carries an event that exceeds what we read.
@@ -130,9 +132,10 @@ def read_answer(answer: HttpAnswer, now: datetime, *, replies: bool) -> Answer:
 
 
 def completes(answer: HttpAnswer, subscriber: Subscriber) -> bool:
-    """Is a delivery complete with this answer to its first POST, that to the subscriber?
+    """Does this answer to the first POST, the one to the subscriber, complete the delivery?
 
-    The short cut through `read_answer` and `decide` for what nearly all answers are: where it says yes, so do they.
+    A short cut past `read_answer` and `decide` for the answer that nearly every POST gets. Wherever it says yes, those
+    two together decide `Ack`.
     """
     status = answer.status
     if status is None or not 200 <= status <= 299:
@@ -150,7 +153,7 @@ def decide(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decis
 
     Args:
         record: how far the delivery had got before this POST.
-        answer: what the POST came to.
+        answer: the result of the POST.
         subscriber: its addresses and delivery policy.
 
     Source: Knative eventing data plane, table of response codes; ADR 007 and 012.

@@ -1,8 +1,9 @@
-"""How many events a server has discarded before a consumer's turn came to them, read off the numbers of what it gets.
+"""How many events the server discarded before they were delivered, told from gaps in the stream's sequence.
 
-First deliveries of an unfiltered consumer follow the stream's sequences without a gap, unless messages between are
-no more: discarded by a limit, by age or by hand. Two deliveries of one lease with neighbouring numbers have nothing
-between them; what other leases got in between is theirs to judge. Pure; fed by `headrace.forward`.
+The first deliveries of an unfiltered consumer follow the stream's sequence without a gap, unless the messages between
+are gone: discarded by a limit, by age or by hand. Two deliveries to one lease whose consumer sequences are neighbours
+had no other delivery between them, so a gap between their stream sequences is a loss. Deliveries to other leases are
+judged there. Pure; fed by `headrace.forward`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from headrace.core.jetstream import Message
 
 
 class Gaps:
-    """The numbers that one lease has seen."""
+    """The sequences that one lease has seen."""
 
     def __init__(self, delivery: int, sequence: int) -> None:
         """Args:
-        delivery: the number of the consumer's last delivery.
-        sequence: the highest of the stream that it has been delivered; of a new consumer the one before its first.
+        delivery: the consumer sequence of its last delivery.
+        sequence: the highest stream sequence that it has been delivered; for a new consumer the one before its first.
         """
         self._delivery = delivery
         self._highest: int | None = sequence
@@ -30,7 +31,7 @@ class Gaps:
         self._delivery = message.delivery
         highest = self._highest if follows else None
         if message.delivered > 1:
-            # It comes again, and says nothing of what comes for the first time.
+            # A redelivery says nothing of the messages that come for the first time.
             self._highest = highest
             return 0
         self._highest = message.sequence if highest is None else max(highest, message.sequence)

@@ -24,7 +24,7 @@ NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What lies beside the stage records of one aside stream, by consumer, read off the subjects.
+    """What the subjects of an aside stream tell of its consumers, without a message being read.
 
     Attributes:
         records: sequences of events that wait for another attempt.
@@ -39,7 +39,12 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The events of one consumer that are delivered and not settled, and how many there may be (0: any number)."""
+    """The ack window of one consumer.
+
+    Attributes:
+        out: events that are delivered and not settled.
+        most: how many there may be (`max_ack_pending`); 0 or less for any number.
+    """
 
     out: int
     most: int
@@ -56,7 +61,7 @@ class Health:
     Attributes:
         aside: STREAM.INFO of the aside stream.
         windows, stuck, discarded: by consumer.
-        waiting: do some events wait for their retry?
+        waiting: does any event wait for a retry?
         counts: what waits for each subscriber, by consumer.
         created: when the stream was made, in the server's own form.
     """
@@ -87,7 +92,9 @@ def noted(subjects: Iterable[str]) -> Noted:
 
 
 def gone(noted: Noted, stream: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The events that waited when the server discarded them, by consumer: their stage records outlive them.
+    """The sequences of events that the server discarded while they waited for a retry, by consumer.
+
+    Their stage records outlive them, which is how they are found.
 
     Args:
         stream: STREAM.INFO of the channel's stream.
@@ -112,7 +119,7 @@ def parked(aside: Mapping[str, Any]) -> int:
 
 
 def countable(events: int) -> bool:
-    """Whether it may be asked whose so many parked events are."""
+    """Whether so many parked events are few enough to list their subjects, and so count them by subscriber."""
     return 0 < events <= MOST_PARKED
 
 

@@ -30,7 +30,7 @@ class Terms:
     Attributes:
         subjects: what they see of the stream; empty for all of it.
         grace: how long a consumer outlives its entry.
-        truth: what is known of Subscriptions.
+        truth: what is known of the Subscriptions.
         peers: consumers of the Go channel, by durable name.
         retention: of the stream, as the server writes it.
     """
@@ -50,9 +50,9 @@ class Leaver:
     """A consumer of ours that nobody wants.
 
     Attributes:
-        left: what remains of its grace; zero when it may go.
+        left: what remains of its grace period; zero when it may go.
         subscriber: whom it serves until then, as its metadata says; None when it goes now.
-        question: what has to be answered before it goes.
+        question: the object that the API server has to be asked for before the consumer may go.
     """
 
     durable: str
@@ -92,7 +92,7 @@ def _go(consumer: OwnConsumer, terms: Terms, *, spare: bool) -> Leaver:
         if asked.has_successor((known.namespace, known.channel), namespace, known.name):
             # The entry of the new one is on its way, and takes the consumer over with its position.
             return Leaver(consumer.durable, (), timedelta(), known)
-        # One whose uid was damaged can't be asked for; that nobody has its name has been seen already.
+        # A Subscription whose uid was damaged can't be asked for; that none has its name was checked just above.
         if known.uid and known.name and not asked.denies(known.uid):
             question = truth.reference(known.uid, namespace, known.name)
             return Leaver(consumer.durable, (), timedelta(), known, question)

@@ -1,7 +1,7 @@
-"""With whose credentials a channel was served, and what stays in NATS when that changes while the channel lives.
+"""The streams that a channel leaves behind in another NATS account when its credentials change.
 
-NATS can't move a stream from one account to another, and nobody else has the credentials of before: what is left there
-is told, and is for people to drain or delete. Pure. Called by `headrace.reconcile`.
+NATS can't move a stream from one account to another, and nobody but the owner of the old credentials can get at it. So
+a condition tells people what is left there, for them to drain or delete. Pure. Called by `headrace.reconcile`.
 """
 
 from __future__ import annotations

@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
 
-# Whoever waits for less than this does so in memory: giving back and storing a record costs more.
+# Seconds. A message that has to wait less than this waits in memory: giving it back and storing a record costs more.
 NEAR = 5.0
-# Behind the moment at which the one in front is due: it has to come back first.
+# A message that waits for an earlier one of its key is due this much later: the earlier one has to come back first.
 BEHIND = 0.05
-# Those who wait for one moment come back one after the other, in their order, not all at once.
+# Messages that wait for the same moment come back this far apart, in their order, and not all at once.
 PACE = 0.001
-# How long a message is away that finds no room while those in front of it are in a subscriber's hands. Less than what
-# is near: or all that come later would have to go away, too, when the others have left.
+# How long a message is given back that finds no room in memory while earlier ones are in a subscriber's hands. Below
+# NEAR, or every later message of the key would have to be given back as well.
 CROWDED = 4.0
 
 
@@ -93,16 +93,17 @@ class Order:
     bytes_here: int = 0
     _messages: dict[int, _Message] = field(default_factory=dict)
     _lines: dict[str, _Line] = field(default_factory=dict)
-    # Of those given back, with some that have come since.
+    # When messages that were given back are due: a heap, from which those that have come again are not removed at once.
     _dues: list[tuple[float, int]] = field(default_factory=list)
-    # Of those given back, by key, that had not come when they were due.
+    # The sequences, by key, of messages that were given back, are due, and have not come again.
     _overdue: dict[str | None, set[int]] = field(default_factory=dict)
 
     @property
     def ahead(self) -> int:
-        """How many more to pull without knowing whether they may go; none until a good part of that room is free.
+        """How many more messages to pull without knowing whether they may go at once.
 
-        It is half of the room: the other half is for what comes again.
+        They may fill half of the room; the other half is kept for messages that come again. Zero until a fifth of that
+        half is free, so that pulls are few.
         """
         if not self.here:
             return max(1, self.most_here // 2)
@@ -122,12 +123,12 @@ class Order:
 
     @property
     def next_due(self) -> float | None:
-        """Before this moment none is due that is not yet."""
+        """The earliest moment at which another given-back message may become due; None when there is none."""
         return self._dues[0][0] if self._dues else None
 
     @property
     def crowded(self) -> bool:
-        """Is little room left for those who wait?"""
+        """Is at most a quarter of the room left for messages that wait here?"""
         return 4 * self.here >= 3 * self.most_here or (self.here > 0 and 4 * self.bytes_here >= 3 * self.most_bytes)
 
     def arrived(self, sequence: int, key: str | None, size: int, now: float) -> Verdict | Twin:
@@ -180,12 +181,12 @@ class Order:
         return frozenset(self._messages)
 
     def missing(self, unsettled: int, asked: frozenset[int]) -> int:
-        """How many are unaccounted for of those that the server counted.
+        """How many of the messages that the server counts as unsettled are unaccounted for.
 
         Args:
-            unsettled: its count.
-            asked: what was known when it was asked. What has come since may be counted or not, and what was settled
-                since, too: neither may hide one that is missing.
+            unsettled: the server's count.
+            asked: `known()` when the server was asked. Messages that arrived or were settled in the meantime may or may
+                not be in its count, so neither kind may make up for one that is missing.
         """
         return max(0, unsettled - len(asked & self._messages.keys()))
 

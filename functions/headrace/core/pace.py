@@ -1,6 +1,6 @@
 """How fast a lease may ask under a rate limit. Pure; called by `headrace.forward.lease`.
 
-What has come is paid for with time, and nothing more is asked for until then.
+Each message is paid for with time, its bits divided by the rate; nothing more is asked for until that time has passed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class Pace:
     """The rate limit of one lease.
 
     Attributes:
-        paid_until: until when what has come is paid for, on the clock of `came`; zero without a limit.
+        paid_until: when all messages so far will have been paid for, on the clock of `came`; zero without a limit.
     """
 
     def __init__(self, bits_per_second: float) -> None:

@@ -17,7 +17,7 @@ from headrace.core.raw_config import Config
 from headrace.core.stream import PREFIX, Place
 
 TAKEN_KEY = "headrace.dev/taken-over"
-"""On consumers that took the place of the Go channel's: they begin where that one ended, whatever the template says."""
+"""Marks a consumer that took the place of one of the Go channel's; it began where that one ended."""
 
 ADVICE = "scale the deployments jetstream-ch-controller and jetstream-ch-dispatcher to 0"
 _PREFIX = "KN_SUB_"
@@ -28,9 +28,9 @@ class Peer:
     """One consumer of the Go channel.
 
     Attributes:
-        push: and not pull.
-        busy: somebody gets messages from it now.
-        floor: everything up to this sequence of the stream is settled.
+        push: a push consumer, not a pull consumer.
+        busy: somebody receives messages from it now.
+        floor: everything up to this stream sequence is settled (`ack_floor`).
     """
 
     durable: str
@@ -76,24 +76,24 @@ def successor(durable: str) -> str:
 def replacement(peer: Peer, place: Place, config: Config, forget: PurgeSubjects, retention: str) -> tuple[Action, ...]:
     """Put a pull consumer into the place of a push consumer; nothing is lost wherever this breaks off.
 
-    What was settled beyond the floor is delivered once more.
+    Events beyond the ack floor that were settled already are delivered once more.
 
     Args:
-        config: of the new consumer, named for it.
-        forget: its stage records, if it was here before.
+        config: of the new consumer, with its name.
+        forget: deletes stage records that an earlier consumer of that name may have left.
         retention: of the stream, as the server writes it.
     """
     delete = DeleteConsumer(place.stream, peer.durable)
     if retention == "workqueue":
-        # It takes one consumer at a time, and keeps what nobody has settled.
+        # Such a stream takes one consumer at a time, and keeps what nobody has settled.
         return delete, forget, CreateConsumer(place.stream, config)
     start = {"deliver_policy": "by_start_sequence", "opt_start_seq": peer.floor + 1, "opt_start_time": None}
-    # Without a consumer for a moment, a stream of interest would drop what comes in.
+    # Ours first: a stream with interest retention drops what comes in while it has no consumer.
     return forget, CreateConsumer(place.stream, {**config, **start}), delete
 
 
 def condition(busy: Iterable[str]) -> tuple[Condition, ...]:
-    """What is still the Go channel's; nothing to say when nothing is.
+    """The condition that says what the Go channel still delivers; none when it delivers nothing.
 
     Args:
         busy: full names of the Subscriptions.

@@ -114,7 +114,7 @@ def streams(wanted: Wanted, observed: Observed) -> tuple[Action, ...] | Problem:
 
 
 def told(progress: Progress) -> Progress:
-    """With what no action can mend."""
+    """The progress with the problems that no action can mend: a sealed stream."""
     stream = progress.observed.stream
     if stream is None or not stream.get("sealed"):
         return progress
@@ -178,7 +178,7 @@ def _own(wanted: Wanted, observed: Config | None, stands: Standing) -> Iterator[
         yield CreateStream(wanted.config)
         return
     if observed.get("sealed"):
-        # For ever, and with everything that it says: `told` tells of it.
+        # A sealed stream can't be changed any more; `told` reports it.
         return
     mark: dict[str, Any] = dict(wanted.config["metadata"])
     if stands is Standing.PEERS:
@@ -193,7 +193,10 @@ def _own(wanted: Wanted, observed: Config | None, stands: Standing) -> Iterator[
 
 
 def _possible(wanted: Wanted, observed: Config) -> Config:
-    """What is wanted, but for defaults that came too late: those hold for new streams, and break no old one."""
+    """The wanted configuration without defaults that NATS can't apply to a stream that exists.
+
+    A default that was added later holds for new streams; it must not put an old one out of order.
+    """
     fixed = dict(_FIXED)
     if _WORK in (observed.get("retention"), wanted.config["retention"]):
         fixed["retention"] = "retention"

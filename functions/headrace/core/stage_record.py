@@ -21,7 +21,7 @@ from headrace.core.subscriber import MOST_RETRIES
 
 # The year 10000.
 _END_OF_TIME = 253_402_300_800.0
-# Beyond every budget, so that it counts as used up.
+# One more than any budget, so that a damaged record counts as used up instead of overflowing.
 _MOST_ATTEMPTS = MOST_RETRIES + 1
 
 

@@ -1,4 +1,4 @@
-"""From what came of a channel in NATS to its status, whole, and to the time when it should be looked at again.
+"""The whole status of a channel, from what was found and done in NATS, and when to reconcile it again.
 
 Pure: the time is an argument. Called by `headrace.reconcile`. The one place where `InvalidSpec` becomes a condition.
 """
@@ -29,7 +29,7 @@ from headrace.core.subscriber import Destination, SubscriberState
 LOOK_AGAIN = timedelta(seconds=30)
 """Nobody tells when a trouble is over."""
 LOOK_AT_WAITING = timedelta(minutes=5)
-"""What the server discards while it waits for its retry is not always noticed by others (ADR 018)."""
+"""While events wait for a retry: the server may discard them, and nothing else would notice it (ADR 018)."""
 LOOK_AT_PEER = timedelta(seconds=10)
 """Nobody tells when the Go channel's dispatcher has stopped."""
 RETRY_REFUSED = timedelta(seconds=30)
@@ -38,17 +38,17 @@ RETRY_REFUSED = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of it.
+    """What was found and done in NATS for one channel.
 
     Attributes:
         observed: the streams as the server has them now.
         problems: of the streams.
-        bindings: one per entry, in their order; None when the consumers were not reached.
+        bindings: one per entry, in their order; None when a problem with the streams kept us from the consumers.
         leavers: consumers on their way out.
         refusals: the server's words, by durable name.
         health: what the server says of streams and consumers that are as wanted; None where they are not.
-        functions: what follows for Kubernetes; nothing where no image is set.
-        elsewhere: the operator does not see the stream.
+        functions: the objects that serve the channel in Kubernetes; none where no image is set.
+        elsewhere: the stream is in a NATS account that the operator can't look into.
     """
 
     observed: Observed
@@ -62,9 +62,9 @@ class Result:
 
     @property
     def served(self) -> tuple[Served, ...] | None:
-        """The consumers that a function is needed for; None when they were not reached.
+        """The consumers that need a `forward`; None when they were not reached.
 
-        Those that no entry wants among them, until they go: the list of entries lies.
+        Consumers that no entry wants any more need one until they go, since the list of entries may be wrong.
         """
         if self.bindings is None:
             return None
@@ -74,7 +74,7 @@ class Result:
 
     @property
     def questions(self) -> tuple[Reference, ...]:
-        """What has to be asked of the API server before more can be done."""
+        """The objects that the API server has to be asked for before more can be decided."""
         of_entries = [binding.question for binding in self.bindings or ()]
         asked = [*of_entries, *(leaver.question for leaver in self.leavers)]
         return tuple(dict.fromkeys(one for one in asked if one is not None))
@@ -86,7 +86,7 @@ class Result:
 
     @property
     def troubles(self) -> tuple[Condition, ...]:
-        """Of a channel that is as wanted; empty where it is not."""
+        """Conditions of severity Info; empty unless streams and consumers are as wanted."""
         if self.health is None:
             return ()
         return conditions_of(
@@ -95,7 +95,7 @@ class Result:
 
 
 def invalid_status(parent: Mapping[str, Any], error: InvalidSpec, now: datetime) -> dict[str, Any]:
-    """The status of a channel that makes no sense: what was reported of it before still holds in NATS."""
+    """The status of a channel whose spec is invalid; the rest is kept, since nothing was changed in NATS."""
     conditions = (Condition("Ready", False, "InvalidSpec", str(error)),)
     return {
         **_previous(parent),
@@ -137,21 +137,21 @@ def resync_after(result: Result, numbers: timedelta | None = None) -> float:
     """Seconds until the channel should be looked at again though nothing changed; zero for never.
 
     Args:
-        numbers: when they will have to be told anew.
+        numbers: how long until the numbers in the status have to be written again; None for no need.
     """
     waits = [leaver.left for leaver in result.leavers if leaver.left > timedelta()]
     if result.problems or result.refusals or result.questions:
         waits.append(RETRY_REFUSED)
     if any(binding.of_peer for binding in result.bindings or ()):
         waits.append(LOOK_AT_PEER)
-    # What was discarded is for good.
+    # Discarded events never come back, so there is nothing to look at again.
     if any(not trouble.holds and trouble.type != DISCARDED for trouble in result.troubles):
         waits.append(LOOK_AGAIN)
     if result.health is not None and result.health.waiting:
         waits.append(LOOK_AT_WAITING)
     if numbers is not None:
         waits.append(numbers)
-    # Not at the very moment, or the clock's grain would cost one more round.
+    # A little after the exact moment: a clock that rounds down would cost one more round.
     return round(min(waits).total_seconds() + 0.1, 1) if waits else 0
 
 

@@ -1,7 +1,8 @@
 """What the Subscriptions themselves say, beside the list of them in the channel, which lies (ADR 023).
 
-One principle: what is there counts; what is not there counts only where the list is proved complete. Knows the metadata
-of Subscriptions and, of their spec, for which channel they are. What becomes of consumers is `headrace.core.binding`'s.
+One principle: a Subscription that is there counts; the absence of one counts only when the list of them is proved
+complete. Knows the metadata of Subscriptions and, of their spec, which channel they are for. What follows for consumers
+is decided in `headrace.core.binding`.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Truth:
 
     Attributes:
         subscriptions: by uid.
-        complete: they are all that there are.
-        absent: uids that the API server itself does not have any more.
+        complete: the list is proved complete: there are no others.
+        absent: uids that the API server itself was asked for, and does not have any more.
     """
 
     subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
@@ -75,9 +76,9 @@ class Truth:
 
 
 def read(request: HookRequest) -> Truth:
-    """From what was observed. Objects that are no Subscriptions, as a newer API might have them, say nothing.
+    """The Subscriptions of a hook request. Objects without the shape of one are left out.
 
-    A list that is not there at all proves nothing, whatever is said of it.
+    A list that is missing from the request is not complete, even when the request says so.
     """
     complete = KIND in request.complete and isinstance(request.related.get(KIND), Mapping)
     found = (_subscription(one) for one in related.objects(request.related, related.SUBSCRIPTION_API, "Subscription"))

@@ -19,7 +19,7 @@ class Room:
     max_bytes: int
 
 
-# For a message that lies in the stream and is larger than any that the server would take today.
+# For a message in the stream that is larger than any that the server would accept today.
 ANY_SIZE = Room(1, 0)
 
 
