@@ -1,8 +1,8 @@
-"""The pulling of a lease.
+"""How a lease pulls.
 
-A lease pulls until its time is up, or nothing has come for `linger` and nothing is in a subscriber's hands, or it is
-told to stop; it then finishes what is in subscribers' hands and gives back what still arrives. Only as many messages
-are asked for as can be handed on at once, and nothing is asked for outside a lease.
+A lease pulls until its time is up, until it is told to stop, or until nothing has come for `linger` seconds and nothing
+is in a subscriber's hands. It then finishes what is in subscribers' hands and gives back what still arrives. It never
+asks for more messages than it can hand on at once, and nothing is asked for outside a lease.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from headrace.forward.ports import Effects, Inbox
 from headrace.forward.reading import words
 from headrace.forward.straight import Straight, StraightWay
 
-# How long freed slots are gathered before a pull is sent for fewer than a quarter of the window.
+# All in seconds. How long freed slots are gathered before a pull is sent for fewer than a quarter of the window.
 PATIENCE = 0.02
 # Before a pull that broke is tried again.
 PAUSE = 0.25
-OTHERS_PAUSE = 0.05  # until other leases may have settled something: nobody tells
+OTHERS_PAUSE = 0.05  # until other leases may have settled something: nothing notifies this one
 # A shorter pull would end before the server has looked at it.
 SHORTEST_PULL = 0.05
 
@@ -55,8 +55,8 @@ async def forward(
         subscriber: from the consumer's metadata; READY.
         largest: bytes of the largest message that the server takes, its envelope included.
         stop: set when the caller has gone away or the host drains.
-        gaps: where the consumer stands; None when the numbers of its messages say nothing.
-        pool: the bytes that all leases of this process share; None: it has no other.
+        gaps: counts events that the server discarded; None for a filtered consumer, whose sequences have gaps anyway.
+        pool: the bytes that all leases of this process share; None when there are no others.
 
     Raises:
         Unavailable: NATS is away, nothing was pulled.
@@ -95,18 +95,19 @@ class _Run:
     stop: asyncio.Event
     gaps: Gaps | None
     share: Share
-    # All that is in subscribers' hands, on either way.
+    # The deliveries under way: tasks on the long way, `Straight` on the short one.
     tasks: set[asyncio.Task[None] | Straight] = field(default_factory=set)
     over: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     # Since when a pull could have been sent; None while one is open or no slot is free.
     free_since: float | None = None
     not_before: float = 0.0
-    last_size: int = 0  # of messages, by which the next is judged
-    # Has the open or the latest pull brought anything? If not, and not for want of messages, the next is too large.
+    last_size: int = 0  # of the latest message, as the estimate for the next
+    # Has the latest pull brought anything? One that ends as filled without has met a message above its `max_bytes`.
     brought: bool = False
     too_large: bool = False
-    line: Line | None = None  # of a by-key consumer; the other of all others
+    # A by-key consumer has a line, any other may have a short way.
+    line: Line | None = None
     straight_way: StraightWay | None = None
     tally: Tally = field(init=False)
     pace: Pace = field(init=False)
@@ -128,7 +129,7 @@ class _Run:
                 now = self.effects.monotonic()
                 await self._top_up(now)
                 with suppress(TimeoutError):
-                    # By the same clock reading, or a pause that has run out in between would be none.
+                    # With the same reading of the clock as above: a pause that ran out in between would be overlooked.
                     async with asyncio.timeout(self._nap(now)):
                         await self.changed.wait()
                 self.over = self.over or self._left() <= 0 or self._idle()
@@ -137,7 +138,7 @@ class _Run:
             stopping.cancel()
 
     async def finish(self) -> None:
-        """Give the open pull up, and wait for what is in subscribers' hands."""
+        """Give up the open pull, and wait for what is in subscribers' hands."""
         self.leave()
         await self.inbox.stop()
         while self.tasks:
@@ -172,15 +173,15 @@ class _Run:
             self.not_before = now + PAUSE
 
     def _room(self, now: float, *, patient: bool) -> Room | None:
-        """What may be asked for: by the limits of the lease, and by what all leases of the process hold."""
+        """What a pull may ask for, by the limits of the lease and what all leases of the process hold; None: wait."""
         room = self.window.room(self._in_hand, self.share.held, patient=patient)
         granted = self.share.grant(room.max_bytes) if room is not None else None
-        # The next one is as large as the last, for all that is known.
+        # The best guess is that the next message is as large as the last.
         enough = granted is not None and granted >= self.last_size
         if not self._in_hand and (self.too_large or not enough):
             if self.share.may_ask_for_any(self.window.largest):
                 return ANY_SIZE
-            # That nothing comes says nothing while it can't ask.
+            # The lease must not end as idle while it can't even ask.
             self.arrived, self.not_before = now, now + OTHERS_PAUSE
         elif room is not None and granted is not None and enough:
             return Room(room.batch, granted)
@@ -197,7 +198,7 @@ class _Run:
         return timedelta(seconds=min(max(wait, SHORTEST_PULL), self._left()))
 
     def _nap(self, now: float) -> float:
-        """Seconds until something changes by itself: the lease ends, a pause is over, patience is lost."""
+        """Seconds until something changes by itself: the lease ends, a pause is over, or patience runs out."""
         moments = [self._left(), self.lease.linger + SHORTEST_PULL]
         pauses = (self.not_before, self.line.not_before if self.line is not None else 0.0)
         moments += [until - now for until in pauses if until > now]
@@ -212,7 +213,7 @@ class _Run:
         """Has nothing come for `linger`, though it was asked for, and is nothing in a subscriber's hands?"""
         now = self.effects.monotonic()
         waits = self.inbox.pulling or self.too_large
-        # While a rate limit forbids to ask, that nothing comes says nothing.
+        # While a rate limit forbids to ask, it is no sign of idleness that nothing comes.
         return not self.tasks and not waits and now - max(self.arrived, self.pace.paid_until) >= self.lease.linger
 
     def on_end(self, end: PullEnd) -> None:
@@ -240,7 +241,7 @@ class _Run:
         self._begin(message, self._work(message))
 
     def on_straight(self, straight: Straight, answer: HttpAnswer | None) -> None:
-        """The short way of an event is over; if there is more to do than to count it, a task does that."""
+        """The short way of an event is over; if the answer has not settled it, a task goes on from that answer."""
         self.tasks.discard(straight)
         message = straight.message
         if answer is None:
@@ -256,10 +257,10 @@ class _Run:
         task.add_done_callback(lambda done: self._done(done, message))
 
     def _wake(self) -> None:
-        """Have the lease look again, unless all it could do is to wait for its open pull, or for more freed slots."""
+        """Make the lease look again, unless all it could do is wait for its open pull or for more freed slots."""
         if not self._leaving:
             if self.inbox.pulling:
-                # Which tells of its end.
+                # `on_end` wakes the lease.
                 return
             patient = self.free_since is not None and self.effects.monotonic() - self.free_since < PATIENCE
             if patient and self._in_hand > self.window.crowded:
@@ -294,6 +295,6 @@ class _Run:
         self.share.settled(message.size)
         self._wake()
         if not task.cancelled() and (error := task.exception()) is not None:
-            # Unsettled, so the server redelivers it after the ack wait: one event's trouble is its own.
+            # The event stays unsettled, so the server redelivers it after the ack wait; the lease goes on with others.
             self.tally.count(Outcome.UNSETTLED)
             self.effects.report(Outcome.UNSETTLED, message, words(error))

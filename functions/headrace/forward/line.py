@@ -1,8 +1,8 @@
 """The order of a by-key consumer in one lease: who waits, who goes, who is given back.
 
-Carries out what `headrace.core.order` says. A lease begins with a take-over: what an earlier one left unsettled must
-have come back, or be known to wait from its stage record, before anything with a key goes; so long it pulls with
-care, since fresh events would only fill the room.
+Carries out what `headrace.core.order` decides. A lease begins with a take-over: before any event with a key goes, each
+event that an earlier lease left unsettled must have come back, or be known from its stage record to wait. Until then
+the lease pulls sparingly, since fresh events would only fill the room for those that wait.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from headrace.forward.one_event import deliver, postpone
 from headrace.forward.ports import Effects, Survey
 from headrace.forward.reading import read
 
-# What a broken lease left comes back within the ack wait of 8 s; what then has not is not waited for.
+# Seconds, as all below. What a broken lease left comes back within the ack wait of 8 s; nothing is waited for longer.
 LONGEST_TAKE_OVER = ACK_WAIT.total_seconds() + 2.0
 FIRST_LOOK, LONGEST_LOOK = 0.02, 0.5
-# After a pull of a take-over that brought a fresh event, and after a look past those who wait that brought one more.
+# Pauses: after a pull during a take-over that brought a fresh event, and after a pull past the waiting messages that
+# brought one more that has to wait.
 CARE, LOOK_PAST = 0.25, 0.1
-# The server gives back a little late: a pull before that brings a fresh event instead, and after such a one this pause.
+# The server redelivers a little after the due time. A pull before that brings a fresh event instead; then this pause.
 LATE, TOO_EARLY = 0.02, 0.04
-# When those who wait don't move for so long, there may be others behind them that could. With little room left each
-# of those costs a record and a redelivery, so that a back-off that is over soon is waited for.
+# When no waiting message could go for so long, messages of other keys behind them are looked for. With little room left
+# each of those costs a record and a redelivery, so it is better to wait longer for a back-off that may soon be over.
 STUCK, STUCK_CROWDED = 0.5, 2.0
-# How many may wait in memory, beside those in hand: so many events of one key hold no other key up.
+# How many messages may wait in memory, beside those in hand: up to so many of one key hold up no other key.
 ROOM = 1000
-# A message that came again while it is in hand has not to come again at once.
+# When a message that came again while it was in hand is to come the next time.
 TWIN_PAUSE = ACK_WAIT / 4
 
 
 class GivenBack:
-    """What becomes of a message that waits when its lease ends."""
+    """The verdict on a message that still waits when its lease ends."""
 
 
 class Line:
@@ -61,24 +62,24 @@ class Line:
         self._survey: Survey = effects.survey
         self._tally = tally
         self._wake = wake
-        # Half of the bytes is for those in hand, and the largest message must find room however many wait.
+        # Half of the bytes are for messages in hand, and the largest message must find room however many wait.
         most_bytes = max(0, (window.budget - window.largest) // 2)
         self._order = Order(ROOM, most_bytes)
         self._waiting: dict[int, asyncio.Future[Go | Postpone | GivenBack | Twin]] = {}
         self._taking_over: asyncio.Task[None] | None = None
         self._careful = 1
-        # Is the latest pull one past those who wait?
+        # Was the latest pull sent past the messages that wait, to look for other keys?
         self._looking = False
         self._moved_at = effects.monotonic()
         self._pause = self.not_before = 0.0
 
     @property
     def waiting(self) -> int:
-        """How many are here that are in nobody's hands."""
+        """How many messages wait here, in nobody's hands."""
         return self._order.here
 
     def batch(self, wanted: int, now: float) -> int:
-        """How many messages to pull now, none for a moment."""
+        """How many messages to pull now; 0 for none until `not_before`."""
         if now < self._pause:
             self.not_before = self._pause
             return 0
@@ -89,7 +90,7 @@ class Line:
             return min(wanted, ahead)
         wall = self._now() - LATE
         if back := self._order.returning(wall):
-            # The server gives what is due before any fresh one, though others of those that were given back, too.
+            # The server delivers what is due before anything fresh, but it may pick others that were given back, too.
             self._careful = 1 if looked else self._careful
             return min(wanted, max(back, self._careful))
         look = self._moved_at + (STUCK_CROWDED if self._order.crowded else STUCK)
@@ -102,10 +103,10 @@ class Line:
         return 0
 
     def take(self, message: Message) -> Callable[[], Awaitable[None]]:
-        """Take in a message as soon as it has come, so that the next pull knows of it.
+        """Take in a message as soon as it has come, so that the next pull takes it into account.
 
         Returns:
-            what sees it through: to its subscriber when it is its turn, else back.
+            The rest of its way, to be awaited: to its subscriber when its turn comes, or back to the server.
         """
         key = self._key(message)
         first = self._order.arrived(message.sequence, key, message.size, self._now())
@@ -169,7 +170,7 @@ class Line:
             self._wake()
 
     def _take_care(self, message: Message, verdict: Verdict | Twin) -> None:
-        """Pull more after what is worth it, and less after what only fills the room."""
+        """Pull more after a message that was worth its pull, and less after one that only fills the room."""
         if self._taking_over is None:
             self._taking_over = asyncio.create_task(self._take_over(), name="take-over")
         fresh = message.delivered == 1
@@ -179,13 +180,13 @@ class Line:
             self._careful = 1
             return
         elif self._looking:
-            # What finds room costs nothing.
+            # A message that finds room costs nothing.
             worth, pause = isinstance(verdict, Go | Wait), LOOK_PAST
         elif isinstance(verdict, Go):
             self._careful = 1
             return
         else:
-            # One that was given back hides those that are waited for; a fresh one says that they are not there yet.
+            # A redelivered message may stand before those that are waited for; a fresh one says that they aren't back.
             worth, pause = not fresh, TOO_EARLY
         if worth:
             self._careful = min(2 * self._careful, self._slots)
@@ -194,7 +195,7 @@ class Line:
             self._pause = self._effects.monotonic() + pause
 
     async def _take_over(self) -> None:
-        """Wait until nothing that was delivered before this lease is unaccounted for."""
+        """Wait until every event that was delivered before this lease, and not settled, is accounted for."""
         ends = self._effects.monotonic() + LONGEST_TAKE_OVER
         pause, read = FIRST_LOOK, False
         while (missing := await self._missing()) and self._effects.monotonic() < ends:
@@ -211,7 +212,7 @@ class Line:
         self._wake()
 
     async def _missing(self) -> int:
-        """How many are unaccounted for, at least one while nobody can tell."""
+        """How many are unaccounted for; 1 when NATS can't be asked."""
         asked = self._order.known()
         try:
             unsettled = await self._survey.unsettled()
@@ -227,7 +228,7 @@ class Line:
             await asyncio.sleep(FIRST_LOOK)
             return False
         for sequence, record in records:
-            # What is due already is on its way, or was settled just before its record could be deleted.
+            # An event that is due already is on its way, or was settled just before its record could be deleted.
             if record.due is not None and record.due > now:
                 self._order.expect(sequence, record.key, record.due)
         return True

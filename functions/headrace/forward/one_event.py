@@ -24,9 +24,9 @@ from headrace.core.subscriber import Destination, Subscriber
 from headrace.forward.ports import Effects
 from headrace.forward.reading import read, words
 
-# How long an event waits that can't be kept aside, because the aside stream is full or the event too large for it.
+# The least wait of an event that can't be parked, because the aside stream is full or the event too large for it.
 LEAST_STUCK_WAIT = timedelta(seconds=30)
-# Server and process clocks may differ a little; less than this is not worth another round.
+# Server and process clocks differ a little: an event that comes at most this early is delivered and not given back.
 EARLY = timedelta(milliseconds=100)
 
 
@@ -36,7 +36,7 @@ async def deliver(
     """Take one pulled message as far as it gets now, and settle it.
 
     Args:
-        key: that no other event of this key may overtake; None where there is no order to keep.
+        key: its order key: no later event of this key may overtake it. None where there is no order to keep.
 
     Raises:
         Unavailable: NATS went away in the middle; the message stays unsettled and comes again.
@@ -56,10 +56,10 @@ async def judge(message: Message, subscriber: Subscriber, effects: Effects, tall
 async def postpone(
     message: Message, subscriber: Subscriber, effects: Effects, tally: Tally, key: str | None, due: float
 ) -> None:
-    """Give a message back untried, until an earlier one of its key may have gone.
+    """Give a message back untried, since an earlier one of its key has to go first.
 
     Args:
-        due: seconds since the epoch.
+        due: when to bring it again, seconds since the epoch.
 
     Raises:
         Unavailable: as `deliver`.
@@ -68,7 +68,7 @@ async def postpone(
 
 
 def closing_headers(subscriber: Subscriber, stage: Stage) -> Headers:
-    """What every POST of a stage ends with, whatever its event."""
+    """The last headers of every POST of a stage, whatever the event."""
     namespace = (b"kn-namespace", subscriber.namespace.encode())
     return (namespace, (b"prefer", b"reply")) if stage is Stage.SUBSCRIBER else (namespace,)
 
@@ -80,11 +80,11 @@ class _Delivery:
     effects: Effects
     tally: Tally
     key: str | None = None
-    # Could it be that the event was stuck before, so that this is still on record?
+    # May there be a record that the event is stuck, which has to be deleted once it is settled?
     stuck: bool = False
 
     async def run(self) -> None:
-        # It is here, so it is not due any more, whatever this lease has promised before.
+        # It is here: the due time that this lease may have noted for it holds no more.
         self.tally.due.pop(self.message.sequence, None)
         if parked.is_for_another(self.message):
             await self._ack()
@@ -104,7 +104,7 @@ class _Delivery:
         decision: Decision
         event = read(self.message)
         if isinstance(event, InvalidEvent):
-            # Nobody could take it as the event that it claims to be: its bytes go to the sink, or aside.
+            # It claims to be an event and is none, so no subscriber could take it: its bytes go to the sink, or aside.
             record = self._judged(record, event)
             event = nats_codec.foreign(stored, self.message.stream, self.message.sequence)
             decision = DeadLetter(record)
@@ -117,7 +117,7 @@ class _Delivery:
     async def judge(self, answered: HttpAnswer) -> None:
         event = read(self.message)
         if isinstance(event, InvalidEvent):
-            # Whoever has POSTed it must have read it better.
+            # The short way could POST it, so this can't be; the long way deals with it all the same.
             await self.run()
             return
         passing = nats_codec.passthrough_of(NatsMessage(self.message.subject, self.message.headers, self.message.data))
@@ -126,7 +126,7 @@ class _Delivery:
     async def postpone(self, due: float) -> None:
         record = await self._record()
         due = max(due, record.due or 0.0)
-        # The next lease reads from it that the event waits, and for which key; without it, it would wait for the event.
+        # From the record the next lease learns that this event waits, or its take-over would wait for it to return.
         with suppress(Refused):
             await self._remember(record, due)
         await self._nak(timedelta(seconds=due) - timedelta(seconds=self.effects.now().timestamp()))
@@ -238,8 +238,8 @@ class _Delivery:
         if self.message.delivered == 1 and self.key is None:
             await self.effects.settle(self.message, jetstream.ACK)
             return
-        # Confirmed first: without its record an event that came again would begin with a full budget, and one whose
-        # ack was lost would come again behind the next of its key.
+        # Confirmed before the record is deleted, or the event could come again with a full budget; and always confirmed
+        # with a key, or it could come again behind later ones.
         await self.effects.ack(self.message)
         if self.message.delivered == 1:
             return
@@ -253,7 +253,7 @@ class _Delivery:
         try:
             await self._remember(record, due)
         except Refused as error:
-            # Too large with its reply, or no room: the event itself is safe, its budget begins again.
+            # The record is too large with its reply, or there is no room: the event is safe, its budget begins anew.
             self._report(Outcome.STUCK, f"its stage record could not be stored: {error}")
         await self._nak(delay)
         self._report(Outcome.RETRIED, record.last)
@@ -282,14 +282,14 @@ class _Delivery:
         except Refused as error:
             if error.status != 413:
                 raise
-            # An event must not be too large only because of what somebody has answered.
+            # Without the subscriber's answer it may fit: an event must not be stuck for the length of an answer.
             slim = parked.parked_message(self.message, record, reason, self.subscriber, answer=False)
             await self.effects.park(slim)
 
     async def _stay(self, record: StageRecord) -> None:
         """Leave the event where it is; from now on it gets one attempt at a time, at the longest back-off."""
         wait = max(LEAST_STUCK_WAIT, self.subscriber.policy.longest_wait)
-        # Where there is no room for them it begins with a full budget, and the aside stream itself is seen to be full.
+        # Without room for these records the budget begins anew, and the condition AsideStreamHasRoom tells why.
         with suppress(Refused):
             await self.effects.store(self._stuck_subject, b"")
             await self._remember(replace(record, stuck=True), (self.effects.now() + wait).timestamp())

@@ -26,7 +26,7 @@ class Inbox(Protocol):
         """Ask for messages; raises Unavailable when the request can't be sent."""
 
     async def stop(self) -> None:
-        """Give the open pull up; what is on its way still arrives before this returns."""
+        """Give up the open pull; what is on its way still arrives before this returns."""
 
     async def close(self) -> None:
         """Stop listening."""
@@ -39,7 +39,7 @@ class Survey:
     Attributes:
         unsettled: how many events are delivered and not settled, by the server's count.
         records: the stage records of the consumer, by sequence.
-        overdue: say that so many of those events have not come back in time, and that order can't be promised.
+        overdue: report that so many of those events have not come back in time, so that order can't be promised.
     """
 
     unsettled: Callable[[], Awaitable[int]]
@@ -59,8 +59,8 @@ class AtOnce:
     """What the short way needs; neither waits, and each may decline.
 
     Attributes:
-        send: POST to the subscriber, with header lines made ready, and tell what came of it later; None when no
-            connection is free. Time and size are bounded as for `Effects.post`.
+        send: POST header lines and data to the subscriber, and call back later with the answer; None when no connection
+            is free. Time and size are bounded as for `Effects.post`.
         settle: send an ack payload; False when NATS is away, or slow.
     """
 
@@ -74,7 +74,7 @@ class Effects:
 
     Attributes:
         open_inbox: subscribe; pulls then bring messages and their ends to the two callables.
-        post: one HTTP POST, bounded in time and size; what the other side does is in the answer, never raised.
+        post: one HTTP POST, bounded in time and size; never raises for what the other side does, but answers it.
         load, store, drop: the stage record of a subject in the aside stream.
         park: store one message in the aside stream; raises Refused when it is full or the message too large.
         settle: send an ack payload. ack: the same for a plain ack, confirmed by the server.
@@ -83,7 +83,7 @@ class Effects:
         report: one line per outcome; of success at debug level only.
         survey: for by-key consumers.
         at_once: for the short way; without it every event goes the long one.
-        tally: where the lease counts what it does; whoever made it may look at any time.
+        tally: where the lease counts what it does; its maker may read it at any time.
     """
 
     open_inbox: Callable[[Callable[[Message], None], Callable[[PullEnd], None]], Awaitable[Inbox]]

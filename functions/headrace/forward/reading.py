@@ -1,4 +1,4 @@
-"""What a pulled message holds, and what went wrong where nobody foresaw it; both without ever failing themselves.
+"""Reads pulled messages, and puts unforeseen errors into words; neither ever raises.
 
 Called by whoever has a message in hand: `one_event`, `line`, `lease`.
 """
@@ -21,12 +21,12 @@ def read(message: Message) -> Event | InvalidEvent:
         return nats_codec.from_nats(stored, stream=message.stream, sequence=message.sequence)
     except InvalidEvent as error:
         return error
-    except Exception as error:  # noqa: BLE001  # what we can't read nobody may have to read again and again
+    except Exception as error:  # noqa: BLE001  # or the message would be redelivered, and fail here, without end
         return InvalidEvent(Fault("message", f"can't be read: {words(error)}"))
 
 
 def words(error: BaseException) -> str:
-    """What went wrong, for logs; of what nobody foresaw its kind and place, since its words may quote anything."""
+    """An error in words for logs: an unforeseen one by type and place only, since its message may quote event data."""
     if isinstance(error, HeadraceError):
         return str(error)
     where = traceback.extract_tb(error.__traceback__)[-1:]

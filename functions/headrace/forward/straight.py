@@ -23,7 +23,7 @@ from headrace.core.subscriber import Subscriber
 from headrace.forward.ports import AtOnce, Effects, Sending
 
 Over: TypeAlias = "Callable[[Straight, HttpAnswer | None], None]"
-"""Told when the short way of an event ends: with None it is settled, with an answer that is `one_event`'s to judge."""
+"""Called when the short way of an event ends: with None when it is settled, else with the answer to judge it by."""
 
 
 class StraightWay:
@@ -73,7 +73,7 @@ class Straight:
     def answered(self, answer: HttpAnswer) -> None:
         try:
             completed = self._completed(answer)
-        except Exception:  # noqa: BLE001  # the long way meets it again and says so; the lease must not wait for nobody
+        except Exception:  # noqa: BLE001  # the long way meets it again and reports it; the lease must not wait for ever
             completed = False
         self._way.over(self, None if completed else answer)
 

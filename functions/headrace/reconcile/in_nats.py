@@ -24,12 +24,12 @@ from headrace.core.stream import Place
 from headrace.core.stream_config import Wanted
 from headrace.reconcile.ports import Administration
 
-# Forgetting takes a request each; the rest follows with the next call.
+# Forgetting a lost event takes two requests; the rest follows with the next call.
 MOST_LOST = 200
 
 
 async def make_so(wish: Desired, api: Administration, settings: ReconcileSettings, now: datetime) -> Result:
-    """Make streams and consumers as wanted, and look how they are."""
+    """Make streams and consumers as wanted, and read their health."""
     progress = await _streams(wish.wanted, api)
     if progress.stopped:
         return Result(progress.observed, progress.problems)
@@ -124,9 +124,9 @@ async def _parked(place: Place, aside: Mapping[str, Any], api: Administration) -
 
 
 async def _count_lost(place: Place, consumer: str, sequences: Iterable[int], api: Administration) -> None:
-    """Count events that were discarded while they waited, and forget that they did.
+    """Count events that were discarded while they waited, and delete their records.
 
-    Forgotten first: a crash in between counts too few, and never one twice.
+    The records go first: a crash in between loses a few from the count, but counts none twice.
     """
     forgotten = 0
     for sequence in sequences:

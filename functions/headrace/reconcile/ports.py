@@ -42,7 +42,10 @@ class Administration(Protocol):
 
 
 class Elsewhere(Administration, Protocol):
-    """A NATS that only the `reconcile` of its own functions is let into; raises Unavailable when that is away, too."""
+    """A NATS account that only the `reconcile` of a channel's own functions has credentials for, and is asked through.
+
+    Raises Unavailable also when that `reconcile` is away.
+    """
 
     async def named(self) -> Named:
         """Which Secrets the ConfigMap over there names; works without NATS."""
@@ -50,14 +53,13 @@ class Elsewhere(Administration, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What surrounds a call, beside the installation's own NATS.
+    """What a call of the hook needs beside the installation's own NATS.
 
     Attributes:
-        defaults: of channels whose authors say nothing; None where nobody keeps any.
-        named: what our own ConfigMap names, and what is wrong with it.
-        digests: what functions are told of their callers' tokens; needed where there are functions.
-        elsewhere: leads to the NATS behind the URL of another `reconcile`; None where nobody can: then all channels are
-            served by our own.
+        defaults: for channels whose authors have left settings out; None where no defaults are kept.
+        named: which Secrets our own ConfigMap names, and what is wrong with it.
+        digests: by which functions know their callers' tokens; needed where there are functions.
+        elsewhere: gives the NATS account behind the URL of another `reconcile`; None: all channels are in our own.
     """
 
     defaults: Defaults | None = None

@@ -1,4 +1,8 @@
-"""Who is let into the NATS of a channel: our own `reconcile`, or that of its functions, which then is asked."""
+"""Finds the NATS account of a channel, and who has the credentials for it.
+
+That is our own `reconcile`, or the `reconcile` among the channel's own functions, which is then asked over HTTP
+(ADR 030).
+"""
 
 from __future__ import annotations
 
@@ -17,17 +21,19 @@ from headrace.core.settings import ReconcileSettings
 from headrace.reconcile.ports import Administration, Around
 
 SETTINGS = "NatsSettingsRead"
-"""The condition that tells of a broken edit, while the last good one counts, and of Secrets that are missing."""
+"""The condition that reports a broken edit of the settings (the last good one still counts), or missing Secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Who is let into the NATS of one channel.
+    """How the NATS account of one channel is reached.
 
     Attributes:
+        api: makes streams and consumers there.
+        access: how the channel's functions get their credentials.
+        named: which Secrets the ConfigMap for these functions names.
+        apart: the set of functions that has credentials of its own; None for the installation's.
         connection: whose credentials these are, for people; empty for the installation's.
-        access: of the channel's functions.
-        named: what the ConfigMap of their namespace names.
     """
 
     api: Administration
@@ -38,7 +44,7 @@ class Seat:
 
 
 class NotThere(Exception):
-    """The `reconcile` that is let into a channel's NATS does not answer; it may be starting."""
+    """The `reconcile` that has the credentials for a channel's NATS account does not answer; it may be starting."""
 
     def __init__(self, words: str, seat: Seat) -> None:
         super().__init__(words)
@@ -46,10 +52,10 @@ class NotThere(Exception):
 
 
 async def find(request: HookRequest, own: Administration, settings: ReconcileSettings, around: Around) -> Seat:
-    """Who is let in.
+    """How the NATS account of the channel in a request is reached.
 
     Raises:
-        NotThere: it is another `reconcile`, and that does not answer.
+        NotThere: through another `reconcile`, and that does not answer.
     """
     secret = connection_spec.own_secret(request.parent)
     namespace = str(request.parent["metadata"]["namespace"])
@@ -62,7 +68,7 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
     connection = f"Secret {secret}" if secret else f"namespace {namespace}"
     kept = access.with_named(children.named_secrets(request.children))
     apart = children.apart(channel, settings, kept, cluster)
-    assert apart is not None, "it is by the usual ConfigMap, too"
+    assert apart is not None, "the usual ConfigMap gave one, just above"
     api = around.elsewhere(apart.url)
     try:
         named = await api.named()
@@ -91,7 +97,7 @@ def settings_condition(seat: Seat) -> Condition | None:
 
 
 def _parsed(parent: dict[str, Any]) -> Manifest | None:
-    """The channel, or the part of it that says where it is; None for one that is nowhere."""
+    """The channel, or only its identity when its spec is invalid; None when not even that can be read."""
     try:
         return manifest.parse(parent)
     except InvalidSpec:

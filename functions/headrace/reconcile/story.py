@@ -37,9 +37,9 @@ from headrace.reconcile.ports import Administration, Around
 from headrace.reconcile.seat import NotThere, Seat, cluster_of, find, settings_condition
 
 VERBS = ("sync", "finalize", "customize")
-# Nobody tells of what happens where the operator does not see it.
+# How often to look at a channel in an account that the operator can't look into: nothing notifies us of changes there.
 LOOK_APART_SECONDS = 60.0
-# It says when it is there, as a child; this is for what it does not say.
+# When to try again while another `reconcile` does not answer. Its start is seen earlier, as a change of a child.
 STARTING_SECONDS = 10.0
 
 
@@ -110,7 +110,7 @@ class _Call:
             wait = credentials_gone.LOOK_AGAIN.total_seconds()
             return HookResponse(body, self._remaining(request, seat), resync_after_seconds=wait)
         except (Refused, Unavailable) as error:
-            # In somebody else's NATS it is no fault of the installation's.
+            # A fault in another account is this channel's trouble; only our own NATS makes the whole call fail.
             if seat.apart is None:
                 raise
             return self._unreached(request, seat, str(error), lambda body, _: told(body))
@@ -145,13 +145,13 @@ class _Call:
                 reason=credentials_gone.REASON if isinstance(error, NotLetIn) else credentials_gone.UNREACHED_REASON,
             )
             if not answer.finalized:
-                # Who has the credentials, or will have them again, goes last; where it is gone there is one more.
+                # The functions that have the credentials, or will have them again, go last: they are made anew if gone.
                 return replace(answer, children=apart.objects if apart is not None else ())
             if apart is not None:
                 await in_nats.take_away(place, self._own, retain=retain)
             return answer
         if refusal is None and apart is not None:
-            # What there is in the installation's account is from before it had a connection of its own.
+            # What is left in the installation's account is from before the channel had a connection of its own.
             refusal = await in_nats.take_away(place, self._own, retain=retain)
         if refusal is not None:
             return HookResponse(
@@ -217,7 +217,7 @@ class _Call:
         return HookResponse(body, self._remaining(request, seat), resync_after_seconds=STARTING_SECONDS)
 
     def _remaining(self, request: HookRequest, seat: Seat) -> tuple[dict[str, Any], ...]:
-        """The functions of a channel that makes no sense, or that NATS does not let us in for: they deliver."""
+        """The functions of a channel whose spec is invalid, or whose NATS account is closed to us: they go on."""
         try:
             identity = manifest.parse_identity(request.parent)
         except InvalidSpec:
@@ -230,8 +230,8 @@ class _Call:
 
 
 def _elsewhere(before: dict[str, Any], created: str, ours: dict[str, Any] | Unavailable | None) -> bool:
-    """Is a stream that was made at that moment another one than ours?"""
+    """Is the channel's stream, made at that moment, in another account than the installation's?"""
     if not created or isinstance(ours, Unavailable):
-        # Who pulls by himself is served wherever it is.
+        # Not known: as it was told before; at first yes, since a `forward` that pulls by itself serves it in either.
         return bool(before.get("elsewhere", True))
     return ours is None or ours.get("created") != created
