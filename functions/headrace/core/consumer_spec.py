@@ -74,11 +74,11 @@ class ConsumerTemplate(Part):
     consumer_type: Literal["Push", "Pull"] | None = None
     """Accepted and not obeyed: Headrace pulls."""
     fetch_max_wait: GoSpan | None = None
-    """Accepted and not obeyed: Headrace has one long pull per lease."""
+    """Accepted and not obeyed: a lease has one pull open at a time, for as long as it lingers."""
     fetch_batch_size: int | None = Field(None, ge=1, le=2**31 - 1)
     """Accepted and not obeyed: Headrace asks for what the subscriber can take at once."""
     idle_heartbeat: GoSpan | None = None
-    """Accepted and not obeyed: every pull has heartbeats."""
+    """Accepted and not obeyed: a pull that the server has not ended a second after its time is sent anew."""
     replicas: int = Field(0, ge=0, le=5)
     """How many servers hold a consumer's state; 0: as many as hold the stream."""
     metadata: Labels = {}

@@ -17,7 +17,7 @@ TYPE = "TemplateObeyed"
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
+class Ignored:
     """One such field.
 
     Attributes:
@@ -32,17 +32,22 @@ class Idle:
 
 
 FIELDS = (
-    Idle("spec.stream.config.template", "NATS has no stream templates any more"),
-    Idle(
+    Ignored("spec.stream.config.template", "NATS has no stream templates any more"),
+    Ignored(
         "spec.consumerConfigTemplate.ackWait",
         "Headrace's own acknowledgement wait is 8s, and delivery.timeout is exact",
     ),
-    Idle("spec.consumerConfigTemplate.maxDeliver", "how often an event is tried is delivery.retry's alone"),
-    Idle("spec.consumerConfigTemplate.consumerType", "Headrace pulls", harmless="Pull"),
-    Idle("spec.consumerConfigTemplate.fetchMaxWait", "Headrace has one long pull per lease"),
-    Idle("spec.consumerConfigTemplate.fetchBatchSize", "Headrace asks for what the subscriber can take at once"),
-    Idle("spec.consumerConfigTemplate.idleHeartbeat", "every pull has heartbeats"),
-    Idle(
+    Ignored("spec.consumerConfigTemplate.maxDeliver", "how often an event is tried is delivery.retry's alone"),
+    Ignored("spec.consumerConfigTemplate.consumerType", "Headrace pulls", harmless="Pull"),
+    Ignored(
+        "spec.consumerConfigTemplate.fetchMaxWait", "a lease has one pull open at a time, for as long as it lingers"
+    ),
+    Ignored("spec.consumerConfigTemplate.fetchBatchSize", "Headrace asks for what the subscriber can take at once"),
+    Ignored(
+        "spec.consumerConfigTemplate.idleHeartbeat",
+        "a pull that the server has not ended a second after its time is sent anew",
+    ),
+    Ignored(
         "spec.delivery.format",
         "events go out in CloudEvents' binary mode, which every receiver has to read",
         harmless="binary",
@@ -53,12 +58,12 @@ FIELDS = (
 def condition(parent: Mapping[str, Any]) -> Condition:
     """Whether all that the author has set is obeyed."""
     found = [(field, value) for field in FIELDS if (value := _value(parent, field.path)) not in (None, "")]
-    idle = [
+    ignored = [
         f"{field.path} is {quoted(str(value))}: {field.instead}" for field, value in found if value != field.harmless
     ]
-    if not idle:
+    if not ignored:
         return Condition(TYPE, True)
-    return Condition(TYPE, False, "FieldsNotObeyed", "; ".join(idle), informative=True)
+    return Condition(TYPE, False, "FieldsNotObeyed", "; ".join(ignored), informative=True)
 
 
 def _value(parent: Mapping[str, Any], path: str) -> Any:
