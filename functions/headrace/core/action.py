@@ -1,6 +1,6 @@
-"""What can be done to NATS, and what came of it, as values.
+"""What can be done to NATS, and the outcome of it, as values.
 
-Knows no reason for doing it: `headrace.core.plan` and `headrace.core.binding` decide, `headrace.io.admin` carries out.
+Knows no reasons: `headrace.core.plan` and `headrace.core.binding` decide, `headrace.io.admin` carries out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DeleteStream:
 
 @dataclass(frozen=True, slots=True)
 class PurgeSubjects:
-    """Forget stage records that belong to a consumer or stream which is no more: its sequences will come again."""
+    """Delete the stage records of a consumer or stream that is gone, whose sequences will be used again."""
 
     stream: str
     subjects: str

@@ -1,8 +1,9 @@
-"""The token that a caller shows to one function of a channel, and what that function is told of it.
+"""The token that a caller shows to one function of a channel, and the digest by which that function knows it.
 
-The shared token stays where the operator and `reconcile` are. Of it, and of the host that is called, a token follows
-that is good for that host only; the function gets a digest of that one, in the open: it tells callers apart, and nobody
-can call by it. So no Secret has to be where functions run, and who sees a call can repeat it only where it was made.
+The shared token stays where the operator and `reconcile` are. From it and the host that is called a token is derived
+that is good for that host only; the function gets a digest of the derived token, which need not be kept secret: it
+recognises callers by it, but nobody can call with it. So no Secret has to be where functions run, and whoever sees a
+call can repeat it only at the same host.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 Digests = Callable[[str], str]
-"""From the host of a function to what it is told."""
+"""From the host of a function to the digest that it is given."""
 
 
 def shown(shared: bytes, host: str) -> str:
@@ -26,16 +27,16 @@ def shown_at(shared: bytes, url: str) -> str:
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
-        # Nobody is there to be shown anything.
+        # No function can have such a URL.
         host = ""
     return shown(shared, host)
 
 
 def digest(token: bytes) -> str:
-    """What can be told in the open of a token that is shown."""
+    """The digest of a derived token, which is no secret."""
     return hashlib.sha256(token).hexdigest()
 
 
 def digests(shared: bytes) -> Digests:
-    """What each function is told, by its host."""
+    """The digest for each function, by its host."""
     return lambda host: digest(shown(shared, host).encode())

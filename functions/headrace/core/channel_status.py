@@ -1,6 +1,6 @@
 """The status of a channel, as the CRD describes it: what Knative's duck types ask for, and what Headrace adds.
 
-Written by `headrace.core.desired` as plain JSON; these models are what it is held against, and what the CRD's schema is
+Written by `headrace.core.status` as plain JSON; these models are what it is held against, and what the CRD's schema is
 generated from. A field that is missing here would be pruned by the API server.
 """
 

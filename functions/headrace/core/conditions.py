@@ -1,6 +1,6 @@
 """Status conditions in Knative's form: True, False or Unknown, with reason, message and the time of the last change.
 
-Pure: the time is an argument. Called by `headrace.core.desired`.
+Pure: the time is an argument. Called by whoever adds conditions to a status, above all `headrace.core.status`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Condition:
 
 
 def ready(conditions: Iterable[Condition]) -> Condition:
-    """The sum: False with the first reason that matters, else True."""
+    """The condition Ready: False with the reason of the first that makes the channel unready, else True."""
     for condition in conditions:
         if not condition.holds and not condition.informative:
             return Condition("Ready", False, condition.reason, condition.message)

@@ -13,11 +13,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 REFRESH = timedelta(seconds=30)
-"""Numbers alone are written no more often."""
+"""A status in which only numbers differ is written no more often than this."""
 SLOWEST = timedelta(minutes=5)
 """A backlog that does not move is looked at less and less often, down to this."""
 MOST_PARKED = 10_000
-"""Of more parked events in one channel it is not counted whose they are: the server would have to list them all."""
+"""More parked events than this in a channel are not counted by subscriber: the server would have to list them all."""
 
 COUNTED_AT = "countedAt"
 _NUMBERS = ("lag", "pending", "redelivered", "parked")
@@ -46,7 +46,7 @@ class Counts:
 
 
 def counted(infos: Iterable[Mapping[str, Any]], parked: Iterable[str] | None) -> dict[str, Counts]:
-    """By consumer.
+    """What waits for each consumer, by its name.
 
     Args:
         infos: CONSUMER.LIST.
@@ -80,7 +80,7 @@ def rounded(number: int) -> int:
 
 
 def calm(before: object, after: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The status to write: `after`, or `before` as it stands where only numbers differ, and too soon.
+    """The status to write: `after`, or `before` as it stands when only numbers differ and it is too soon to write them.
 
     Numbers are the counts, and what conditions of severity Info say of them.
 
@@ -97,7 +97,7 @@ def calm(before: object, after: Mapping[str, Any], now: datetime) -> dict[str, A
 
 
 def look_again(after: Mapping[str, Any], written: Mapping[str, Any], now: datetime) -> timedelta | None:
-    """When the numbers will have to be told anew though nobody says so; None for never.
+    """How long until the numbers have to be read again though nothing notifies us; None for never.
 
     Args:
         after: the status with the numbers as they are.

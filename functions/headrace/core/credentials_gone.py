@@ -1,4 +1,4 @@
-"""What becomes of a channel whose credentials NATS does not take, or which are gone with their Secret.
+"""What becomes of a channel whose credentials NATS does not accept, or are gone with their Secret.
 
 While the channel is wanted, its status says so. While it is being deleted, it waits a while for them to come back, and
 then goes without: its stream stays behind in NATS, and an Event names it. Since when is kept in a status condition.
@@ -23,20 +23,20 @@ LOOK_AGAIN = timedelta(seconds=15)
 
 
 def unreached(parent: Mapping[str, Any], words: str, now: datetime) -> dict[str, Any]:
-    """Of a channel with a connection of its own that nobody answers for: in the beginning, or for a moment."""
+    """The status of a channel whose own `reconcile` does not answer: while it starts, or for a moment."""
     before = parent.get("status")
     known = before if isinstance(before, dict) else {}
     addressed = bool(known.get("address"))
     condition = Condition(UNREACHED, False, UNREACHED_REASON, words, informative=addressed)
     body = added(known, condition, parent, now)
     if addressed:
-        # It has been as wanted, and for all that is known it still is.
+        # It was Ready, and nothing says that it is not any more.
         return body
     return added(body, Condition("Ready", False, UNREACHED_REASON, words), parent, now)
 
 
 def status(parent: Mapping[str, Any], words: str, now: datetime, reason: str = REASON) -> dict[str, Any]:
-    """Of a channel that NATS does not let in: what was reported of it before still holds."""
+    """The status of a channel whose credentials NATS refuses; the rest is kept, since nothing was changed in NATS."""
     before = parent.get("status")
     conditions = (Condition(CONDITION, False, reason, words), Condition("Ready", False, reason, words))
     return {
@@ -64,7 +64,7 @@ def leaving(
     body = status(parent, words, now, reason)
     left = patience - (now - (_since(parent) or now))
     if left > timedelta():
-        # Not at the very moment, or the clock's grain would cost one more round.
+        # A little after the exact moment: a clock that rounds down would cost one more round.
         wait = min(left, LOOK_AGAIN).total_seconds() + 0.1
         return HookResponse(body, resync_after_seconds=round(wait, 1), finalized=False)
     message = (

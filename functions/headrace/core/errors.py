@@ -5,10 +5,10 @@
     ├── InvalidSpec     the author of the manifest   a False condition, no requeue
     ├── Refused         the administrator (rights, size, full or missing stream)
     ├── Unavailable     nobody: wait        HTTP 503 and Retry-After
-    │   └── NotLetIn    the administrator, or time: NATS does not take our credentials
+    │   └── NotLetIn    the administrator, or time: NATS does not accept our credentials
     └── Misconfigured   the deployer        exit status 2
 
-Raised by core and io, mapped once per surface (HTTP: `headrace.io.web`; conditions: `headrace.core.desired`).
+Raised by core and io, mapped once per surface (HTTP: `headrace.io.web`; conditions: `headrace.core.status`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class InvalidSpec(HeadraceError):
 
 
 class Refused(HeadraceError):
-    """The server understood and will not; `status` is the HTTP answer (403, 404, 413 or 507)."""
+    """The server understood and won't do it; `status` is the HTTP answer (403, 404, 413 or 507)."""
 
     def __init__(self, message: str, *, status: int, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -77,7 +77,7 @@ class Unavailable(HeadraceError):
 
 
 class NotLetIn(Unavailable):
-    """NATS refuses our credentials, or there are none to show; tried on all the same, since they may come."""
+    """NATS refuses our credentials, or we have none; we go on trying all the same, since they may come."""
 
 
 class Misconfigured(HeadraceError):

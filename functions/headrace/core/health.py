@@ -1,7 +1,7 @@
 """What goes wrong in a channel that is as wanted, as conditions: full windows, no room aside, stuck and lost events.
 
 None of them makes the channel unready: it takes events and delivers what it can. Pure: reads what the server says of
-its streams and consumers. Called by `headrace.core.desired`; what is asked for is in `headrace.reconcile`.
+its streams and consumers. `headrace.reconcile.in_nats` asks it, `headrace.core.status` tells of it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What one `reconcile` asks of another, whose pods come to NATS with the credentials of a channel or namespace.
+"""What one `reconcile` asks another to do in NATS, whose pods have the credentials of a channel or namespace.
 
     POST /nats   {"call": "stream", "arguments": ["KN_SHOP__ORDERS"]}
     200          {"result": …} | {"failure": "NotLetIn", "words": "…", "status": 403}
 
-Knows the form only; what is called is `headrace.reconcile.ports.Administration`, and `named` of `Elsewhere`. Both
-sides are this module, so that a call means the same on both. Neither trusts the other with more than the form: whose
-namespace it is decides what answers there.
+Knows the form only: the calls are the methods of `headrace.reconcile.ports.Administration`, and `named` of `Elsewhere`.
+Both sides use this module, so that a call means the same on both. Neither trusts the other, and each checks the form:
+what answers in a namespace is up to its owner.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace.core.errors import HeadraceError, InvalidSpec, NotLetIn, Refused, 
 
 PATH = "/nats"
 LONGEST_WORDS = 1024
-"""Characters of what NATS is said to have said: they end up in a status."""
+"""Characters of the server's words, as the other side reports them: they end up in a status."""
 
 # What each call takes, and the shape of what it gives.
 _TEXT, _NUMBER, _ACTION = "text", "number", "action"
@@ -97,17 +97,17 @@ def answer(result: Any) -> dict[str, Any]:
 
 
 def failure(error: Refused | Unavailable) -> dict[str, Any]:
-    """The answer to one that NATS did not let go well."""
+    """The answer to a call that NATS refused, or was away for."""
     kind = next(one.__name__ for one in (NotLetIn, Unavailable, Refused) if isinstance(error, one))
     return {"failure": kind, "words": str(error), "status": getattr(error, "status", 503)}
 
 
 def read_answer(body: bytes, call: str) -> Any:
-    """The result of that call, of the shape that it should have.
+    """The result of a call, checked to have the shape that this call gives.
 
     Raises:
-        NotLetIn, Unavailable, Refused: as the other side has met it.
-        Unavailable: something else has answered.
+        NotLetIn, Unavailable, Refused: what the call raised on the other side.
+        Unavailable: something other than a `reconcile` has answered.
     """
     try:
         found = json.loads(body)
@@ -144,7 +144,7 @@ def _fits(result: Any, call: str) -> bool:
 
 
 def _is_info(found: Any) -> bool:
-    """Is it a configuration, or what the server tells of a stream or consumer, as far as all of ours look into it?"""
+    """Is it a configuration, or the info of a stream or consumer, as far as anything of ours looks into it?"""
     if not isinstance(found, dict):
         return False
     metadata = found.get("metadata") or {}

@@ -21,13 +21,13 @@ _KEY = re.compile(r"(?!\.\.?$)[-._a-zA-Z0-9]{1,253}")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """One look.
+    """What one look at the ConfigMap found.
 
     Attributes:
-        secrets: to be mounted.
-        missing: of those the ones that have to be there and are not.
+        secrets: the keys of Secrets that are to be mounted.
+        missing: those of them that have to be there and are not.
         config_map: its name, for messages.
-        problem: why what is mounted is not what counts; empty when it is.
+        problem: why an earlier version of what is mounted counts; empty when the present one does.
     """
 
     secrets: tuple[SecretFile, ...] = ()
@@ -43,7 +43,7 @@ class Named:
 def from_json(body: Mapping[str, Any]) -> Named:
     """The inverse of `Named.to_json`; ValueError, KeyError or TypeError for what is none.
 
-    Who tells it may be anybody in a channel's namespace, and it ends up in pods and statuses there.
+    It may come from anybody in a channel's namespace, and ends up in pods and statuses there, so each part is checked.
     """
     return Named(
         _secret_files(body["secrets"]),

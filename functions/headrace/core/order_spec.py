@@ -75,10 +75,10 @@ def read(annotations: Mapping[str, str], default: OrderSpec | None = None, *, pa
 
 
 def refuse_useless_key(annotations: Mapping[str, str], orders: Sequence[OrderSpec], *, path: str = "metadata") -> None:
-    """A key that nobody is ordered by is a mistake; a channel's may be meant for one of its Subscriptions only.
+    """Refuse an order key by which nobody is ordered.
 
     Args:
-        orders: of all whom the annotations are for; of none nothing can be said.
+        orders: of all subscribers that the annotations may be meant for; with none, nothing can be said.
 
     Raises:
         InvalidSpec: naming the annotation.
@@ -106,9 +106,9 @@ def consumer_settings(spec: OrderSpec) -> dict[str, Any]:
 
 
 def undone(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that take its groups away from a consumer that is not by-key, or not any more.
+    """The keys that take the priority groups away from a consumer that is not by-key, or not any more.
 
-    Also those that somebody else has given it: the server refuses pulls that name none of them.
+    Groups that somebody has added by hand go as well: with them the server refuses our pulls, which name none.
     """
     if "priority_policy" in wanted or not observed.get("priority_groups"):
         return {}
@@ -116,7 +116,7 @@ def undone(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, 
 
 
 def enforced(config: Mapping[str, Any]) -> bool:
-    """Whether the server keeps all but one lease out; one before 2.11 drops the keys without a word."""
+    """Whether the server lets only one lease pull; one before 2.11 drops these keys silently."""
     return config.get("priority_policy") == _PINNED and GROUP in (config.get("priority_groups") or ())
 
 

@@ -24,10 +24,10 @@ class OwnConsumer:
 
 
 def owned(config: Config, owner: Owner) -> Subscriber | None:
-    """Who a consumer serves, if it is this channel's; None for all others.
+    """Whom a consumer serves, if it is this channel's; None for all others.
 
-    Metadata that was damaged by hand are taken for a subscriber that nobody knows: so the consumer keeps its position
-    until its entry, known by its name, mends it.
+    Metadata that was damaged by hand is read as that of a subscriber without a uid: so the consumer keeps its position
+    until the entry of the same name mends it.
     """
     metadata = config.get("metadata") or {}
     try:

@@ -1,4 +1,4 @@
-"""Where and how functions run, as annotations ask for it: of the channel for all, of a Subscription for itself.
+"""Where and how functions run, as annotations ask: a channel's for all its subscribers, a Subscription's for itself.
 
 Knows the annotations and their values. What follows from them for a cluster is `headrace.core.children`'s.
 """

@@ -1,4 +1,4 @@
-"""What else than the channel itself is to be observed for it, and how it is found in what was observed.
+"""Which objects beside the channel itself have to be observed for it, and how they are found in the hook's request.
 
 Knows Metacontroller's form of the question (`customize`) and of the answer (`related`). What follows from the objects
 is `headrace.core.truth`'s and `headrace.core.dead_letter`'s.
@@ -31,8 +31,9 @@ def rules(parent: Mapping[str, Any], *, stock: bool = False) -> list[dict[str, A
         rule = {"apiVersion": ref["apiVersion"], "resource": plural(ref["kind"]), "names": [ref["name"]]}
         own = ref.get("namespace") in (None, "", namespace)
         if own and stock:
-            # It keeps this answer by the channel's bare name and fails at the name of another's namespace: so one that
-            # is good for every channel of that name. To it, no name and no namespace is all of the channel's own.
+            # It caches this answer under the channel's bare name, and refuses a rule that names a namespace other than
+            # the channel's. So the rule must do for every channel of that name: one without names and namespace, which
+            # it reads as all objects of the channel's own namespace.
             del rule["names"]
         # Ours takes those of all namespaces where none is named.
         found.append({**rule, "namespace": namespace} if own and not stock else rule)

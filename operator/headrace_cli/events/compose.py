@@ -1,6 +1,6 @@
 """Events from what somebody has typed: options, a file, lines. Pure; ids and the time are given.
 
-Called by `headrace_cli.events.send`.
+Called by the command `headrace send`.
 """
 
 from __future__ import annotations

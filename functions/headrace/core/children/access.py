@@ -14,10 +14,10 @@ from headrace.core.secret_files import OF_FUNCTION, SecretFile
 from headrace.core.settings import FunctionsSettings
 
 CREDENTIALS_DIRECTORY = "/etc/headrace/credentials"
-"""Of Secrets, in a folder for each level: cluster, namespace, channel."""
+"""Where Secrets are mounted, in a folder for each level: cluster, namespace, channel."""
 CONFIG_DIRECTORY = "/etc/headrace/nats-config"
 NAMED_VOLUME = "nats-namespace"
-"""Of the Secrets that a ConfigMap names."""
+"""The volume of the Secrets that a ConfigMap names."""
 LONGEST_NAME = 253
 
 
@@ -48,13 +48,13 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the pods of a channel are given for NATS, and by what they know their callers.
+    """What the pods of a channel are given to reach NATS, and to know their callers.
 
     Attributes:
         variables: of the environment, by name, as `headrace.core.settings.NatsSettings` has them.
-        own: it is this channel's alone, from its own namespace, and so must its functions be.
+        own: the credentials are this channel's alone, from its own namespace; so its functions have to be, too.
         whole: level and name of the Secrets that are mounted whole: beside each a function may have one of its own.
-        digests: what each function is told of the token that callers show; None where none is called.
+        digests: of the tokens that callers of each function show; None where no function is called.
     """
 
     variables: tuple[tuple[str, str], ...] = ()
@@ -64,33 +64,33 @@ class Access:
     digests: Digests | None = None
 
     def with_credentials(self, level: str, files: Iterable[File]) -> Access:
-        """Further ones, of this level: cluster, namespace or channel, which is a channel's own."""
+        """With further credentials, of the level cluster, namespace or channel; the last are a channel's own."""
         mount = Mount(f"nats-{level}", f"{CREDENTIALS_DIRECTORY}/{level}", tuple(files))
         told = self._with_variable("NATS_CREDENTIALS_DIR", CREDENTIALS_DIRECTORY)
         return replace(told, mounts=(*self.mounts, mount), own=self.own or level.startswith("channel"))
 
     def with_secret(self, level: str, secret: str) -> Access:
-        """A Secret of this level, whole: those of its keys that are known and there."""
+        """With a Secret of this level, mounted whole: those of its keys that are known and there."""
         told = self.with_credentials(level, _files(secret_files.of_secret(secret)))
         return replace(told, whole=(*self.whole, (level, secret)))
 
     def with_named(self, secrets: Iterable[SecretFile]) -> Access:
-        """What the ConfigMap of the pods' namespace names. A Secret that is not there must not hold up the pods."""
+        """With the Secrets that the ConfigMap of the pods' namespace names; a missing one must not hold up pods."""
         files = [replace(one, optional=True) for one in _files(secrets)]
         return self.with_credentials("namespace", files) if files else self
 
     def for_function(self, target: str) -> Access:
-        """With what is this function's alone: a Secret `<name>-<function>` beside each that is mounted whole."""
+        """With the credentials of this function alone: a Secret `<name>-<function>` beside each one mounted whole."""
         own = [(level, f"{secret}-{target}") for level, secret in self.whole]
         told = self
         for level, secret in own:
-            # A name that long is nobody's.
+            # No object can have a longer name.
             if len(secret) <= LONGEST_NAME:
                 told = told.with_credentials(f"{level}{OF_FUNCTION}", _files(secret_files.of_secret(secret)))
         return told._with_variable("NATS_FUNCTION_INBOX_PREFIX", f"_INBOX_{target}") if own else told
 
     def with_config_map(self, name: str) -> Access:
-        """A ConfigMap that says where NATS is."""
+        """With a ConfigMap that says where NATS is."""
         # Optional: a namespace without it, whose functions are told NATS_URL, is no reason for pods that never start.
         mount = Mount("nats-config", CONFIG_DIRECTORY, (File(config_map=name, optional=True),))
         told = self._with_variable("NATS_CONFIG_DIR", CONFIG_DIRECTORY)._with_variable("NATS_CONFIG_NAME", name)
@@ -101,7 +101,7 @@ class Access:
 
 
 def by_settings(settings: FunctionsSettings, digests: Digests | None = None, *, config_map: str = "") -> Access:
-    """What the installation gives to all.
+    """What the installation gives to all channels.
 
     Args:
         config_map: the ConfigMap of the pods' namespace, where that is not the usual one.
@@ -114,7 +114,7 @@ def by_settings(settings: FunctionsSettings, digests: Digests | None = None, *, 
 
 
 def with_own(access: Access, secret: str) -> Access:
-    """What a channel brings of its own, if anything: the keys that its Secret has."""
+    """With the keys of a channel's own Secret, if it has one."""
     return access.with_secret("channel", secret) if secret else access
 
 

@@ -12,7 +12,7 @@ from headrace.core.subscriber import Subscriber
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A consumer of the channel, and what its metadata says or will."""
+    """A consumer of the channel, and what its metadata says or will say."""
 
     durable: str
     subscriber: Subscriber
@@ -23,11 +23,11 @@ class Cluster:
     """What is known of the cluster.
 
     Attributes:
-        apis: the optional APIs that it serves; None when nobody said.
+        apis: the optional APIs that it serves; None when the request does not say.
         children: the channel's objects as they are, as the hook's request has them.
-        elsewhere: the channel's stream is where the operator does not see it: nobody will open leases on it.
-        stock: a Metacontroller as it comes makes them: in the channel's namespace, shared with no other channel; and
-            nobody opens leases.
+        elsewhere: the channel's stream is in an account that the operator can't look into, so it opens no leases on it.
+        stock: the objects are made by a stock Metacontroller: in the channel's namespace, shared with no other channel,
+            and with no operator to open leases.
     """
 
     apis: frozenset[str] | None = None
@@ -38,11 +38,11 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Functions that come to NATS as others than the installation does.
+    """Functions with NATS credentials other than the installation's.
 
     Attributes:
-        url: of their `reconcile`.
-        objects: that are it.
+        url: of the `reconcile` among them.
+        objects: of that `reconcile`.
     """
 
     url: str
@@ -64,12 +64,12 @@ class Forward:
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """Everything that follows for Kubernetes.
+    """All that a channel needs in Kubernetes.
 
     Attributes:
-        objects: the whole list of what is wanted.
-        urls: of the channel, the first the one to use; empty when it is not for us to say.
-        forwards: by durable.
+        objects: the wanted objects, all of them.
+        urls: addresses of the channel, the preferred one first; empty when functions are not ours to make.
+        forwards: by the durable name of the consumer.
     """
 
     objects: tuple[dict[str, Any], ...] = ()

@@ -1,6 +1,6 @@
 """A function as a plain Deployment with its Service, where there is no Knative Serving, and KEDA's ScaledObject for it.
 
-The number of replicas is never said: one at first, and then as a person or an autoscaler has it.
+The number of replicas is never set: there is one at first, and then as many as a person or an autoscaler says.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def deployment(function: Function, grace_seconds: int) -> dict[str, Any]:
         "ports": [{"name": "http", "containerPort": PORT}],
         # Half a minute to start in, on a node that is busy; then a broken one is noticed within another half.
         "startupProbe": probe(LIVENESS, periodSeconds=1, failureThreshold=30),
-        # Whoever asks `reconcile` wants to hear of it that NATS does not let it in.
+        # `reconcile` has to be reachable without NATS as well: it reports that its credentials are refused.
         "readinessProbe": probe(
             LIVENESS if function.target == "reconcile" else READINESS, periodSeconds=5, timeoutSeconds=3
         ),
@@ -61,7 +61,7 @@ def service(function: Function) -> dict[str, Any]:
 
 
 def scaled_object(function: Function, stream: str, durable: str, subscriber: Subscriber) -> dict[str, Any]:
-    """KEDA's word on the Deployment: none while nothing waits, one for so many events that wait.
+    """Has KEDA scale the Deployment: to zero while nothing waits, else one pod per `lag_threshold` waiting events.
 
     KEDA counts un-acked events, delayed retries among them, so a pod stays for as long as a back-off does.
     """

@@ -41,8 +41,8 @@ def functions(
     """All functions of a channel; none where no image is set.
 
     Args:
-        stream: that the consumers are of.
-        served: None when the consumers were not reached: then each `forward` stays as it is.
+        stream: the stream of the consumers.
+        served: the consumers; None when they were not reached: then each `forward` stays as it is.
 
     Raises:
         InvalidSpec: an annotation of the channel makes no sense.
@@ -56,7 +56,7 @@ def functions(
     if served is None:
         wanted.keep_forwards(spec)
     for one in served or ():
-        # One that can't be delivered to has no use for a function; one that may come back in a moment has.
+        # A refused subscriber needs no function; one that is GONE does, since it may come back in a moment.
         if one.subscriber.state is not SubscriberState.REFUSED:
             wanted.forward(one)
     objects = (*wanted.account(), *wanted.objects.values())
@@ -67,10 +67,10 @@ def functions(
 def remaining(
     metadata: Metadata, settings: ReconcileSettings, access: Access, cluster: Cluster, *, addressed: bool
 ) -> tuple[dict[str, Any], ...]:
-    """The objects of a channel that makes no sense any more: those that it has, so that what it has goes on.
+    """The objects of a channel whose spec is invalid: those that it has, so that its deliveries go on.
 
     Args:
-        addressed: it has made sense before.
+        addressed: it has had an address, so it was valid before.
     """
     if not settings.image:
         return ()
@@ -79,18 +79,18 @@ def remaining(
         spec = placement_spec.read(metadata.annotations)
     wanted = _Wanted(Manifest(metadata=metadata), "", settings, access, cluster, _scope_of(metadata, cluster))
     if not (addressed or any(cluster.children.values())):
-        # Without the reconcile of those that are apart, it would never make sense.
+        # It has nothing yet but, with credentials of its own, needs its `reconcile` to become Ready at all.
         return (*wanted.account(), *wanted.objects.values()) if wanted.objects else ()
     wanted.keep("receive", "channel")
     if not any(observed.labels(one).get(COMPONENT_LABEL) == "receive" for one in wanted.objects.values()):
-        # It is shared with other namespaces, and nobody has told of it.
+        # It is shared with channels of other namespaces, and so was not among the children in the request.
         wanted.receive(spec)
     wanted.keep_forwards(spec)
     return (*wanted.account(), *wanted.objects.values())
 
 
 def apart(channel: Manifest, settings: ReconcileSettings, access: Access, cluster: Cluster) -> Apart | None:
-    """The `reconcile` by which the NATS of a channel is reached; None where that is the installation's own."""
+    """The `reconcile` through which a channel's NATS account is reached; None where it is the installation's own."""
     if not settings.image:
         return None
     wanted = _Wanted(channel, "", settings, access, cluster, _scope_of(channel.metadata, cluster))
@@ -101,7 +101,7 @@ def apart(channel: Manifest, settings: ReconcileSettings, access: Access, cluste
 
 
 def _scope_of(metadata: Metadata, cluster: Cluster) -> Scope:
-    """As its annotation says, or, where that makes no sense, as it is."""
+    """The scope by the annotation, or, where that is invalid, by the objects that the channel has."""
     try:
         return placement_spec.scope(metadata.annotations)
     except InvalidSpec:
@@ -127,12 +127,12 @@ class _Wanted:
         self._settings = settings
         self._cluster = cluster
         self.site = Site(channel, stream, settings, access, scope, stock=cluster.stock)
-        # Then each forward opens its leases itself, for one consumer.
+        # Nobody opens leases: each `forward` then serves one consumer, and opens its leases itself.
         self._unwoken = cluster.elsewhere or cluster.stock
         apis = cluster.apis or frozenset()
         self._setting = None if settings.runtime == "auto" else Runtime(settings.runtime)
         existing = cluster.children.get(f"Service.{SERVING}")
-        # Whoever says knative in the settings has seen to it; and what exists can't be of a kind that does not.
+        # The settings may promise Knative Serving; and where one of its Services exists, it must be installed.
         self._serving = self._setting is Runtime.KNATIVE or SERVING in apis or bool(existing) or cluster.apis is None
         self._auto = Runtime.KNATIVE if SERVING in apis or existing else Runtime.DEPLOYMENT
         self._keda = KEDA in apis
@@ -179,7 +179,7 @@ class _Wanted:
         else:
             function = self.shared_forward(plain=plain, whom=whom)
         if function is not None:
-            # Which consumers a shared one serves, no single channel knows: leases are opened there.
+            # A shared one can't be told its consumers, since no single channel knows them all: it waits for leases.
             self.forwards[served.durable] = Forward(self.site.url(function), pulls=plain and alone)
             if plain:
                 self._scale(function, served, alone=alone)
@@ -190,15 +190,15 @@ class _Wanted:
         return self._add_forward(self.site.function("forward", plain=plain), scaling, whom, plain=plain)
 
     def keep_forwards(self, spec: PlacementSpec) -> None:
-        """Want those that are there, whatever they serve."""
+        """Want every `forward` that is there, whatever it serves."""
         self.keep("forward")
         if self._isolation(spec) is Isolation.SHARED and not self._unwoken:
             self.shared_forward(plain=self._runtime(spec) is Runtime.DEPLOYMENT)
 
     def keep(self, *components: str) -> None:
-        """Want what is there of the channel's own as it is, and what it shares as all others want it.
+        """Want the channel's own objects of these components as they are, and shared ones as every channel wants them.
 
-        To want a shared one as it is would be to want it otherwise than they do: two would write it in turn for ever.
+        A shared object that one channel wanted as it is, and others anew, would be written back and forth for ever.
         """
         for one in observed.lasting(self._cluster.children):
             labels, plain = observed.labels(one), one["metadata"]["name"].endswith("-plain")
@@ -219,7 +219,7 @@ class _Wanted:
     def conditions(self, spec: PlacementSpec) -> Iterable[Condition]:
         """What the cluster lacks."""
         if whom := self._lacking.get(SERVING):
-            # Without `receive` nothing works; a Subscription that asks for what is not there harms itself only.
+            # Without `receive` nothing works; a Subscription that asks for a missing API harms only itself.
             informative = self._runtime(spec) is not Runtime.KNATIVE
             advice = f"install Knative Serving, or take the annotation {placement_spec.RUNTIME}: knative out"
             message = f"the cluster does not serve {SERVING}, which {', '.join(whom[:3])} asks for: {advice}"

@@ -20,7 +20,7 @@ LEAST_TIMEOUT_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """How many pods Knative has of it, and how many requests a pod.
+    """How many pods of a function Knative runs, and how many requests each of them gets.
 
     Attributes:
         container_concurrency: requests that a pod is given at once; 0 for any number.

@@ -1,6 +1,6 @@
-"""A channel's objects as the cluster has them: whether they work, and how to want them once more as they are.
+"""A channel's objects as the cluster has them: whether they work, and how to want them unchanged.
 
-Knows how Knative and Kubernetes say that something has failed. Says nothing of what has not been seen yet.
+Knows how Knative and Kubernetes report that something has failed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _ALLOCATED = (
 
 
 def conditions(wanted: Iterable[Mapping[str, Any]], children: Mapping[str, Any], namespace: str) -> Iterator[Condition]:
-    """How the functions are: one that has failed is a reason not to be ready, one that is starting is none.
+    """The condition FunctionsReady: a function that has failed makes the channel unready, one that starts does not.
 
     Args:
-        namespace: of the channel: what it shares with those of others, nobody may have told of.
+        namespace: of the channel. Shared functions in another one may be missing from `children`, and are passed over.
     """
     found = {_key(one): one for one in _objects(children)}
     starting, failed = [], []
@@ -57,12 +57,12 @@ def conditions(wanted: Iterable[Mapping[str, Any]], children: Mapping[str, Any],
 
 
 def lasting(children: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """All that are not being deleted."""
+    """The objects that are not being deleted."""
     return (one for one in _objects(children) if not one["metadata"].get("deletionTimestamp"))
 
 
 def named_secrets(children: Mapping[str, Any]) -> tuple[SecretFile, ...]:
-    """What a ConfigMap names, as it is mounted now: that counts for as long as nobody can say anew."""
+    """The Secrets that a ConfigMap names, as they are mounted now; they count until the ConfigMap can be read again."""
     for one in lasting(children):
         if one.get("kind") != "Deployment" or labels(one).get(COMPONENT_LABEL) != "reconcile":
             continue
@@ -79,7 +79,7 @@ def labels(one: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _state(one: Mapping[str, Any]) -> str | None:
-    """Empty when it works, the words of its failure when it has failed, None while that is open."""
+    """Empty when the object works, the words of its failure when it has failed, None while neither is known."""
     told = {str(each.get("type")): each for each in (one.get("status") or {}).get("conditions") or ()}
     if one.get("kind") == "Deployment":
         if told.get("Available", {}).get("status") == "True":
@@ -100,7 +100,7 @@ def _words(condition: Mapping[str, Any]) -> str:
 
 
 def wanted_again(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Want it as it is."""
+    """The object as we would ask for it if we wanted it unchanged: without what the server and autoscalers add."""
     metadata: dict[str, Any] = {key: one["metadata"][key] for key in ("name", "namespace")}
     for key in ("labels", "annotations"):
         metadata[key] = {

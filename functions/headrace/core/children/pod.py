@@ -62,11 +62,11 @@ class Function:
 
     @property
     def selector(self) -> dict[str, str]:
-        """What its pods have and no others."""
+        """The labels that its pods have and no others."""
         return {FUNCTION_LABEL: self.name}
 
     def metadata(self, **labels: str) -> dict[str, Any]:
-        """Of each object that belongs to it."""
+        """The metadata of each object that belongs to it."""
         marks = {SHARED_LABEL: "true"} if self.shared else {}
         body: dict[str, Any] = {
             "name": self.name,
@@ -103,7 +103,7 @@ def template(function: Function, annotations: dict[str, str], container: dict[st
     spec: dict[str, Any] = {
         # It never talks to Kubernetes.
         "automountServiceAccountToken": False,
-        # A variable for each Service of the namespace, of which there are as many as there are channels.
+        # Else there is a variable for each Service of the namespace, and there are as many as there are channels.
         "enableServiceLinks": False,
         "containers": [{**_container(function, author, access), **container}],
     }

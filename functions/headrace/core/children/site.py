@@ -1,8 +1,8 @@
 """Where the functions of one channel run, and which of them it shares: `docs/adr/022-children.md`.
 
-A channel has a set of its own when it brings credentials of its own, or wishes of its own for its pods, and under a
-stock Metacontroller, where it has it in its own namespace. Where its pods come to NATS as others than the installation
-does, a `reconcile` of theirs does there what has to be done (`docs/adr/030-connections.md`).
+A channel has a set of its own when it has credentials of its own or wishes of its own for its pods, and under a stock
+Metacontroller, where the set is in its own namespace. Where its pods have other NATS credentials than the installation,
+a `reconcile` among them does what has to be done in that account (`docs/adr/030-connections.md`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Site:
     """The place of one channel's functions.
 
     Attributes:
-        scope: whose they are; of the system namespace the cluster's, whoever lives there.
-        apart: they come to NATS as others than the installation does.
+        scope: who shares them; in the system namespace all channels of the cluster.
+        apart: their NATS credentials are other than the installation's.
     """
 
     def __init__(
@@ -46,20 +46,20 @@ class Site:
         local = scope is Scope.NAMESPACE or access.own or stock
         self.namespace = metadata.namespace if local else settings.system_namespace
         self.scope = Scope.CLUSTER if self.namespace == settings.system_namespace else Scope.NAMESPACE
-        # That they are in its namespace for Metacontroller's sake alone makes nobody else of them.
+        # Being in the channel's namespace only for a stock Metacontroller's sake does not change their credentials.
         self.apart = access.own or (scope is Scope.NAMESPACE and self.scope is Scope.NAMESPACE)
         self._template = own_pods if own_pods is not None and own_pods.model_fields_set else None
         self._own = access.own or self._template is not None or stock
         self._own_reconcile = access.own or stock
 
     def function(self, target: str, served: Served | None = None, *, plain: bool) -> Function:
-        """A function as it is called here, and what it is told.
+        """A function with its name and its settings at this place.
 
         Args:
             served: the consumer that a `forward` is for alone.
         """
         metadata = self._channel.metadata
-        # That one depends on the credentials, not on wishes: whoever looks for it need not know more of a channel.
+        # A `reconcile` depends on the credentials alone, so that it can be found without the rest of a channel's spec.
         shared = not self._own_reconcile if target == RECONCILE else served is None and not self._own
         if shared:
             name = child_names.shared(target, plain=plain)
@@ -84,7 +84,7 @@ class Site:
         )
 
     def reconcile(self) -> Function:
-        """The `reconcile` of those that are apart."""
+        """The `reconcile` of functions that are apart."""
         return self.function(RECONCILE, plain=True)
 
     def url(self, function: Function) -> str:
