@@ -232,6 +232,15 @@ def test_two_damaged_consumers_are_each_found_by_their_name() -> None:
     assert carried_out(*bind(entries, damaged), damaged) == healthy
 
 
+def test_a_damaged_consumer_that_is_found_by_its_name_is_not_taken_over_as_well() -> None:
+    (healthy,) = after([entry("aaaa-1")]).values()
+    damaged = {BILLING: {**healthy, "metadata": {**healthy["metadata"], METADATA_KEY: "{"}}}
+
+    (known, newcomer), _ = bind([entry("aaaa-1"), entry("cccc-3")], damaged)
+
+    assert (known.durable, newcomer.durable) == (BILLING, "KN_SUB_CCCC3")
+
+
 def test_all_of_the_channels_consumers_go_with_it_and_no_others() -> None:
     observed = {**after([entry("aaaa-1")], [entry("bbbb-2", "mail")]), "theirs": {"name": "theirs"}}
 

@@ -8,6 +8,7 @@ becomes of consumers that nobody wants is `headrace.core.leaving`'s. Pure: the t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,7 +27,7 @@ from headrace.core.hook import Reference
 from headrace.core.leaving import Leaver, Terms, forget, see_off
 from headrace.core.own_consumer import OwnConsumer, owned
 from headrace.core.raw_config import Config, differs, merged
-from headrace.core.stream import Place
+from headrace.core.stream import Owner, Place
 from headrace.core.subscriber import Subscriber, SubscriberState
 from headrace.core.truth import Truth
 
@@ -71,28 +72,21 @@ def consumers(
             the Go channel's.
     """
     everything = {str(config["name"]): config for config in observed}
-    ours = [
-        OwnConsumer(durable, config, subscriber)
-        for durable, config in sorted(everything.items())
-        if (subscriber := owned(config, terms.place.owner)) is not None
-    ]
-    # One that is delivered to comes before one that is on its way out.
-    ours.sort(key=lambda consumer: consumer.subscriber.state is SubscriberState.GONE)
+    ours = _ours(everything, terms.place.owner)
+    by_uid = {consumer.subscriber.uid: consumer for consumer in reversed(ours)}
     wanted = [row for row in rows if row.subscriber is not None and not terms.truth.misses(row.uid)]
     serving = _match(wanted, ours, terms.truth)
-    uids = {consumer.subscriber.uid: consumer for consumer in reversed(ours)}
     bindings = [
-        _leftover(row, row.subscriber, uids.get(row.uid), terms)
+        _leftover(row, row.subscriber, by_uid.get(row.uid), terms)
         if row.subscriber is not None and terms.truth.misses(row.uid)
         else _bind(row, serving.get(row.uid), everything, terms)
         for row in rows
     ]
-    for uid in uids.keys() - serving.keys():
-        if terms.truth.lives(uid):
-            serving[uid] = uids[uid]
+    # A live Subscription keeps its consumer, whatever the list says of it.
+    living = {uid: one for uid, one in by_uid.items() if uid not in serving and terms.truth.lives(uid)}
     entries = {row.uid for row in rows}
-    vanished = sorted(uid for uid in serving if uid not in entries)
-    bindings += [_keep(serving[uid], everything, terms) for uid in vanished]
+    bindings += [_keep(living[uid], everything, terms) for uid in sorted(living) if uid not in entries]
+    serving |= living
     kept = {consumer.durable for consumer in serving.values()}
     leavers = [see_off(one, terms, spare=one.subscriber.uid in serving) for one in ours if one.durable not in kept]
     return tuple(bindings), tuple(sorted(leavers, key=lambda leaver: leaver.durable))
@@ -113,11 +107,32 @@ def verified(action: Action, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _match(rows: list[Row], ours: list[OwnConsumer], truth: Truth) -> dict[str, OwnConsumer]:
-    """By uid, also in a consumer's own name; else by name, where that says it clearly.
+def _ours(everything: dict[str, Config], owner: Owner) -> list[OwnConsumer]:
+    """The consumers of this channel, by name; those on their way out come last, so that others are taken first."""
+    ours = [
+        OwnConsumer(durable, config, subscriber)
+        for durable, config in sorted(everything.items())
+        if (subscriber := owned(config, owner)) is not None
+    ]
+    return sorted(ours, key=lambda consumer: consumer.subscriber.state is SubscriberState.GONE)
 
-    By name come only those into question whose uid no entry and no Subscription has.
-    """
+
+def _match(rows: list[Row], ours: list[OwnConsumer], truth: Truth) -> dict[str, OwnConsumer]:
+    """The consumer that serves each row, by the row's uid: found by uid, or else taken over by name."""
+    serving = _by_uid(rows, ours)
+    newcomers = [row for row in rows if row.uid not in serving]
+    taken = {consumer.durable for consumer in serving.values()}
+    free = [
+        consumer
+        for consumer in ours
+        if consumer.durable not in taken
+        and consumer.subscriber.uid not in serving
+        and consumer.subscriber.uid not in truth.subscriptions
+    ]
+    return serving | _by_name(newcomers, free)
+
+
+def _by_uid(rows: list[Row], ours: list[OwnConsumer]) -> dict[str, OwnConsumer]:
     found = {consumer.subscriber.uid: consumer for consumer in reversed(ours)}
     # One whose mark was damaged by hand is still known by its own name, which is the uid that it was born with.
     born = {consumer.durable: consumer for consumer in ours if not consumer.subscriber.uid}
@@ -125,20 +140,23 @@ def _match(rows: list[Row], ours: list[OwnConsumer], truth: Truth) -> dict[str, 
         for durable in (names.durable(row.uid), peer.successor(names.durable(row.uid))):
             if row.uid not in found and durable in born:
                 found[row.uid] = born[durable]
-    serving = {row.uid: found[row.uid] for row in rows if row.uid in found}
-    free = [
-        consumer
-        for consumer in ours
-        if consumer.subscriber.uid not in serving and consumer.subscriber.uid not in truth.subscriptions
-    ]
-    newcomers = [row for row in rows if row.uid not in serving]
-    called = [_name(row.subscriber) for row in newcomers]
-    for row, name in zip(newcomers, called, strict=True):
-        # Two links from two namespaces may bear one name, and an entry does not tell its namespace.
+    return {row.uid: found[row.uid] for row in rows if row.uid in found}
+
+
+def _by_name(newcomers: list[Row], free: list[OwnConsumer]) -> dict[str, OwnConsumer]:
+    """The consumers that rows without one take over.
+
+    Only by a name that one newcomer alone has: two Subscriptions from two namespaces may have the same, and an entry
+    does not tell its namespace.
+    """
+    called = Counter(_name(row.subscriber) for row in newcomers)
+    found = {}
+    for row in newcomers:
+        name = _name(row.subscriber)
         same = [consumer for consumer in free if _name(consumer.subscriber) == name]
-        if same and called.count(name) == 1 and name[1]:
-            serving[row.uid] = same[0]
-    return serving
+        if same and called[name] == 1 and name[1]:
+            found[row.uid] = same[0]
+    return found
 
 
 def _name(subscriber: Subscriber | None) -> tuple[str, str]:
