@@ -42,24 +42,36 @@ def condition(status: Raw, place: Place, connection: str, created: str, in_clust
             where the channel is.
     """
     if in_cluster is not None and created and in_cluster.get("created") != created and _ours(place, in_cluster):
-        events = counted(int(in_cluster.get("state", {}).get("messages", 0)), "event")
-        message = (
-            f"{place.stream} in the installation's own NATS account is this channel's, too, from before {connection}; "
-            f"nothing is delivered from there any more, and it holds {events}. It goes with the channel: take "
-            "the connection back to have them delivered, or delete it"
-        )
-        return Condition(CONDITION, False, IN_CLUSTER, message, informative=True)
-    before = str(status.get("connection") or "")
-    known = status.get("streamCreated")
-    if before and before != connection:
-        if not created or not known or known == created:
-            return None
-        message = (
-            f"{place.stream} and {place.aside} in the NATS account of {before} were this channel's; nothing is "
-            f"delivered from there any more ({_waiting(status)} not been settled), and nobody here can "
-            "delete them: take the connection back to have them delivered, or delete them there"
-        )
-        return Condition(CONDITION, False, ELSEWHERE, message, informative=True)
+        return _left_in_cluster(place, connection, in_cluster)
+    before, known = str(status.get("connection") or ""), status.get("streamCreated")
+    if before in ("", connection):
+        return _told_before(status)
+    if not created or not known or known == created:
+        return None
+    return _left_elsewhere(status, place, before)
+
+
+def _left_in_cluster(place: Place, connection: str, info: Raw) -> Condition:
+    events = counted(int(info.get("state", {}).get("messages", 0)), "event")
+    message = (
+        f"{place.stream} in the installation's own NATS account is this channel's, too, from before {connection}; "
+        f"nothing is delivered from there any more, and it holds {events}. It goes with the channel: take "
+        "the connection back to have them delivered, or delete it"
+    )
+    return Condition(CONDITION, False, IN_CLUSTER, message, informative=True)
+
+
+def _left_elsewhere(status: Raw, place: Place, before: str) -> Condition:
+    message = (
+        f"{place.stream} and {place.aside} in the NATS account of {before} were this channel's; nothing is "
+        f"delivered from there any more ({_waiting(status)} not been settled), and nobody here can "
+        "delete them: take the connection back to have them delivered, or delete them there"
+    )
+    return Condition(CONDITION, False, ELSEWHERE, message, informative=True)
+
+
+def _told_before(status: Raw) -> Condition | None:
+    """What was left elsewhere stays there, though nothing but the status of before tells of it."""
     for one in status.get("conditions") or ():
         if (one.get("type"), one.get("status"), one.get("reason")) == (CONDITION, "False", ELSEWHERE):
             return Condition(CONDITION, False, ELSEWHERE, str(one.get("message") or ""), informative=True)

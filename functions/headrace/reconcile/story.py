@@ -126,41 +126,48 @@ class _Call:
             return HookResponse(before, finalized=True)
         merged = channel_defaults.merged(request.parent, self._around.defaults or Defaults())
         retain = stream_config.retained(identity.metadata)
-        apart: Apart | None = None
         try:
             seat = await self._seat(replace(request, parent=merged.parent))
-            apart = seat.apart
+        except NotThere as error:
+            return await self._go_without(request, place, error.seat.apart, error, retain=retain)
+        apart = seat.apart
+        try:
             refusal = await in_nats.take_away(place, seat.api, retain=retain)
-        except (NotLetIn, NotThere, Refused, Unavailable) as error:
-            apart = error.seat.apart if isinstance(error, NotThere) else apart
+        except (NotLetIn, Refused, Unavailable) as error:
             if apart is None and not isinstance(error, NotLetIn):
                 raise
-            answer = credentials_gone.leaving(
-                request.parent,
-                place,
-                str(error),
-                now=self._now,
-                patience=self._settings.orphan_grace,
-                retained=retain,
-                reason=credentials_gone.REASON if isinstance(error, NotLetIn) else credentials_gone.UNREACHED_REASON,
-            )
-            if not answer.finalized:
-                # The functions that have the credentials, or will have them again, go last: they are made anew if gone.
-                return replace(answer, children=apart.objects if apart is not None else ())
-            if apart is not None:
-                await in_nats.take_away(place, self._own, retain=retain)
-            return answer
+            return await self._go_without(request, place, apart, error, retain=retain)
         if refusal is None and apart is not None:
             # What is left in the installation's account is from before the channel had a connection of its own.
             refusal = await in_nats.take_away(place, self._own, retain=retain)
-        if refusal is not None:
-            return HookResponse(
-                removal_refused_status(request.parent, refusal.words, self._now),
-                apart.objects if apart is not None else (),
-                resync_after_seconds=RETRY_REFUSED.total_seconds(),
-                finalized=False,
-            )
-        return HookResponse(before, finalized=True)
+        if refusal is None:
+            return HookResponse(before, finalized=True)
+        return HookResponse(
+            removal_refused_status(request.parent, refusal.words, self._now),
+            apart.objects if apart is not None else (),
+            resync_after_seconds=RETRY_REFUSED.total_seconds(),
+            finalized=False,
+        )
+
+    async def _go_without(
+        self, request: HookRequest, place: Place, apart: Apart | None, error: Exception, *, retain: bool
+    ) -> HookResponse:
+        """Let a channel go whose NATS account can't be reached: wait for a while, then leave its streams behind."""
+        answer = credentials_gone.leaving(
+            request.parent,
+            place,
+            str(error),
+            now=self._now,
+            patience=self._settings.orphan_grace,
+            retained=retain,
+            reason=credentials_gone.REASON if isinstance(error, NotLetIn) else credentials_gone.UNREACHED_REASON,
+        )
+        if not answer.finalized:
+            # The functions that have the credentials, or will have them again, go last: they are made anew if gone.
+            return replace(answer, children=apart.objects if apart is not None else ())
+        if apart is not None:
+            await in_nats.take_away(place, self._own, retain=retain)
+        return answer
 
     async def _seat(self, request: HookRequest) -> Seat:
         return await find(request, self._own, self._settings, self._around)
