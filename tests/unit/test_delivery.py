@@ -124,6 +124,7 @@ YEAR = timedelta(days=365)
         pytest.param("1.5", None, id="fractions"),
         pytest.param("", None, id="empty"),
         pytest.param("9" * 400, YEAR, id="absurdly long"),
+        pytest.param("10000000", timedelta(seconds=10_000_000), id="months"),
         pytest.param("99999999", YEAR, id="longer than a year"),
         pytest.param("Fri, 31 Dec 9999 23:59:59 GMT", YEAR, id="a date at the end of time"),
         pytest.param("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None, id="a year that no calendar has"),
@@ -180,6 +181,11 @@ class TestReply:
         decision = delivery.decide(StageRecord(), answer, subscriber(retry=5, reply=True, sink=True))
         assert isinstance(decision, DeadLetter)
         assert decision.record.failure == Failure(REPLY, 413)
+
+    def test_a_reply_larger_than_we_read_is_parked_as_a_reply_so_that_its_subscriber_is_not_called_again(self) -> None:
+        decision = delivery.decide(StageRecord(), Answer(200, reply_too_large=True), subscriber(retry=5, reply=True))
+        assert isinstance(decision, Park)
+        assert decision.record.stage is Stage.REPLY
 
     def test_a_subscriber_with_only_a_reply_address_begins_there(self) -> None:
         whom = replace(subscriber(reply=True), subscriber=None)

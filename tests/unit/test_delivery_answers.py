@@ -33,6 +33,10 @@ class TestReadAnswer:
         assert answer.reply == EVENT
         assert answer.reply_headers == ((b"x-request-id", b"9"),)
 
+    def test_an_event_that_was_cut_off_is_no_reply_but_too_large_a_one(self) -> None:
+        answer = delivery.read_answer(HttpAnswer(200, REPLY, b"da", truncated=True), NOW, replies=True)
+        assert (answer.reply, answer.reply_too_large) == (None, True)
+
     @pytest.mark.parametrize(
         "answer",
         [

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from headrace.core.binding import Binding
 from headrace.core.desired import desired
 from headrace.core.errors import InvalidSpec
+from headrace.core.health import Health
 from headrace.core.leaving import Leaver
 from headrace.core.plan import Observed, Problem
 from headrace.core.settings import ReconcileSettings
@@ -128,6 +130,19 @@ def test_conditions(changes: dict[str, Any], expected: dict[str, tuple[str, str]
     assert ("address" in body) is (expected["Addressable"][0] == "True")
 
 
+def test_an_entry_that_may_yet_be_a_subscriber_is_unknown_and_no_fault_of_the_channel() -> None:
+    parent = channel(entry())
+    asked = wish(parent)
+    open_question = Binding("aaaa-1", 1, None, problem="no Subscription is known yet", undecided=True)
+
+    body = status(parent, asked, well(asked, bindings=(open_question,)), NOON)
+
+    assert conditions(body)["ConsumersReady"] == ("True", "")
+    assert body["subscribers"] == [
+        {"uid": "aaaa-1", "observedGeneration": 1, "ready": "Unknown", "message": "no Subscription is known yet"}
+    ]
+
+
 def test_every_entry_has_its_row_even_when_nothing_could_be_done() -> None:
     parent = channel(entry("aaaa-1", generation=4), {"name": "no uid"})
     asked = wish(parent)
@@ -224,6 +239,12 @@ def test_the_status_of_a_channel_that_makes_no_sense_keeps_what_was_reported_bef
     }
 
 
+def well_but(**changes: Any) -> Health:
+    """A channel in which nothing is wrong, but for this."""
+    aside = {"config": {"name": "aside"}, "state": {"messages": 0, "bytes": 0}}
+    return replace(Health(aside, windows={}, stuck={}, discarded={}), **changes)
+
+
 @pytest.mark.parametrize(
     ("changes", "seconds"),
     [
@@ -237,6 +258,9 @@ def test_the_status_of_a_channel_that_makes_no_sense_keeps_what_was_reported_bef
             id="the shortest of two",
         ),
         pytest.param({"leavers": (Leaver("A", (), timedelta()),)}, 0, id="what is deleted waits no more"),
+        pytest.param({"health": well_but(stuck={"A": (1,)})}, 30.1, id="a trouble that may be over unseen"),
+        pytest.param({"health": well_but(discarded={"A": 1})}, 0, id="what was discarded never comes back"),
+        pytest.param({"health": well_but(waiting=True)}, 300.1, id="events that may be discarded while they wait"),
     ],
 )
 def test_when_to_look_again(changes: dict[str, Any], seconds: float) -> None:

@@ -164,6 +164,13 @@ def test_a_due_time_that_no_clock_shows_is_no_record(due: float) -> None:
     assert read_record(json.dumps({**json.loads(stage_record.to_json(RECORD)), "due": due})) is None
 
 
+@pytest.mark.parametrize(("written", "read"), [(10**30, 1_000_001), (-1, 0)])
+def test_attempts_beyond_every_budget_are_a_budget_that_is_used_up(written: int, read: int) -> None:
+    record = read_record(json.dumps({**json.loads(stage_record.to_json(RECORD)), "attempts": [written, 0, 0]}))
+    assert isinstance(record, StageRecord)
+    assert record.attempts == (read, 0, 0)
+
+
 def test_half_a_character_in_the_place_of_an_object_is_told_of() -> None:
     with pytest.raises(InvalidSpec, match=r"it should be an object: give \{uri: http://host/path\}"):
         manifest.parse_entry({"uid": "a", "delivery": {"deadLetterSink": "\ud800"}}, 0)

@@ -174,6 +174,15 @@ def test_one_that_is_put_off_again_is_due_again() -> None:
     assert (line.next_due, line.returning(2.0), line.returning(3.0)) == (3.0, 0, 1)
 
 
+def test_one_that_came_before_it_was_due_and_is_put_off_again_is_not_due_when_it_was_at_first() -> None:
+    line = order()
+    line.arrived(1, "a", 1, 0.0)
+    line.away(1, 1.0, 0.0)
+    line.arrived(1, "a", 1, 0.5)
+    line.away(1, 3.0, 0.5)
+    assert [line.returning(now) for now in (1.0, 2.9, 3.0)] == [0, 0, 1]
+
+
 def test_only_so_many_bytes_wait_here() -> None:
     line = order(most_bytes=100)
     line.arrived(1, "a", 90, 0.0)

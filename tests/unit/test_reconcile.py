@@ -17,6 +17,7 @@ from headrace.core.action import (
     DeleteStream,
     Done,
     Outcome,
+    PurgeSubjects,
     Rejected,
 )
 from headrace.core.errors import InvalidSpec, NotLetIn, Unavailable
@@ -140,6 +141,21 @@ async def test_without_an_aside_stream_no_consumer_is_made() -> None:
     assert not nats.bound
     assert reasons(answer)["StreamReady"] == "StreamCreateRefused"
     assert reasons(answer)["ConsumersReady"] == "StreamNotReady"
+
+
+async def test_only_so_many_lost_events_are_forgotten_at_once_and_just_those_are_counted() -> None:
+    nats = FakeNats()
+    await call("sync", channel(entry()), nats)
+    below = "shop.orders._knative_aside.stage.KN_SUB_AAAA1"
+    nats.noted = [f"{below}.{sequence}" for sequence in range(1, 251)]
+    nats.first = 1000
+    nats.actions.clear()
+
+    await call("sync", channel(entry()), nats)
+
+    forgotten = [action.subjects for action in nats.actions if isinstance(action, PurgeSubjects)]
+    assert [one for one in forgotten if not one.endswith(".stuck")] == [f"{below}.{n}" for n in range(1, 201)]
+    assert nats.numbers == {f"{below}.discarded.total": 200}
 
 
 @pytest.mark.parametrize("refused", [DeleteConsumer, DeleteStream])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, cast
+
 import pytest
 
 from headrace.core.errors import Misconfigured
-from pyspark_jetstream.client import StreamInfo
+from pyspark_jetstream.client import JetStream, StreamInfo
 from pyspark_jetstream.client.messages import nanoseconds
-from pyspark_jetstream.plan import is_older, mode_of
+from pyspark_jetstream.options import ReadOptions, read_options
+from pyspark_jetstream.plan import is_older, mode_of, sequence_at, start_of
 
 
 def info(retention: str, *, direct: bool = True) -> StreamInfo:
@@ -42,6 +46,58 @@ def test_a_stream_with_other_readers_is_read_without_a_consumer(retention: str, 
 def test_a_mode_that_can_t_be_is_refused(stream: StreamInfo, wanted: str, words: str) -> None:
     with pytest.raises(Misconfigured, match=words):
         mode_of(stream, wanted)
+
+
+class Growing:
+    """A stream of one message per second, of which more come while it is looked through."""
+
+    def __init__(self, *times: str) -> None:
+        self._times = times
+
+    def message_after(self, _stream: str, sequence: int) -> dict[str, Any] | None:
+        return {"seq": sequence, "time": self._times[sequence - 1]} if sequence <= len(self._times) else None
+
+
+NINE, LATER, LATEST = (f"2026-01-31T09:30:0{second}Z" for second in range(3))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "last", "sequence"),
+    [
+        pytest.param(NINE, 2, 1, id="the first"),
+        pytest.param(LATER, 2, 2, id="one of that very time"),
+        pytest.param("2026-01-31T09:30:00.5Z", 2, 2, id="the next after that time"),
+        pytest.param(LATEST, 2, 3, id="none yet: one behind the last that was known"),
+        pytest.param("2026-01-31T09:30:09Z", 1, 2, id="so when more have come in between"),
+    ],
+)
+def test_where_a_time_is_in_a_stream(wanted: str, last: int, sequence: int) -> None:
+    known = replace(info("limits"), last=last)
+    found = sequence_at(cast(JetStream, Growing(NINE, LATER, LATEST)), known, nanoseconds(wanted))
+    assert found == sequence
+
+
+def starting_at(sequence: str, streaming: bool) -> ReadOptions:
+    given = {"servers": "nats://127.0.0.1:4222", "stream": "EV", "startingSequence": sequence}
+    return read_options(given, {}, streaming=streaming)
+
+
+@pytest.mark.parametrize(
+    ("streaming", "at", "words"),
+    [
+        pytest.param(True, "12", "ends at 10: use latest", id="a query waits for nothing that it can't know"),
+        pytest.param(False, "12", "ends at 10: start there or before", id="a batch has nothing there"),
+    ],
+)
+def test_a_start_behind_the_end_is_refused(streaming: bool, at: str, words: str) -> None:
+    with pytest.raises(Misconfigured, match=words):
+        start_of(cast(JetStream, Growing()), info("limits"), starting_at(at, streaming), streaming=streaming)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_start_just_behind_the_last_message_is_that_of_the_next(streaming: bool) -> None:
+    start = start_of(cast(JetStream, Growing()), info("limits"), starting_at("11", streaming), streaming=streaming)
+    assert start == 11
 
 
 @pytest.mark.parametrize(
