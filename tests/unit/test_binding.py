@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import binding, consumer, manifest, peer, stream_config
+from headrace.core import binding, consumer, manifest, stream_config
 from headrace.core.action import Action, CreateConsumer, DeleteConsumer, PurgeSubjects, UpdateConsumer
 from headrace.core.binding import Binding
 from headrace.core.consumer_spec import ConsumerTemplate
@@ -239,38 +239,6 @@ def test_a_damaged_consumer_that_is_found_by_its_name_is_not_taken_over_as_well(
     (known, newcomer), _ = bind([entry("aaaa-1"), entry("cccc-3")], damaged)
 
     assert (known.durable, newcomer.durable) == (BILLING, "KN_SUB_CCCC3")
-
-
-THEIRS = peer.Peer(BILLING, {"name": BILLING, "deliver_subject": "x"}, push=True, busy=False, floor=7)
-
-
-def taken_over() -> dict[str, Config]:
-    """The server when ours has taken the place of the Go channel's consumer, and that is still there."""
-    terms = replace(TERMS, peers={BILLING: THEIRS})
-    done = carried_out(*bind([entry("aaaa-1")], {BILLING: THEIRS.config}, terms), {BILLING: THEIRS.config})
-    return {**done, BILLING: THEIRS.config}
-
-
-@pytest.mark.parametrize(
-    ("busy", "deleted"),
-    [
-        pytest.param(False, [DeleteConsumer(STREAM, BILLING)], id="nobody gets anything from it: it goes"),
-        pytest.param(True, [], id="its dispatcher is back: it would make it again"),
-    ],
-)
-def test_a_take_over_that_broke_off_is_finished(busy: bool, deleted: list[Action]) -> None:
-    terms = replace(TERMS, peers={BILLING: replace(THEIRS, busy=busy)})
-
-    (billing,), _ = bind([entry("aaaa-1")], taken_over(), terms)
-
-    assert billing.durable == "KN_SUB_AAAA1_pull"
-    assert list(billing.actions) == deleted
-
-
-def test_a_consumer_that_took_over_begins_where_the_go_channels_ended_which_is_no_drift() -> None:
-    (billing,), _ = bind([entry("aaaa-1")], taken_over())
-
-    assert billing.drift == ""
 
 
 def test_all_of_the_channels_consumers_go_with_it_and_no_others() -> None:

@@ -48,33 +48,37 @@ def test_a_mode_that_can_t_be_is_refused(stream: StreamInfo, wanted: str, words:
         mode_of(stream, wanted)
 
 
-class Growing:
-    """A stream of one message per second, of which more come while it is looked through."""
+class Stored:
+    """The times of a stream's messages, by sequence."""
 
-    def __init__(self, *times: str) -> None:
+    def __init__(self, times: dict[int, str]) -> None:
         self._times = times
 
     def message_after(self, _stream: str, sequence: int) -> dict[str, Any] | None:
-        return {"seq": sequence, "time": self._times[sequence - 1]} if sequence <= len(self._times) else None
+        found = min((at for at in self._times if at >= sequence), default=None)
+        return None if found is None else {"seq": found, "time": self._times[found]}
 
 
 NINE, LATER, LATEST = (f"2026-01-31T09:30:0{second}Z" for second in range(3))
 
 
+THREE = {1: NINE, 2: LATER, 3: LATEST}
+
+
 @pytest.mark.parametrize(
-    ("wanted", "last", "sequence"),
+    ("wanted", "stored", "sequence"),
     [
-        pytest.param(NINE, 2, 1, id="the first"),
-        pytest.param(LATER, 2, 2, id="one of that very time"),
-        pytest.param("2026-01-31T09:30:00.5Z", 2, 2, id="the next after that time"),
-        pytest.param(LATEST, 2, 3, id="none yet: one behind the last that was known"),
-        pytest.param("2026-01-31T09:30:09Z", 1, 2, id="so when more have come in between"),
+        pytest.param(NINE, THREE, 1, id="the first"),
+        pytest.param(LATER, THREE, 2, id="one of that very time"),
+        pytest.param("2026-01-31T09:30:00.5Z", THREE, 2, id="the next after that time"),
+        pytest.param("2026-01-31T09:30:09Z", THREE, 4, id="none: one behind the last"),
+        pytest.param(LATER, {1: NINE, 3: LATEST}, 2, id="one that was deleted: from there on"),
+        pytest.param("2026-01-31T09:30:09Z", {1: NINE, 5: LATEST}, 2, id="none, whatever comes in the meantime"),
     ],
 )
-def test_where_a_time_is_in_a_stream(wanted: str, last: int, sequence: int) -> None:
-    known = replace(info("limits"), last=last)
-    found = sequence_at(cast(JetStream, Growing(NINE, LATER, LATEST)), known, nanoseconds(wanted))
-    assert found == sequence
+def test_where_a_time_is_in_a_stream(wanted: str, stored: dict[int, str], sequence: int) -> None:
+    known = replace(info("limits"), last=3)
+    assert sequence_at(cast(JetStream, Stored(stored)), known, nanoseconds(wanted)) == sequence
 
 
 def starting_at(sequence: str, streaming: bool) -> ReadOptions:
@@ -91,12 +95,12 @@ def starting_at(sequence: str, streaming: bool) -> ReadOptions:
 )
 def test_a_start_behind_the_end_is_refused(streaming: bool, at: str, words: str) -> None:
     with pytest.raises(Misconfigured, match=words):
-        start_of(cast(JetStream, Growing()), info("limits"), starting_at(at, streaming), streaming=streaming)
+        start_of(cast(JetStream, Stored({})), info("limits"), starting_at(at, streaming), streaming=streaming)
 
 
 @pytest.mark.parametrize("streaming", [True, False])
 def test_a_start_just_behind_the_last_message_is_that_of_the_next(streaming: bool) -> None:
-    start = start_of(cast(JetStream, Growing()), info("limits"), starting_at("11", streaming), streaming=streaming)
+    start = start_of(cast(JetStream, Stored({})), info("limits"), starting_at("11", streaming), streaming=streaming)
     assert start == 11
 
 

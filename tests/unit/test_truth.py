@@ -144,18 +144,6 @@ def test_a_consumer_goes_only_when_the_api_server_itself_has_said_so(server: Ser
     assert BILLING not in server.consumers
 
 
-def test_a_consumer_whose_subscription_has_no_name_can_not_be_asked_for_and_goes_after_its_grace() -> None:
-    server = Server()
-    nameless = entry("aaaa-1", name="", subscriberUri="http://a/")
-    step(server, [nameless], known(complete=False))
-    step(server, [], known())
-
-    _, leavers = step(server, [], known(), seconds=60)
-
-    assert leavers[BILLING].question is None
-    assert server.consumers == {}
-
-
 def test_without_proof_a_consumer_goes_after_its_grace_as_it_does_on_a_laptop(server: Server) -> None:
     step(server, [], known(TWO, complete=False))
 
