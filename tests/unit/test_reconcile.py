@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,67 +23,12 @@ from headrace.core.action import (
 from headrace.core.errors import InvalidSpec, NotLetIn, Unavailable
 from headrace.core.raw_config import Config
 from headrace.core.settings import ReconcileSettings
-from headrace.reconcile import VERBS, reconcile
+from headrace.reconcile import VERBS, Around, reconcile
 from tests.support.channels import channel, entry
+from tests.support.fake_nats import FakeNats, FakeTenant
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"
-
-
-class FakeNats:
-    """Streams and consumers in memory; `says` may answer in the server's place."""
-
-    def __init__(self, says: Callable[[Action], Outcome | None] = lambda _: None) -> None:
-        self.streams: dict[str, Config] = {}
-        self.bound: dict[str, Config] = {}
-        self.actions: list[Action] = []
-        self.noted: list[str] = []
-        self.numbers: dict[str, int] = {}
-        self.first = 1
-        self._says = says
-
-    async def stream(self, name: str) -> Config | None:
-        return self.streams.get(name)
-
-    async def count(self, _stream: str, _subjects: str) -> int:
-        return 0
-
-    async def consumers(self, _stream: str) -> list[Config]:
-        return list(self.bound.values())
-
-    async def info(self, stream: str, _subjects: str = "") -> Mapping[str, Any] | None:
-        config = self.streams.get(stream)
-        if config is None:
-            return None
-        state = {"first_seq": self.first, "messages": 0, "bytes": 0, "subjects": dict.fromkeys(self.noted, 1)}
-        return {"config": config, "state": state}
-
-    async def consumer_infos(self, _stream: str) -> list[Mapping[str, Any]]:
-        return [{"name": name, "config": config} for name, config in self.bound.items()]
-
-    async def number(self, _stream: str, subject: str) -> int:
-        return self.numbers.get(subject, 0)
-
-    async def add(self, _stream: str, subject: str, number: int) -> None:
-        self.numbers[subject] = self.numbers.get(subject, 0) + number
-
-    async def carry_out(self, action: Action) -> Outcome:
-        self.actions.append(action)
-        answer = self._says(action)
-        if answer is not None:
-            return answer
-        match action:
-            case CreateStream(config):
-                self.streams[config["name"]] = config
-                return Done(config)
-            case CreateConsumer(_, config):
-                self.bound[config["name"]] = config
-                return Done(config)
-            case DeleteStream(stream):
-                del self.streams[stream]
-            case DeleteConsumer(_, consumer):
-                del self.bound[consumer]
-        return Done({})
 
 
 async def call(verb: str, parent: Mapping[str, Any], nats: FakeNats) -> dict[str, Any]:
@@ -156,6 +101,19 @@ async def test_only_so_many_lost_events_are_forgotten_at_once_and_just_those_are
     forgotten = [action.subjects for action in nats.actions if isinstance(action, PurgeSubjects)]
     assert [one for one in forgotten if not one.endswith(".stuck")] == [f"{below}.{n}" for n in range(1, 201)]
     assert nats.numbers == {f"{below}.discarded.total": 200}
+
+
+async def test_a_channel_in_an_account_of_its_own_is_looked_at_every_minute_since_nobody_tells_of_it() -> None:
+    body = json.dumps({"parent": channel(entry(), connection={"secretRef": {"name": "orders-nats"}})}).encode()
+    settings = ReconcileSettings(image="headrace:1")
+    tenant = FakeTenant()
+
+    answer = await reconcile(
+        "sync", body, api=FakeNats(), settings=settings, now=NOON, around=Around(elsewhere=lambda _: tenant)
+    )
+
+    assert set(tenant.streams) == {STREAM, ASIDE}
+    assert answer["resyncAfterSeconds"] == 60.0
 
 
 @pytest.mark.parametrize("refused", [DeleteConsumer, DeleteStream])
