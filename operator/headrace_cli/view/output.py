@@ -18,7 +18,6 @@ Item: TypeAlias = Mapping[str, Any]
 Column: TypeAlias = tuple[str, Callable[[Item], object]]
 
 _DOUBTFUL = re.compile(r"[^ -~\n]")
-FORMATS = ("table", "json", "yaml", "name")
 
 
 def show_list(items: Sequence[Item], output: str, columns: Sequence[Column]) -> None:
