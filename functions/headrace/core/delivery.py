@@ -29,7 +29,7 @@ from headrace.core.subscriber import DeliveryPolicy, Subscriber
 RETRYABLE_4XX = frozenset({404, 408, 409, 429})
 # Knative's reference implementation reports a failed connection to the sink as status 500 ...
 NO_ANSWER_CODE = 500
-# ... and begins its knativeerrordata with this. For the sink alone: a subscriber may answer the same, and is believed.
+# ... and begins its knativeerrordata with this. It tells the sink only: a subscriber may answer the same words.
 NO_ANSWER = b"dispatch error: "
 # The extension's 1024 characters of base64 are exactly this many bytes; encoding more than fits is what kills the
 # reference dispatcher (knative/eventing at 8cf4c4b6).
