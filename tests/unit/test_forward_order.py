@@ -171,11 +171,13 @@ async def test_a_crash_costs_no_attempt_of_the_budget() -> None:
     assert record.attempts == Attempts(subscriber=1)
 
 
-async def test_an_event_that_comes_before_it_is_due_is_put_off_again() -> None:
+async def test_an_event_that_comes_before_it_is_due_is_put_off_again_unless_clocks_may_differ_by_that() -> None:
     record = StageRecord(attempts=Attempts(1), due=NOW.timestamp() + 30)
-    world = World(records={STAGE: stage_record.to_json(record)})
+    world = World({"http://subscriber/": [HttpAnswer(200)]}, records={STAGE: stage_record.to_json(record)})
     assert await outcome(world, PLAIN, message(delivered=2)) == {}
     assert world.diary == ["load", '-NAK {"delay":30000000000}']
+    world.records[STAGE] = stage_record.to_json(replace(record, due=NOW.timestamp() + 0.05))
+    assert await outcome(world, PLAIN, message(delivered=2)) == {"delivered": 1}
 
 
 async def test_a_dead_letter_is_acknowledged_after_the_sink_has_it() -> None:
@@ -198,10 +200,16 @@ async def test_without_a_sink_it_is_parked_before_it_is_acknowledged() -> None:
     ]
 
 
-async def test_what_can_not_be_parked_stays_and_comes_again_later() -> None:
+@pytest.mark.parametrize(("back_off", "seconds"), [(1, 30), (3600, 3600)])
+async def test_what_can_not_be_parked_stays_and_comes_again_at_the_longest_back_off(
+    back_off: int, seconds: int
+) -> None:
+    policy = DeliveryPolicy(retry=1, backoff_delay=timedelta(seconds=back_off))
     world = World({"http://subscriber/": [HttpAnswer(400)]}, aside_is=Refused("full", status=507))
-    assert await outcome(world, PLAIN, message()) == {"stuck": 1}
-    assert world.diary[-1] == '-NAK {"delay":30000000000}'
+    assert await outcome(world, replace(PLAIN, policy=policy), message()) == {"stuck": 1}
+    assert world.diary[-1] == f'-NAK {{"delay":{seconds}000000000}}'
+    # Only one that is too large is tried once more, without the subscriber's answer.
+    assert sum(did.startswith("park") for did in world.diary) == 1
 
 
 async def test_what_is_too_large_to_be_parked_is_noted_until_it_is_settled() -> None:
