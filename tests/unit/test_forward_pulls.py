@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from headrace.core.http import Headers, HttpAnswer
 from headrace.core.jetstream import Message, PullEnd
 from headrace.core.lease import Lease, Outcome
-from headrace.core.nats_codec import NatsMessage
 from headrace.core.subscriber import Destination, Subscriber
-from headrace.forward import Effects, forward
+from headrace.forward import forward
+from tests.support.effects import effects
 
 EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}
 WHOM = Subscriber("shop", "orders", "billing", "u", 1, "KN_aside", subscriber=Destination("http://billing/"))
@@ -66,33 +65,10 @@ class Consumer:
     async def served(self) -> int:
         """Serve one lease; how many events it has delivered."""
 
-        async def post(_to: Destination, _headers: Headers, _body: bytes, _timeout: timedelta) -> HttpAnswer:
-            return HttpAnswer(204)
-
-        async def nothing(*_: object) -> None:
-            pass
-
-        async def park(_: NatsMessage) -> None:
-            raise AssertionError("whatever is delivered is not parked")
-
-        effects = Effects(
-            open_inbox=self.open_inbox,
-            post=post,
-            load=nothing,
-            store=nothing,
-            drop=nothing,
-            park=park,
-            settle=nothing,
-            ack=nothing,
-            hold=lambda _: None,
-            release=lambda _: None,
-            monotonic=lambda: self.clock,
-            now=lambda: datetime(2026, 11, 28, tzinfo=UTC),
-            report=lambda *_: None,
-        )
+        world = effects(open_inbox=self.open_inbox, monotonic=lambda: self.clock)
         lease = Lease("S", "C", seconds=1000.0, linger=2.0, max_in_flight=SLOTS, max_bytes=BYTES)
         async with asyncio.timeout(30):
-            tally = await forward(lease, WHOM, 1024, effects, asyncio.Event())
+            tally = await forward(lease, WHOM, 1024, world, asyncio.Event())
         return tally.counts[Outcome.DELIVERED]
 
 
