@@ -115,6 +115,9 @@ def test_a_time_is_null_that_ends_whoever_collects_it_somewhere(
 def test_version_03_gives_its_schemaurl_as_dataschema() -> None:
     [row] = rows(stored({**WHOLE, "ce-specversion": "0.3", "ce-schemaurl": "http://a/b"}))
     assert (row["dataschema"], row["extensions"], row["specversion"]) == ("http://a/b", [], "0.3")
+    [row] = rows(stored({**WHOLE, "ce-specversion": "0.3", "ce-dataschema": "http://a/b"}))
+    # In 0.3 that name means nothing.
+    assert (row["dataschema"], row["extensions"]) == (None, [("dataschema", "http://a/b")])
 
 
 def test_what_is_no_event_gets_a_row_with_an_error_none_or_fails_the_read() -> None:

@@ -17,7 +17,6 @@ from tests.support.mounts import Mount
 from tests.support.nats_certificates import Certificates, SilentNatsServer
 from tests.support.nats_identities import Operator, user_key
 from tests.support.nats_server import NatsServer
-from tests.support.raw_server import Peer, serving
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_factories=["uvloop"])
@@ -190,65 +189,6 @@ async def test_whom_the_server_refuses_is_told_so_and_let_in_once_the_secret_is_
             await until("it knows that it is refused", lambda: refused(client), CONNECT_SECONDS)
             mount.swap(**renamed(way.files))
             assert await speaks(client)
-
-
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_refusal_is_remembered_when_the_connection_is_reset_behind_it(kind):
-    async def refusing(peer: Peer) -> None:
-        await peer.say(b'INFO {"max_payload":1048576}\r\n')
-        await peer.until(b"PING\r\n")
-        await peer.say(b"-ERR 'Authorization Violation'\r\n")
-        peer.reset()
-
-    async with serving(refusing) as server:
-        client = connect(NatsSettings.model_validate({"client": kind, "url": f"nats://127.0.0.1:{server.port}"}))
-        try:
-            await until("it knows that it is refused", lambda: refused(client), CONNECT_SECONDS)
-            seen = server.connections
-            await until("it has tried again", lambda: server.connections > seen + 1, CONNECT_SECONDS)
-            assert await refused(client)
-        finally:
-            await client.close()
-
-
-async def _refused_and_reset(peer: Peer) -> None:
-    await peer.say(b"-ERR 'Authorization Violation'\r\n")
-    peer.reset()
-
-
-async def _refused_and_closed(peer: Peer) -> None:
-    await peer.say(b"-ERR 'Authorization Violation'\r\n")
-    peer.close()
-
-
-async def _reset(peer: Peer) -> None:
-    peer.reset()
-
-
-async def _garbled(peer: Peer) -> None:
-    await peer.say(b"\0\0 what is this\r\n")
-    peer.reset()
-
-
-@pytest.mark.parametrize("refuse", [_refused_and_reset, _refused_and_closed, _reset, _garbled])
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_mended_secret_is_taken_however_the_wrong_one_was_turned_away(kind, refuse, tmp_path):
-    async def taking_the_right_one(peer: Peer) -> None:
-        await peer.say(b'INFO {"max_payload":1048576}\r\n')
-        if b'"right"' not in await peer.until(b"PING\r\n"):
-            return await refuse(peer)
-        await peer.say(b"PONG\r\n")
-        return await peer.gone()
-
-    mount = Mount(tmp_path / "credentials" / "namespace", **renamed(_password("wrong").files))
-    async with (
-        serving(taking_the_right_one) as server,
-        connected(kind, f"nats://127.0.0.1:{server.port}", tmp_path / "credentials") as client,
-    ):
-        with pytest.raises((NotLetIn, Unavailable)):
-            await client.ready(REFUSED_SECONDS)
-        mount.swap(**renamed(_password("right").files))
-        await client.ready(CONNECT_SECONDS)
 
 
 @pytest.mark.parametrize("kind", ["engine", "nats-py"])
