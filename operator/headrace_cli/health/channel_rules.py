@@ -29,7 +29,7 @@ def _stream_full(each: ChannelFacts) -> Iterator[Finding]:
             f"raise {what} in the channel's spec.stream.config, or free room with `kn jetstream purge`; if a "
             "Subscription is far behind on an Interest or WorkQueue stream, mend that one first",
         )
-    elif any(one.one.pending for one in each.subscriptions):
+    elif any(one.subscription.pending for one in each.subscriptions):
         yield Finding(
             Severity.RISK,
             "stream-full",
@@ -91,7 +91,7 @@ def _no_leader(each: ChannelFacts) -> Iterator[Finding]:
 
 
 def _nobody_listens(each: ChannelFacts) -> Iterator[Finding]:
-    served = [one for one in each.subscriptions if one.one.state != "foreign"]
+    served = [one for one in each.subscriptions if one.subscription.state != "foreign"]
     if not served and each.channel.origin not in ("peer", "gone"):
         state = each.channel.info["state"]
         kept = counted(state["messages"], "event waits", "events wait") if state["messages"] else "events go nowhere"
@@ -107,7 +107,7 @@ def _nobody_listens(each: ChannelFacts) -> Iterator[Finding]:
 
 def _unseen(each: ChannelFacts) -> Iterator[Finding]:
     """Events that are on a subject which no consumer looks at."""
-    patterns = [pattern for one in each.subscriptions for pattern in filters(one.one)]
+    patterns = [pattern for one in each.subscriptions for pattern in filters(one.subscription)]
     if not patterns:
         return
     unseen = {

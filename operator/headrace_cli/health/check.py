@@ -91,8 +91,8 @@ def text(facts: Facts, found: list[Trouble]) -> str:
     """The lines of a monitoring plugin: the status with numbers for a graph, then each trouble."""
     subscriptions = [one for each in facts.channels for one in each.subscriptions]
     numbers = {
-        "pending": sum(one.one.pending for one in subscriptions),
-        "unsettled": sum(one.one.unacked for one in subscriptions),
+        "pending": sum(one.subscription.pending for one in subscriptions),
+        "unsettled": sum(one.subscription.unacked for one in subscriptions),
         "parked": sum(each.parked for each in facts.channels),
     }
     first = found[0].text if found else "all is well"
@@ -113,7 +113,7 @@ def prometheus(facts: Facts, status: Status) -> str:
     for name, help_, read_one in _OF_SUBSCRIPTIONS:
         lines += [f"# HELP {name} {help_}", f"# TYPE {name} gauge"]
         lines += [
-            f"{name}{_labels(each.channel, one.one.name)} {read_one(one):g}"
+            f"{name}{_labels(each.channel, one.subscription.name)} {read_one(one):g}"
             for each in facts.channels
             for one in each.subscriptions
         ]
@@ -135,10 +135,18 @@ _OF_CHANNELS: tuple[tuple[str, str, Callable[[ChannelFacts], float]], ...] = (
     ("headrace_channel_parked_events", "Events that could be delivered nowhere.", lambda each: each.parked),
 )
 _OF_SUBSCRIPTIONS: tuple[tuple[str, str, Callable[[SubscriptionFacts], float]], ...] = (
-    ("headrace_subscription_pending_events", "Events not handed out yet.", lambda one: one.one.pending),
-    ("headrace_subscription_unsettled_events", "Events handed out and not settled.", lambda one: one.one.unacked),
+    ("headrace_subscription_pending_events", "Events not handed out yet.", lambda one: one.subscription.pending),
+    (
+        "headrace_subscription_unsettled_events",
+        "Events handed out and not settled.",
+        lambda one: one.subscription.unacked,
+    ),
     ("headrace_subscription_retrying_events", "Events that wait for a retry.", lambda one: one.retrying),
-    ("headrace_subscription_redelivered_events", "Unsettled ones handed out before.", lambda one: one.one.redelivered),
+    (
+        "headrace_subscription_redelivered_events",
+        "Unsettled ones handed out before.",
+        lambda one: one.subscription.redelivered,
+    ),
     ("headrace_subscription_discarded_events", "Events discarded before delivery.", lambda one: one.discarded),
 )
 
@@ -153,7 +161,7 @@ def _channel(each: ChannelFacts, facts: Facts, limits: Limits) -> Iterator[Troub
             )
     yield from _judged(limits.parked, each.parked, f"{channel.ref} has {counted(each.parked, 'parked event')}")
     for facts_of in each.subscriptions:
-        one = facts_of.one
+        one = facts_of.subscription
         name = f"Subscription {one.ref} of {channel.ref}"
         if one.state in ("refused", "damaged"):
             yield Trouble(Status.CRITICAL, f"{name} is {one.state}")

@@ -32,7 +32,7 @@ class SubscriptionFacts:
         parked: events that it did not take and that are kept aside.
     """
 
-    one: Subscription
+    subscription: Subscription
     retrying: int = 0
     records: tuple[StageRecord, ...] = ()
     stuck: tuple[int, ...] = ()
@@ -82,30 +82,30 @@ async def gather(session: Session, namespace: str | None = None, name: str | Non
 
 
 async def _channel(session: Session, channel: Channel) -> ChannelFacts:
-    each = await subscriptions(session.admin, channel)
+    found = await subscriptions(session.admin, channel)
     info = await session.admin.info(channel.stream, ">")
     subjects = (info or {"state": {}})["state"].get("subjects") or {}
     if channel.aside is None:
-        return ChannelFacts(channel, tuple(SubscriptionFacts(one) for one in each), subjects=subjects)
+        return ChannelFacts(channel, tuple(map(SubscriptionFacts, found)), subjects=subjects)
     aside = await session.admin.info(channel.aside_name, ">") or channel.aside
     kept = aside["state"].get("subjects") or {}
     noted = health.noted(kept)
     parked = Counter(subject.split(".")[4] for subject in kept if "._knative_aside.parked." in subject)
-    found = []
-    for one in each:
-        waiting = noted.records.get(one.consumer, ())
-        counted = one.consumer in noted.counted
-        found.append(
+    facts = []
+    for subscription in found:
+        consumer = subscription.consumer
+        waiting = noted.records.get(consumer, ())
+        facts.append(
             SubscriptionFacts(
-                one,
+                subscription,
                 retrying=len(waiting),
-                records=await _records(session, channel, one.consumer, waiting[-RECORDS:]),
-                stuck=noted.stuck.get(one.consumer, ()),
-                discarded=await _discarded(session, channel, one.consumer) if counted else 0,
-                parked=parked[one.consumer],
+                records=await _records(session, channel, consumer, waiting[-RECORDS:]),
+                stuck=noted.stuck.get(consumer, ()),
+                discarded=await _discarded(session, channel, consumer) if consumer in noted.counted else 0,
+                parked=parked[consumer],
             )
         )
-    return ChannelFacts(channel, tuple(found), parked.total(), subjects)
+    return ChannelFacts(channel, tuple(facts), parked.total(), subjects)
 
 
 async def _records(

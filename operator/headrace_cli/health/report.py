@@ -45,8 +45,10 @@ def report(now: Facts, before: Facts | None = None) -> dict[str, Any]:
     for each in now.channels:
         old = earlier.get(each.channel.ref)
         streams.append(_stream(each, old, seconds, now.at))
-        known = {one.one.consumer: one for one in old.subscriptions} if old is not None else {}
-        consumers += [_consumer(each, one, known.get(one.one.consumer), seconds, now.at) for one in each.subscriptions]
+        known = {one.subscription.consumer: one for one in old.subscriptions} if old is not None else {}
+        consumers += [
+            _consumer(each, one, known.get(one.subscription.consumer), seconds, now.at) for one in each.subscriptions
+        ]
     share, limit = account_used(now.account)
     return {
         "account": {
@@ -96,8 +98,8 @@ def _stream(each: ChannelFacts, old: ChannelFacts | None, seconds: float, now: d
 def _consumer(
     each: ChannelFacts, one: SubscriptionFacts, old: SubscriptionFacts | None, seconds: float, now: datetime
 ) -> dict[str, Any]:
-    known = one.one
-    before = None if old is None else old.one.info
+    known = one.subscription
+    before = None if old is None else old.subscription.info
     delivered, settled = _position(known.info, "delivered"), _position(known.info, "ack_floor")
     return {
         "channel": str(each.channel.ref),

@@ -20,7 +20,7 @@ NAMED = 5
 
 
 def _state(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
-    known, where = one.one, _where(one.one)
+    known, where = one.subscription, _where(one.subscription)
     subscriber = known.subscriber
     if known.damage:
         yield Finding(Severity.PROBLEM, "damaged", where, known.damage, "reconcile the channel again")
@@ -61,12 +61,12 @@ def _failing(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     due = ""
     if newest is not None and newest.due is not None:
         due = f", the next retry in {units.span(max(0.0, newest.due - now.timestamp()))}"
-    known = one.one.subscriber
+    known = one.subscription.subscriber
     to = known.subscriber.uri if known is not None and known.subscriber is not None else "its reply address"
     yield Finding(
         Severity.PROBLEM,
         "failing",
-        _where(one.one),
+        _where(one.subscription),
         f"{counted(one.retrying, 'event failed and waits', 'events failed and wait')} for another attempt{due}{last}",
         f"mend {to}: 404 or a name that is not found is a wrong address or a Service that is not Ready; a timeout is a "
         "subscriber slower than delivery.timeout; 5xx is in its own log",
@@ -74,12 +74,12 @@ def _failing(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
 
 
 def _window(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
-    window = health.Window(one.one.unacked, int(one.one.config.get("max_ack_pending", 0)))
+    window = health.Window(one.subscription.unacked, int(one.subscription.config.get("max_ack_pending", 0)))
     if window.full:
         yield Finding(
             Severity.PROBLEM,
             "window-full",
-            _where(one.one),
+            _where(one.subscription),
             f"{window.out} of at most {counted(window.most, 'event')} handed out and not settled: no fresh one is "
             "delivered",
             "mend the subscriber, shorten its back-off, or raise maxAckPending in consumerConfigTemplate",
@@ -88,7 +88,7 @@ def _window(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
 
 def _stalled(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     """Something could be delivered, and nobody asks for it."""
-    known = one.one
+    known = one.subscription
     if known.state != "ready" or not known.pending or known.waiting:
         return
     since = known.delivered_at or units.moment(known.info.get("created")) or now
@@ -114,11 +114,11 @@ def _stuck(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
         yield Finding(
             Severity.PROBLEM,
             "stuck",
-            _where(one.one),
+            _where(one.subscription),
             f"{counted(len(one.stuck), 'event')} can be neither delivered nor parked: sequence {named}",
             "make room in the aside stream, or raise the server's max_payload; "
-            f"`kn jetstream peek {one.one.channel.ref} --sequence {one.stuck[0]} --limit 1` shows one, `rm-event` "
-            "removes it",
+            f"`kn jetstream peek {one.subscription.channel.ref} --sequence {one.stuck[0]} --limit 1` shows one, "
+            "`rm-event` removes it",
         )
 
 
@@ -127,14 +127,14 @@ def _discarded(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
         yield Finding(
             Severity.RISK,
             "discarded",
-            _where(one.one),
+            _where(one.subscription),
             f"the server discarded {counted(one.discarded, 'event')} before delivery: what was discarded is lost",
             "look at maxAge, maxMsgs, maxBytes and discard of the stream, or at who purged it",
         )
 
 
 def _sees_nothing(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
-    known = one.one
+    known = one.subscription
     subjects = [*(known.channel.info["config"].get("subjects") or ())]
     patterns = filters(known)
     if (
