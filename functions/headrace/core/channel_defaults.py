@@ -1,9 +1,9 @@
-"""What a channel's spec is where its author has said nothing: the ConfigMap `config-ch-jetstream-defaults`.
+"""Defaults for what the author of a channel leaves out: the ConfigMap `config-ch-jetstream-defaults`.
 
-The proposal's document, `clusterDefault` and `namespaceDefaults` with the ConfigMap that dispatchers of a namespace
-use, and beside each `configName` a `spec` in the form of a channel's own. The manifest wins over the namespace's
-defaults, and they over the cluster's, field by field. Pure: the text and the time are arguments. Called by
-`headrace.reconcile`.
+It holds the document of Knative's proposal: `clusterDefault` and `namespaceDefaults`, each with the name of a ConfigMap
+for NATS (`configName`). Beside that name each may have a `spec` of the same form as a channel's. The manifest wins over
+the namespace's defaults, and they over the cluster's, field by field. Pure: the text and the time are arguments. Called
+by `headrace.reconcile`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ APPLIED = "DefaultsApplied"
 
 Raw = Mapping[str, Any]
 
-# Objects that mean something as a whole only: half of one and half of another is neither.
+# Objects that are taken or left as a whole: half of one and half of another would mean neither.
 _WHOLE = (
     "delivery.deadLetterSink",
     "stream.config.mirror",
@@ -39,7 +39,7 @@ _WHOLE = (
     "deploymentSpecTemplate.affinity",
     "connection",
 )
-# Whoever says one of these says all of them: a default for another would contradict it.
+# Groups of fields of which a default for one would contradict what the author says in another.
 _TOGETHER = (
     (
         "consumerConfigTemplate.deliverPolicy",
@@ -49,7 +49,7 @@ _TOGETHER = (
     ("consumerConfigTemplate.filterSubject", "consumerConfigTemplate.filterSubjects"),
     ("consumerConfigTemplate.rateLimitBPS", "consumerConfigTemplate.rateLimitBps"),
 )
-# Of one channel alone.
+# Fields that make sense for one channel only.
 _NEVER_A_DEFAULT = ("subscribers", "stream.overrideName")
 _NOTHING: tuple[Any, ...] = (None, "")
 
@@ -95,8 +95,8 @@ class Merged:
     """A channel with its defaults.
 
     Attributes:
-        parent: the channel as if its author had written them.
-        unsaid: members of `spec.stream.config` that he has not.
+        parent: the channel as if its author had written the defaults.
+        unsaid: members of `spec.stream.config` that the author has not written.
     """
 
     parent: dict[str, Any]
@@ -105,7 +105,7 @@ class Merged:
     _defaults: Defaults
 
     def blamed(self, error: InvalidSpec) -> InvalidSpec:
-        """The same error, that says so when the wrong value is a default's."""
+        """The same error; when the wrong value comes from a default, it says from which."""
         path = error.field.removeprefix("spec.")
         for source, paths in self._given.items():
             if any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in paths):
@@ -204,7 +204,7 @@ def _checked(spec: Raw, path: str, origin: str) -> Raw:
 
 
 def _unknown(model: type[BaseModel], raw: Any, path: str) -> Iterator[str]:
-    """What a channel's spec does not have. Labels and the like, whose keys are anybody's, are no models."""
+    """The paths that a channel's spec does not have. Labels and the like are passed over: their keys are free."""
     fields = {str(one.alias): one for one in model.model_fields.values()}
     for name, value in raw.items() if isinstance(raw, Mapping) else ():
         if name not in fields:

@@ -34,7 +34,7 @@ _OPTIONAL = {
     "0.3": ("subject", "time", "datacontenttype", "schemaurl"),
 }
 _KNOWN = frozenset((*_REQUIRED, *_OPTIONAL["1.0"], *_OPTIONAL["0.3"]))
-# CloudEvents sets no limit; every one of them costs time in each hop, and no producer has near as many.
+# CloudEvents sets no limit, but each attribute costs time in every hop, and no producer has nearly as many.
 MOST_ATTRIBUTES = 256
 # Long enough to recognise a value, short enough for a log line.
 _LONGEST_SHOWN = 60

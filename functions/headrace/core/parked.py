@@ -1,7 +1,7 @@
-"""An event that is kept aside: its own message, with where it came from and why it is here.
+"""A parked event: a copy of its message, with headers that say where it came from and why it is parked.
 
-Pure. The copy keeps every byte of the original and every header that can be written, so that a replay is the event
-itself; ours are added in front of them under `Headrace-…`. Written by `headrace.forward`, read back and replayed by
+Pure. The copy keeps every byte of the data and every header that can be written, so that a replay is the event itself;
+our own headers, `Headrace-…`, come before them. Written by `headrace.forward`, read back and replayed by
 `headrace.io.aside`.
 """
 
@@ -37,11 +37,11 @@ ANSWER_TYPE = "Headrace-Answer-Type"
 DROPPED = "Headrace-Dropped-Headers"
 
 ONLY = "Headrace-Only"
-"""On a message in a channel's stream: the one consumer that it is for; all others pass over it (ADR 014)."""
+"""On a message in a channel's stream: the only consumer that it is for; all others pass over it (ADR 014)."""
 _ONLY = ONLY.lower()
 EXPECTED_STREAM = "Nats-Expected-Stream"
 
-# A reason is for people; with every other header of ours it must fit into the room that events leave.
+# Characters of a reason: with our other headers it must fit into the headroom that events leave.
 LONGEST_TEXT = 1024
 _OURS = ("nats-", "headrace-")
 
@@ -85,12 +85,12 @@ class Parked:
 
     @property
     def event(self) -> Event:
-        """The event, as its subscriber would get it; of a faulty one its bytes."""
+        """The event as its subscriber would get it; a faulty one as a foreign event with its bytes."""
         return self._claimed or nats_codec.foreign(self._stored, self.stream, self.sequence)
 
     @property
     def foreign(self) -> bool:
-        """Is it an event only because of the place where it lay?"""
+        """Was it published by a stranger, not as an event, so that its stream and sequence are its identity?"""
         claimed = self._claimed
         return claimed is not None and claimed.type == FOREIGN_TYPE and "ce-type" not in self.headers
 
@@ -216,7 +216,7 @@ def replay(parked: Parked, run: str, subject: str) -> NatsMessage:
     event = parked.event
     headers = dict(parked.headers)
     if parked.foreign:
-        # The place gave it its identity, and would now give it another.
+        # Its identity comes from stream and sequence, which are others after the replay: so it is written out.
         headers = dict(nats_codec.to_binary(event, subject, parked.passing).headers)
     headers[MSG_ID] = f"{nats_codec.msg_id(event.source, event.id)}:replay:{run}:{parked.position}"
     return NatsMessage(subject, headers, parked.data)
@@ -236,7 +236,7 @@ def is_for_another(message: Message) -> bool:
 
 
 def _decoded(answer: str) -> bytes:
-    """Nothing of a damaged one: the event is what counts."""
+    """The answer's bytes; empty when the header was damaged, since the event is what counts."""
     try:
         return base64.b64decode(answer, validate=True)
     except ValueError:

@@ -86,7 +86,7 @@ def _stream_config(place: Place, config: StreamConfig) -> dict[str, Any]:
         "max_msg_size": config.max_msg_size or -1,
         "max_age": nanoseconds(config.max_age),
         "discard": config.discard.lower(),
-        # The Go channel's noAck: nobody would ever know that an event is stored.
+        # The Go channel's noAck is not offered: no sender would ever know that its event is stored.
         "no_ack": False,
         "storage": config.storage.lower(),
         "num_replicas": config.replicas or 1,
@@ -118,10 +118,10 @@ def _aside_config(place: Place, config: StreamConfig) -> dict[str, Any]:
 
 
 def _grown(config: StreamConfig) -> dict[str, Any]:
-    """What the server has learned since 2.10, and the rest that channels seldom need.
+    """The settings that came after NATS 2.10, and those that channels seldom need.
 
-    Unset is written out, so that taking a setting out takes effect; but for what can't be taken back once somebody has
-    set it, and for newer keys, which an older server refuses or drops.
+    Unset ones are written out, too, so that taking a setting out of the manifest takes effect. Two kinds are not: those
+    that can't be taken back once they are set, and newer keys, which an older server refuses or drops.
     """
     only_set = {
         "deny_delete": config.deny_delete,

@@ -30,7 +30,7 @@ DEFAULT_BACKOFF_DELAY = timedelta(milliseconds=200)
 LONGEST_TIMEOUT = timedelta(minutes=9)
 LONGEST_BACKOFF = timedelta(hours=24)
 DEFAULT_RETRY_AFTER_MAX = timedelta(minutes=5)
-# Beyond any sense, but Knative sets no limit; what is more is a typo, and would overflow a time span.
+# Knative sets no limit; more than this is a typo, and would overflow a time span.
 MOST_RETRIES = 1_000_000
 # Go, and so Kubernetes and NATS, have integers of 64 bits.
 LARGEST = 2**63 - 1

@@ -31,8 +31,8 @@ class Entry:
     Attributes:
         settings: with what is mounted; its files have been read.
         credentials: of a credentials file or a seed file.
-        tls: None when nothing asks for TLS; a server may all the same: then `context` makes one.
-        print: tells this entry from another one, whatever the difference.
+        tls: None when the settings don't ask for TLS; when a server does all the same, `context` makes one.
+        print: a fingerprint: two entries that differ in anything have different ones.
     """
 
     settings: NatsSettings
@@ -67,7 +67,7 @@ class Entry:
         return "NATS_CREDS_FILE" if self.settings.creds_file else "NATS_NKEY_SEED_FILE"
 
     def wants_tls(self, server: Server) -> bool:
-        """Has the deployer asked for TLS? Then nothing is said to a server that does not offer it."""
+        """Has the deployer asked for TLS? Then we tell nothing to a server that does not offer it."""
         return server.tls or self.asks_for_tls
 
     @property
@@ -90,7 +90,7 @@ class Access:
 
     @property
     def mounted(self) -> bool:
-        """Is it looked at between two connects, too?"""
+        """Is there something mounted, which may change between two connects?"""
         return bool(self._settings.config_dir or self._settings.credentials_dir)
 
     def now(self) -> Reading[Entry]:
@@ -109,7 +109,7 @@ class Access:
             setting = "NATS_CREDS_FILE" if settings.creds_file else "NATS_NKEY_SEED_FILE"
             text = _text(settings.creds_file or settings.nkey_seed_file or "", setting)
             credentials = read_credentials(text, origin=setting)
-            # Whether it can sign shows now, not when a server asks.
+            # A seed that can't sign is found now, and not when a server asks for it.
             signed(credentials, "nonce", origin=setting)
             digest.update(text.encode())
         for path in (settings.tls_ca_file, settings.tls_cert_file, settings.tls_key_file):
@@ -156,10 +156,10 @@ class Access:
 
 
 def _tls(settings: NatsSettings) -> ssl.SSLContext | None:
-    # Not for nothing: the system's CAs take 10 ms to load.
+    # Only when it is needed: the system's CAs take 10 ms to load.
     if not (settings.tls_first or settings.tls_ca_file or settings.tls_ca or settings.tls_cert_file):
         return None
-    # Beside certificates stand remarks in any language, and what is no ASCII is refused.
+    # CA bundles hold remarks in any language, and Python refuses what is not ASCII.
     given = settings.tls_ca and settings.tls_ca.encode("ascii", "ignore").decode()
     try:
         context = ssl.create_default_context(cafile=settings.tls_ca_file, cadata=given)
@@ -175,7 +175,7 @@ def _tls(settings: NatsSettings) -> ssl.SSLContext | None:
 
 
 def _secrets_of(settings: NatsSettings) -> bytes:
-    """What the settings hide when they are shown."""
+    """The secrets, which the dump of the settings hides: a new password is a new entry, too."""
     secrets = (settings.password, settings.token)
     return b"\0".join(one.get_secret_value().encode(errors="surrogateescape") if one else b"" for one in secrets)
 
@@ -192,5 +192,5 @@ def _bytes(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        # The TLS context says more of it.
+        # `_tls` reports it, with more to go by.
         return str(error).encode()

@@ -1,4 +1,4 @@
-"""Streams and consumers on the server: what is there, and the carrying out of what was decided.
+"""Reads streams and consumers from the server, and carries out what was decided about them.
 
 Translates `headrace.core.action` to calls of the JetStream API and the server's refusals to values. Decides nothing.
 Handed to `headrace.reconcile` by the host.
@@ -87,8 +87,8 @@ class Admin:
         """All consumers of a stream with their configuration and state.
 
         Raises:
-            Unavailable: the list is not complete, since a server of the cluster is away. Whoever took such a list for
-                the truth would make a second consumer for a subscriber that has one.
+            Unavailable: the list is incomplete, since a server of the cluster is away. Taken for complete, it would
+                make us create a second consumer for a subscriber that has one.
         """
         found: list[dict[str, Any]] = []
         while True:
@@ -104,7 +104,7 @@ class Admin:
                 return found
 
     async def carry_out(self, action: Action) -> Outcome:
-        """Do one thing. What is gone already counts as deleted."""
+        """Carry out one action. Deleting what is gone already is Done."""
         try:
             return Done((await self._carry_out(action)).get("config") or {})
         except ApiError as error:

@@ -1,7 +1,8 @@
-"""The parked events of one aside stream: looked through, shown, replayed, discarded.
+"""The parked events of one aside stream: to be listed, shown, replayed and discarded.
 
-The effects beside `headrace.core.parked`; for the CLI and whoever builds on it. A replay is stored, or taken by its
-URI, before the parked copy is deleted: a crash in between leaves it here, and costs a duplicate at most (ADR 014).
+The effects that go with `headrace.core.parked`; for the CLI and whoever builds on it. A replayed event is stored, or
+accepted by the URI, before its parked copy is deleted: a crash in between keeps the copy, and costs a duplicate at most
+(ADR 014).
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class ParkedEvents:
         return found
 
     async def replay_to_subscriber(self, position: int, run: str) -> PubAck:
-        """Store it in its stream again, for the subscriber alone that did not take it; then it is parked no more.
+        """Store it in its stream again, for that subscriber alone that did not take it; then it is parked no more.
 
         `forward` delivers it like any other event: with a fresh budget, and parked again when that is exhausted.
 
@@ -127,7 +128,7 @@ class ParkedEvents:
         try:
             await self._api.call(f"STREAM.MSG.DELETE.{self._aside}", {"seq": position, "no_erase": True})
         except ApiError:
-            # Its number does not say why: 10057 is any deletion that failed.
+            # The error's number does not say why: 10057 stands for any deletion that failed.
             if await self._stored(position) is None:
                 return False
             raise
@@ -156,7 +157,7 @@ class ParkedEvents:
         return ack
 
     async def _consumer(self, event: Parked) -> str:
-        """The consumer that serves the Subscription now: its own, or one that was made for it since."""
+        """The consumer that serves the event's Subscription now: the one that parked it, or one made since."""
         info = await self._api.find(f"CONSUMER.INFO.{event.stream}.{event.consumer}")
         if info is not None and _serves(info, event):
             return event.consumer

@@ -144,7 +144,7 @@ class JetStream:
         except Broken as error:
             raise Unavailable("the ack was not confirmed: the connection broke") from error
         if answer.status:
-            # A server that goes down ends JetStream first: nobody has heard the ack then.
+            # A server that shuts down ends JetStream first, and nobody takes the ack any more.
             raise Unavailable(f"the ack was not confirmed: {answer.status} {answer.description}")
 
     async def last(self, stream: str, subject: str, timeout: float) -> bytes | None:
@@ -195,7 +195,7 @@ class JetStream:
         return answer
 
     async def forget(self, stream: str, subject: str, timeout: float) -> None:
-        """Delete the record of a subject; what is not there is fine."""
+        """Delete the record of a subject, if there is one."""
         await self._api.call(f"STREAM.PURGE.{stream}", {"filter": subject}, timeout=timeout)
 
     async def hint(self, subject: str) -> None:
@@ -204,7 +204,7 @@ class JetStream:
             await self._client.publish(subject)
 
     def _go_on(self, message: Encoded, timeout: float, deadline: float, why: str, done: OnPublished) -> None:
-        """After a first try that has shown nothing for sure: go on as `publish` does."""
+        """After a first try whose outcome is unknown: go on as `publish` does."""
         task = asyncio.ensure_future(
             self._publish(message, timeout, headroom=HEADROOM_BYTES, deadline=deadline, why=why)
         )
@@ -275,7 +275,7 @@ class JetStream:
 
 
 def _number(data: bytes) -> int:
-    """What was counted so far; from nothing where somebody has damaged it."""
+    """The count so far; 0 where somebody has damaged it."""
     return int(data) if data.isdigit() and len(data) < _MOST_DIGITS else 0
 
 

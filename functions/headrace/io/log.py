@@ -48,10 +48,10 @@ KEYS = {
 }
 """What the lines of the functions may hold. Never data of an event, never credentials."""
 
-# Enough to see what is going on, and on a day of a failing subscriber no more than 86,400 lines of it.
+# Enough to see what is going on; a subscriber that fails all day causes 86,400 lines at most.
 BURST = 10
 PERIOD_SECONDS = 10.0
-# Kinds that are told apart; beyond that the oldest are forgotten, and begin anew.
+# So many kinds of lines are counted apart; beyond that the oldest is forgotten, and begins anew.
 MOST_KINDS = 4096
 
 
@@ -85,7 +85,7 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
 
 
 def _harmless(_logger: object, _method: str, line: structlog.types.EventDict) -> structlog.types.EventDict:
-    """Strangers' names in it, with nothing that a terminal would obey; JSON escapes that itself."""
+    """Escape control characters, which a terminal would obey: lines hold strangers' names. JSON escapes them itself."""
     return {name: _escaped(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
@@ -96,7 +96,7 @@ def _escaped(text: str) -> str:
 
 
 class _Lines:
-    """Standard error, which its reader may have left: a line that nobody reads ends no delivery, and no process."""
+    """Standard error, whose reader may have gone: a line that can't be written must not end a delivery or a process."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -116,14 +116,14 @@ class _Kind:
 
 
 class Sparing:
-    """Admits so many lines of each kind in a while, and counts the others."""
+    """Admits BURST lines of each kind per PERIOD_SECONDS, and counts the others."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._kinds: dict[Hashable, _Kind] = {}
 
     def admit(self, kind: Hashable) -> int | None:
-        """None: leave this line out; else write it, and that so many were left out before it."""
+        """None to leave this line out; else how many were left out before it, to be written with it."""
         now = self._clock()
         found = self._kinds.get(kind)
         if found is None:
@@ -148,7 +148,7 @@ class Sparing:
 
 
 def more(left_out: int) -> dict[str, int]:
-    """The key that tells of lines like this one that were left out before it; none of none."""
+    """The key that tells how many lines like this one were left out before it; empty for none."""
     return {"left_out": left_out} if left_out else {}
 
 

@@ -25,7 +25,7 @@ OnEnd = Callable[[PullEnd], None]
 OVERDUE_SECONDS = 1.0
 CONNECT_SECONDS = 1.0
 
-# Their own constructors take half the time of those written in Python, and one of each is made per message.
+# The constructors of the built-in types take half the time of ours, and one of each is called per message.
 _new = tuple.__new__
 _new_object = object.__new__
 _log = log.get("pull")
@@ -62,7 +62,7 @@ class PullInbox:
         self._serial = 0
         self._remaining = 0
         self._overdue: asyncio.TimerHandle | None = None
-        # What all ack subjects of the consumer have in common; of another consumer there are none here.
+        # The beginning that all ack subjects of this inbox share, since they are of one consumer.
         self._common: tuple[bytes, str, str] | None = None
 
     @property
@@ -126,7 +126,7 @@ class PullInbox:
         self._hand_on(Message(arrival.subject, arrival.headers, arrival.data, arrival.reply, *tokens))
 
     def _on_pulled(self, run: Pulled) -> None:
-        """Most messages come together, from one subject; then only what is different in each is read."""
+        """Messages that came together, from one subject: only what differs between them is parsed for each."""
         common = self._common
         if common is None:
             common = self._common = shared_tokens(run.replies[0])
@@ -164,7 +164,7 @@ class PullInbox:
     def _on_status(self, arrival: Arrival) -> None:
         end = pull_end(arrival.status, arrival.description)
         if end is PullEnd.OUSTED and self._pin is not None:
-            # The answer to a pull or to a renewal: either way nothing more is to be had.
+            # It answers a pull or the renewal of the pin; either way another lease has the consumer now.
             self._pin.lost()
             self._clear()
             self._on_end(end)
