@@ -133,6 +133,7 @@ class Laptop:
         self._channels.on_told.append(lambda: self._teller.tell(each.told for each in self._channels))
         self._teller = Teller(None)
         self._scaler: Scaler | None = None
+        self._ports = metrics_page.Ports(wanted=options.metrics is not None)
 
     async def serve(self, found: manifests.Manifests) -> None:
         """Start everything, say `ready`, and run until cancelled; then stop everything in the reverse order."""
@@ -150,7 +151,9 @@ class Laptop:
             stack.push_async_callback(self._forward.close, "headrace up ends")
             scaler = self._scaler = self._make_scaler(client)
             if (at := self._options.metrics) is not None:
-                await metrics_page.serve(stack, at, client, scaler, self._hooks, lambda: self._channels.streams)
+                await metrics_page.serve(
+                    stack, at, self._ports, client, scaler, self._hooks, lambda: self._channels.streams
+                )
             stack.push_async_callback(self._channels.close)
             self._apply(found)
             if self._reload_wanted:
@@ -235,8 +238,7 @@ class Laptop:
 
     async def _start(self, target: str, why: str, at: Listen | None = None) -> Child:
         at = at or Listen(LOOPBACK, free_port())
-        # Three functions on one host can't have the same port; the scaler's metrics are on --metrics.
-        variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port), "METRICS_PORT": ""}
+        variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port), **self._ports.variables(target)}
         child = await self._children.start(
             target,
             [sys.executable, "-m", "headrace.host"],

@@ -8,10 +8,16 @@ import signal
 import aiohttp
 
 from tests.support.laptop import Laptop, Run, channel, emit, subscription
+from tests.support.scraping import Scrape, read
 from tests.support.subscriber import Hold, Say, Subscriber
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.laptops"]
+
+
+async def scrape(url: str) -> Scrape:
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        return read(await answer.text())
 
 
 def told(laptop: Laptop, condition: str) -> list[str]:
@@ -55,6 +61,31 @@ async def test_metrics_are_served_where_they_are_asked_for(run: Run, subscriber:
         return f"headrace_events_total{labels} 2.0" in await text()
 
     await until("both are counted", counted)
+
+
+async def test_one_page_has_what_the_functions_tell_each_family_once(run: Run, subscriber: Subscriber) -> None:
+    billing = subscriber.place(Say(), Hold())
+    laptop = run(channel(), subscription("billing", billing.uri), options=("--metrics", "127.0.0.1:0"))
+    laptop.wait_until_ready()
+    [url] = [line["url"] for line in laptop.events if line["event"] == "metrics are served"]
+    await emit(laptop, "1", "2")
+    await billing.wait(2)
+
+    found = await scrape(url)
+    billing.release()
+
+    billed = {"kn_channel_name": "orders", "kn_subscription_name": "billing", "http_response_status_code": "202"}
+    assert found.value("headrace_receive_stored_events_total", namespace="default", channel="orders") == 2
+    assert found.value("kn_eventing_dispatch_duration_seconds_count", **billed) == 1
+    assert found.value("headrace_forward_in_flight_events") == 1
+    assert found.value("headrace_consumer_ack_pending_events", subscription="billing") >= 0
+    for each in ("receive", "forward", "reconcile"):
+        assert found.value("headrace_workers", function=each) == 1
+        assert found.value("process_resident_memory_bytes", function=each) > 0
+    described = [line.split()[1:3] for line in found.text.splitlines() if line.startswith("#")]
+    assert len(described) == len({tuple(each) for each in described})
+    series = [(one.name, *sorted(one.labels.items())) for one in found.samples]
+    assert len(series) == len(set(series))
 
 
 async def test_a_forward_that_somebody_else_ends_is_followed_by_another_at_once(

@@ -160,6 +160,11 @@ class MetricsSettings(_Settings):
         ge=1,
         le=65535,
     )
+    host: str = Field(
+        "",
+        alias="METRICS_HOST",
+        description="address on which `/metrics` is served; unset: that of events",
+    )
 
 
 class TracingSettings(_Settings):

@@ -23,7 +23,6 @@ from headrace.core.metrics import Snapshot
 from headrace.host.protocol import BoundedProtocol
 from headrace.io import web
 
-PATH = "/metrics"
 TICK_SECONDS = 1.0
 # Memory that is not written to takes none. A thousand channels take 300 KiB.
 HALF_BYTES = 1024 * 1024
@@ -112,7 +111,7 @@ class Scraped:
         del receive
         if scope["type"] != "http":
             return
-        if scope["path"] != PATH or scope["method"] not in ("GET", "HEAD"):
+        if scope["path"] != metrics.PATH or scope["method"] not in ("GET", "HEAD"):
             await web.send_response(send, Response(404, (), b"GET /metrics is all there is\n"))
             return
         kind = ((b"content-type", metrics.CONTENT_TYPE.encode()),)

@@ -182,13 +182,14 @@ def _listeners(addresses: Sequence[Address], workers: int) -> list[list[socket.s
 
 
 def _scraping(served: Sequence[Address], workers: int) -> _Scraping | None:
-    port = environment.read(MetricsSettings).port
+    settings = environment.read(MetricsSettings)
+    host, port = settings.host or served[0][0], settings.port
     if port is None:
         return None
     if any(port == taken for _, taken in served):
         # The kernel would let us have it twice, and nobody would find the metrics.
         raise Misconfigured(f"METRICS_PORT is {port}, as PORT is: give another one", field="METRICS_PORT")
-    return _Scraping(_bind(served[0][0], port, field="METRICS_PORT"), Slots(workers) if workers > 1 else None)
+    return _Scraping(_bind(host, port, field="METRICS_PORT"), Slots(workers) if workers > 1 else None)
 
 
 def _default_address() -> Address:
