@@ -13,7 +13,6 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -35,7 +34,7 @@ from headrace_cli.nats_server import NatsServer
 from headrace_cli.options import Listen, UpOptions
 from headrace_cli.status_file import StatusFile
 from headrace_operator.hook_client import HookAnswer, HookClient
-from headrace_operator.lease_client import LeaseClient
+from headrace_operator.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaler import Scaler
 
 # What a function may still have to do when it is asked to stop.
@@ -250,14 +249,14 @@ class Laptop:
         child.finishes = FINISHES[target]
         return child
 
-    async def _lease(self, lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:
+    async def _lease(self, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
         async with self._forward.use(f"lease on {lease.stream}/{lease.consumer}") as url:
 
             def let_go() -> None:
                 self._forward.let_go(url)
-                on_ending()
+                meanwhile.ending()
 
-            return await self._leases.open(url, lease, let_go)
+            return await self._leases.open(url, lease, meanwhile._replace(ending=let_go))
 
     async def _sync(self, parent: Parent) -> HookAnswer:
         async with self._reconcile.use(f"sync of {parent['metadata']['name']}") as url:

@@ -8,21 +8,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import aiohttp
 
 from headrace.core import lease
 from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
-from headrace.core.lease import ENDING, Lease, LeaseAnswer
+from headrace.core.lease import ENDING, PROGRESS_SECONDS, Lease, LeaseAnswer
 from headrace.core.subscriber import LONGEST_TIMEOUT
 from headrace.io import bounded
 
 CONNECT_SECONDS = 10.0
+LINES = "application/x-ndjson"
 # Cold start and queueing count, too, before the lease begins; its last delivery may take the longest timeout.
 START_SLACK = 60.0
 # Numbers by outcome; whose namespace it is decides what answers there.
 LONGEST_ANSWER = 64 * 1024
+# Before it, a line of 300 bytes every two seconds, for a lease of as long as the longest timeout.
+LONGEST_NEWS = 1024 * 1024
+
+
+class Meanwhile(NamedTuple):
+    """What is done with what a lease tells before its answer.
+
+    Attributes:
+        ending: called when forward was told to end, and the lease only waits for its subscribers.
+        counted: called with the events per outcome since the lease began: now and then, and with those of its answer.
+    """
+
+    ending: Callable[[], None] = lambda: None
+    counted: Callable[[Mapping[str, int]], None] = lambda _: None
+
+
+_NOTHING = Meanwhile()
 
 
 class LeaseClient:
@@ -49,11 +68,8 @@ class LeaseClient:
     async def __aexit__(self, *_exc: object) -> None:
         await self._session.close()
 
-    async def open(self, url: str, wanted: Lease, on_ending: Callable[[], None] = lambda: None) -> LeaseAnswer:
+    async def open(self, url: str, wanted: Lease, meanwhile: Meanwhile = _NOTHING) -> LeaseAnswer:
         """Hold one lease until it ends.
-
-        Args:
-            on_ending: called when forward was told to end, and the lease only waits for its subscribers.
 
         Raises:
             Unavailable: forward can't be reached, broke off, or has no NATS.
@@ -64,18 +80,38 @@ class LeaseClient:
             sock_connect=CONNECT_SECONDS,
         )
         headers = {"Authorization": f"Bearer {self._token(url)}"}
+        asked = replace(wanted, progress_seconds=PROGRESS_SECONDS).to_json()
         try:
             async with self._session.post(
-                url, json=wanted.to_json(), headers=headers, timeout=timeout, allow_redirects=False
+                url, json=asked, headers=headers, timeout=timeout, allow_redirects=False
             ) as answer:
                 if answer.headers.get(ENDING[0]) == ENDING[1]:
-                    on_ending()
-                text = (await bounded.body_of(answer, LONGEST_ANSWER)).decode(errors="replace")
+                    meanwhile.ending()
+                text = (await _body(answer, meanwhile)).decode(errors="replace")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"forward at {url}: {error or type(error).__name__}") from error
         if answer.status == 200:
-            return parsed(text, url)
+            found = parsed(text, url)
+            meanwhile.counted(found.counts)
+            return found
         raise refusal("forward", url, answer.status, text, answer.headers)
+
+
+async def _body(answer: aiohttp.ClientResponse, meanwhile: Meanwhile) -> bytes:
+    """The last line; what comes before it is handed on as it comes."""
+    if answer.content_type != LINES:
+        return await bounded.body_of(answer, LONGEST_ANSWER)
+    last = b""
+    async for line in bounded.lines_of(answer, LONGEST_ANSWER, LONGEST_NEWS):
+        news = lease.read_news(line)
+        if news is None:
+            last = line
+            continue
+        if news.ending:
+            meanwhile.ending()
+        if news.counts is not None:
+            meanwhile.counted(news.counts)
+    return last
 
 
 def parsed(text: str, url: str) -> LeaseAnswer:

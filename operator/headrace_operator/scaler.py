@@ -22,11 +22,12 @@ from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator import lag, losses
 from headrace_operator.agenda import Agenda
+from headrace_operator.lease_client import Meanwhile
 from headrace_operator.served import Clock, Served, ServedStreams
 from headrace_operator.sweep import Sweep
 
-OpenLease = Callable[[Lease, Callable[[], None]], Awaitable[LeaseAnswer]]
-"""Holds one lease until it ends, and calls back when its process was told to end; raises Unavailable or Refused."""
+OpenLease = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
+"""Holds one lease until it ends, and calls back with what it tells before; raises Unavailable or Refused."""
 
 # A stream without consumers may be hinted at twenty times a second.
 REFRESH_SECONDS = 1.0
@@ -198,7 +199,7 @@ class Scaler:
         wanted = Lease(served.stream, served.consumer, self._lease_seconds, max_in_flight=self._max_in_flight)
         try:
             async with self._timed(served, wanted.seconds + LATE_SECONDS) as is_ending:
-                answer = await self._open_lease(wanted, is_ending)
+                answer = await self._open_lease(wanted, Meanwhile(is_ending, served.counting()))
         except asyncio.CancelledError:
             served.outlook = lag.abandoned(served.outlook)
             self._note_change(served)
@@ -268,8 +269,6 @@ class Scaler:
             _log.warning("lease failed, trying again", **served.words, error=str(error))
 
     def _note_outcomes(self, served: Served, answer: LeaseAnswer) -> None:
-        for outcome in Outcome:
-            served.counts[outcome] += answer.counts[outcome]
         told = answer.counts[Outcome.STUCK] or answer.counts[Outcome.DISCARDED]
         if told or losses.in_lease(served.outlook, answer):
             self._tell_of_trouble(served)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -43,7 +44,7 @@ class Served:
     Attributes:
         opened, failures: leases since this process knows the consumer.
         complaint: the last failure that was logged; empty while leases work.
-        counts: what the answers of its leases add up to.
+        counts: what its leases have told of, and add up to.
         full: whether its ack window was, when it was last told of.
     """
 
@@ -65,6 +66,18 @@ class Served:
     def words(self) -> dict[str, str]:
         """For the log."""
         return {"subscription": self.subscriber.full_name, "stream": self.stream, "consumer": self.consumer}
+
+    def counting(self) -> Callable[[Mapping[str, int]], None]:
+        """What counts the events of one lease, each time that it tells how many they are since it began."""
+        counted: Counter[str] = Counter()
+
+        def count(so_far: Mapping[str, int]) -> None:
+            for outcome in Outcome:
+                more = max(0, so_far.get(outcome, 0) - counted[outcome])
+                counted[outcome] += more
+                self.counts[outcome] += more
+
+        return count
 
     @property
     def row(self) -> dict[str, Any]:

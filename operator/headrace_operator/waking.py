@@ -15,7 +15,7 @@ from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator.kube.api import Body
 from headrace_operator.kube.kinds import Key, key
-from headrace_operator.lease_client import LeaseClient
+from headrace_operator.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaler import Scaler
 
 # The sweep tells of a missing stream again and again, also while it is being made.
@@ -122,7 +122,7 @@ class Waking:
         told, self._suspected = places & self._suspected, places
         return sorted(told)
 
-    async def _open(self, lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:
+    async def _open(self, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
         url = self._urls.get(lease.stream, {}).get(lease.consumer) or self._forward
         if not url:
             raise Unavailable(
@@ -130,7 +130,7 @@ class Waking:
                 "FORWARD_URL is not set"
             )
         try:
-            return await self._leases.open(url, lease, on_ending)
+            return await self._leases.open(url, lease, meanwhile)
         except Refused as error:
             if error.status == 401:
                 # The shared token was rotated: what the function knows its callers by is the hook's to say anew.

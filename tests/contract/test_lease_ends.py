@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from headrace.core.lease import Lease
-from headrace_operator.lease_client import LeaseClient
+from headrace_operator.lease_client import LeaseClient, Meanwhile
 from tests.support.functions import TOKEN, Function
 from tests.support.in_process import InProcess
 from tests.support.nats_server import NatsServer, free_port
@@ -65,7 +65,7 @@ async def test_a_lease_says_at_once_that_its_process_ends_and_answers_when_its_s
     ending = asyncio.Event()
     async with LeaseClient(TOKEN) as client:
         wanted = Lease(lane.channel.stream, lane.consumer)
-        lease = asyncio.create_task(client.open(mortal.url, wanted, ending.set))
+        lease = asyncio.create_task(client.open(mortal.url, wanted, Meanwhile(ending.set)))
         await place.wait(1)
         assert not ending.is_set()
         mortal.terminate()

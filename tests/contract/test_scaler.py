@@ -35,6 +35,7 @@ async def test_a_hint_opens_one_lease_at_once(own_nats: Nats, stand_in: Place, s
         "seconds": 20.0,
         "linger": 2.0,
         "max_in_flight": 7,
+        "progress_seconds": 2.0,
     }
     assert len(stand_in.received) == 1
 

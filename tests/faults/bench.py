@@ -21,7 +21,7 @@ from headrace.core.lease import Lease, LeaseAnswer
 from headrace.core.settings import NatsSettings
 from headrace.io.api import JetStreamApi
 from headrace.io.connect import client as connect
-from headrace_operator.lease_client import LeaseClient
+from headrace_operator.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaler import Scaler
 from tests.faults.lane import Lane
 from tests.faults.ledger import Held, Row, Strike, allow, settle
@@ -181,8 +181,8 @@ class Bench:
         connection = connect(NatsSettings.model_validate({"NATS_URL": self.server.url, "NATS_CLIENT": self.client}))
         async with LeaseClient(TOKEN) as client:
 
-            async def open_lease(lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:
-                return await client.open(self.turn().url, lease, on_ending)
+            async def open_lease(lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
+                return await client.open(self.turn().url, lease, meanwhile)
 
             api = JetStreamApi(connection)
             scaler = Scaler(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
-from headrace_operator.lease_client import LeaseClient
+from headrace_operator.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaler import Scaler
 from tests.support.nats_server import NatsServer
 from tests.support.scaling import NEVER, TOKEN, Running, Scale, ended, settled
@@ -47,8 +47,8 @@ def scale(connection: Client, stand_in: Place) -> Scale:
     ) -> AsyncIterator[Running]:
         async with LeaseClient(TOKEN) as client:
 
-            async def open_lease(lease: Lease, on_ending: Callable[[], None]) -> LeaseAnswer:
-                return await client.open(uri, lease, on_ending)
+            async def open_lease(lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
+                return await client.open(uri, lease, meanwhile)
 
             scaler = Scaler(
                 connection,

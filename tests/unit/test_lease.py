@@ -122,3 +122,33 @@ def test_every_outcome_has_a_name_in_the_answer() -> None:
         "unsettled",
         "discarded",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b'{"so_far": {"delivered": 3}}', 3),
+        (b'{"so_far": {}}', 0),
+        (b'{"so_far": {"delivered": -1}}', None),
+        (b'{"so_far": {"delivered": true}}', None),
+        (b'{"so_far": {"delivered": 1e3}}', None),
+        (b'{"so_far": {"delivered": "3"}}', None),
+        (b'{"so_far": {"delivered": 99999999999999999999}}', None),
+        (b'{"so_far": [3]}', None),
+        (b'{"delivered": 3}', None),
+        (b"[" * 100_000, None),
+        (b"\xff", None),
+        (b"", None),
+    ],
+)
+def test_what_a_lease_has_done_so_far_is_read_or_nothing(line: bytes, told: int | None) -> None:
+    news = lease.read_news(line)
+    assert (news and news.counts and news.counts["delivered"]) == told
+
+
+def test_a_line_of_counts_is_read_back() -> None:
+    tally = Tally()
+    tally.count(Outcome.DELIVERED, 2)
+    news = lease.read_news(lease.so_far(tally))
+    assert news == lease.News({str(outcome): tally.counts[outcome] for outcome in Outcome})
+    assert lease.read_news(lease.ENDING_LINE) == lease.News(ending=True)

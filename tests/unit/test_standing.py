@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.http import Response, problem
-from headrace.core.lease import Lease, Tally
+from headrace.core.lease import Lease
 from headrace.core.settings import ForwardSettings
 from headrace.core.subscriber import Subscriber
 from headrace.host import standing
@@ -39,7 +39,7 @@ class Leases:
             raise found
         return found if isinstance(found, Response) else (self.infos.pop() if self.infos else {"config": {}}, found)
 
-    async def pull(self, *_: object) -> Tally:
+    async def pull(self, *_: object) -> None:
         if self._pulled:
             raise self._pulled.pop(0)
         self.open += 1
@@ -47,7 +47,6 @@ class Leases:
         self.opened.set()
         await self.let_go.wait()
         self.open -= 1
-        return Tally()
 
 
 @pytest.fixture(autouse=True)

@@ -24,9 +24,16 @@ LONGEST_LINGER = 10.0
 DEFAULT_LINGER = 2.0
 LONGEST_NAME = 255
 
+PROGRESS_SECONDS = 2.0
+"""How often whoever opens leases wants to hear what they have done: well within the 15 s between two scrapes."""
+
 ENDING = ("headrace-lease", "ending")
 """The header of an answer that begins early: this process was told to end, so the lease pulls no more and only waits
 for its subscribers. The answer itself follows; a successor need not wait for it."""
+ENDING_LINE = b'{"ending": true}\n'
+"""The same in an answer that has begun before."""
+# Beyond what a float counts exactly it is nonsense.
+_MOST_EVENTS = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,7 @@ class Lease:
         linger: seconds without any new message after which the lease ends early.
         max_in_flight, max_bytes: events, and bytes of them, in subscribers' hands at once.
         bits_per_second: this lease's share of the subscriber's rate limit; 0 is unlimited.
+        progress_seconds: how often its answer tells, before its end, what the lease has done; 0: not at all.
     """
 
     stream: str
@@ -48,6 +56,7 @@ class Lease:
     max_in_flight: int = 100
     max_bytes: int = 16 * 1024 * 1024
     bits_per_second: float = 0.0
+    progress_seconds: float = 0.0
 
     def to_json(self) -> dict[str, object]:
         """The body of the lease request."""
@@ -57,6 +66,7 @@ class Lease:
             "seconds": self.seconds,
             "linger": self.linger,
             "max_in_flight": self.max_in_flight,
+            "progress_seconds": self.progress_seconds,
         }
 
 
@@ -79,6 +89,7 @@ def read(body: bytes, *, max_in_flight: int, max_bytes: int) -> Lease:
         linger=_number(asked, "linger", DEFAULT_LINGER, LONGEST_LINGER),
         max_in_flight=max(1, int(_number(asked, "max_in_flight", float(max_in_flight), float(max_in_flight)))),
         max_bytes=max_bytes,
+        progress_seconds=_number(asked, "progress_seconds", 0.0, LONGEST_SECONDS),
     )
 
 
@@ -157,6 +168,42 @@ _MOVES = (
     Outcome.SKIPPED,
     Outcome.POSTPONED,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """One line of an answer that has begun before its end.
+
+    Attributes:
+        counts: events per outcome since the lease began; None in a line that tells something else.
+        ending: this process was told to end.
+    """
+
+    counts: Mapping[str, int] | None = None
+    ending: bool = False
+
+
+def so_far(tally: Tally) -> bytes:
+    """The line that tells what a lease has done until now."""
+    done = {str(outcome): count for outcome, count in tally.counts.items() if count}
+    return json.dumps({"so_far": done}).encode() + b"\n"
+
+
+def read_news(line: bytes) -> News | None:
+    """Read such a line; None: it is none, but the answer itself, or whatever somebody else says."""
+    try:
+        body = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    match body:
+        case {"ending": True}:
+            return News(ending=True)
+        case {"so_far": dict() as counts}:
+            known = {str(outcome): counts.get(outcome, 0) for outcome in Outcome}
+            whole = all(type(count) is int and 0 <= count <= _MOST_EVENTS for count in known.values())
+            return News(known) if whole else None
+        case _:
+            return None
 
 
 def answer(tally: Tally, *, pending: int, ack_pending: int, now: float) -> LeaseAnswer:

@@ -17,7 +17,7 @@ from headrace.core.byte_pool import BytePool
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.jetstream import Message
-from headrace.core.lease import ENDING, Lease, Outcome, Tally
+from headrace.core.lease import Lease, Outcome, Tally
 from headrace.core.metrics import Snapshot
 from headrace.core.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.order_spec import DeliveryOrder
@@ -26,7 +26,7 @@ from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Subscriber, SubscriberState
 from headrace.core.window import ENVELOPE
 from headrace.forward import AtOnce, Effects, Survey, forward
-from headrace.host import standing
+from headrace.host import lease_news, standing
 from headrace.host.forward_counts import ForwardCounts
 from headrace.host.outcome_log import OutcomeLog
 from headrace.host.posting import Posting
@@ -121,12 +121,9 @@ class Leasing:
         if isinstance(found, Response):
             return found
         info, subscriber = found
-        stop = asyncio.Event()
-        announcing = asyncio.create_task(self._announce(stop, early))
-        try:
-            return await self._serve(asked, subscriber, gaps.begin(info), receive, stop)
-        finally:
-            announcing.cancel()
+        stop, tally = asyncio.Event(), Tally()
+        with lease_news.told(asked, tally, early, stop, lambda: self._draining):
+            return await self._serve(asked, subscriber, gaps.begin(info), receive, stop, tally)
 
     async def look_up(self, asked: Lease) -> tuple[Mapping[str, Any], Subscriber] | Response:
         """The consumer's CONSUMER.INFO and whom it serves, or why it can't be served."""
@@ -136,12 +133,6 @@ class Leasing:
         subscriber = _subscriber(asked, info)
         return subscriber if isinstance(subscriber, Response) else (info, subscriber)
 
-    async def _announce(self, stop: asyncio.Event, early: web.Early) -> None:
-        """Say at once that a lease ends since its process does: its last subscriber may take a minute."""
-        await stop.wait()
-        if self._draining:
-            await early.begin((ENDING[0].encode(), ENDING[1].encode()))
-
     async def _serve(
         self,
         asked: Lease,
@@ -149,11 +140,12 @@ class Leasing:
         seen: gaps.Gaps | None,
         receive: web.Receive,
         stop: asyncio.Event,
+        tally: Tally,
     ) -> Response:
         watching = asyncio.create_task(web.disconnected(receive))
         watching.add_done_callback(lambda _: stop.set())
         try:
-            tally = await self.pull(asked, subscriber, seen, stop)
+            await self.pull(asked, subscriber, seen, stop, tally)
         finally:
             watching.cancel()
         info = await self._last_look(asked, len(tally.due))
@@ -162,8 +154,14 @@ class Leasing:
         answer = lease.answer(tally, pending=pending, ack_pending=ack_pending, now=time.time())
         return json_response(200, answer.to_json())
 
-    async def pull(self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, stop: asyncio.Event) -> Tally:
-        """Hold one lease, until it ends by itself, `stop` is set, or this process is told to end."""
+    async def pull(
+        self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, stop: asyncio.Event, tally: Tally
+    ) -> None:
+        """Hold one lease, until it ends by itself, `stop` is set, or this process is told to end.
+
+        Args:
+            tally: where it counts what it does.
+        """
         self._open.add(stop)
         if self._draining:
             # While its consumer was looked up.
@@ -172,14 +170,13 @@ class Leasing:
             largest = self._jetstream.max_payload + ENVELOPE
             # The limit is the subscriber's, whom as many leases may serve at once (ADR 012).
             asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.most_leases)
-            effects = self._effects(asked, subscriber)
-            with self._counts.lease(subscriber, effects.tally):
-                tally = await forward(asked, subscriber, largest, effects, stop, seen, self._pool)
+            effects = self._effects(asked, subscriber, tally)
+            with self._counts.lease(subscriber, tally):
+                await forward(asked, subscriber, largest, effects, stop, seen, self._pool)
         finally:
             self._open.discard(stop)
             self._log.tell_rest(subscriber)
         await self._note_discarded(asked, subscriber, tally.counts[Outcome.DISCARDED])
-        return tally
 
     async def _last_look(self, asked: Lease, put_off: int) -> dict[str, Any] | None:
         """The consumer's counters, after the acks of this lease if that does not take long.
@@ -211,7 +208,7 @@ class Leasing:
     async def _info(self, asked: Lease) -> dict[str, Any] | None:
         return await self._api.find(f"CONSUMER.INFO.{asked.stream}.{asked.consumer}", timeout=ASK_SECONDS)
 
-    def _effects(self, asked: Lease, subscriber: Subscriber) -> Effects:
+    def _effects(self, asked: Lease, subscriber: Subscriber, tally: Tally) -> Effects:
         aside = subscriber.aside
 
         async def load(subject: str) -> bytes | None:
@@ -248,6 +245,7 @@ class Leasing:
             report=self._log.reporter(subscriber),
             survey=survey,
             at_once=self._at_once(subscriber),
+            tally=tally,
         )
 
     def _at_once(self, subscriber: Subscriber) -> AtOnce | None:

@@ -42,7 +42,9 @@ class Leases(Protocol):
     async def look_up(self, asked: Lease) -> tuple[Mapping[str, Any], Subscriber] | Response:
         """The consumer's CONSUMER.INFO and whom it serves, or why it can't be."""
 
-    async def pull(self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, stop: asyncio.Event) -> Tally:
+    async def pull(
+        self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, stop: asyncio.Event, tally: Tally
+    ) -> None:
         """Hold one lease."""
 
 
@@ -100,11 +102,10 @@ class Standing:
         return lease.result() if done else ""
 
     async def _held(self, wanted: Lease, info: Mapping[str, Any], subscriber: Subscriber) -> str:
-        async def held() -> Tally:
-            return await self._leases.pull(wanted, subscriber, gaps.begin(info), asyncio.Event())
+        async def held() -> None:
+            await self._leases.pull(wanted, subscriber, gaps.begin(info), asyncio.Event(), Tally())
 
-        ended = await _problem_of(held())
-        return ended if isinstance(ended, str) else ""
+        return await _problem_of(held()) or ""
 
     async def _nap(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+
 import aiohttp
 
 from headrace.core.errors import Unavailable
@@ -28,3 +30,25 @@ async def body_of(answer: aiohttp.ClientResponse, most: int) -> bytes:
             answer.close()
             raise Unavailable(f"{answer.url.host} answers more than {most} bytes")
     return b"".join(pieces)
+
+
+async def lines_of(answer: aiohttp.ClientResponse, longest: int, most: int) -> AsyncGenerator[bytes]:
+    """The lines of an answer as they come, without their ends and without empty ones; the last one needs no end.
+
+    Args:
+        longest: bytes of one line; most: bytes of all.
+
+    Raises:
+        Unavailable: one is longer, or all are; the rest is not read.
+    """
+    rest, length = b"", 0
+    async for piece in answer.content.iter_any():
+        length += len(piece)
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in filter(None, whole):
+            yield line
+        if len(rest) > longest or length > most:
+            answer.close()
+            raise Unavailable(f"{answer.url.host} answers more than {longest if len(rest) > longest else most} bytes")
+    if rest:
+        yield rest

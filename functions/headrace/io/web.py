@@ -92,7 +92,7 @@ async def disconnected(receive: Receive) -> None:
 
 
 class Early:
-    """An answer that begins before its end is known: 200 and a header now, JSON later.
+    """An answer that begins before its end is known: 200 and a header now, then lines of JSON, the last the answer.
 
     Attributes:
         begun: the head has been sent, so that a failure after it can be told in the body only.
@@ -104,10 +104,16 @@ class Early:
 
     async def begin(self, *headers: tuple[bytes, bytes]) -> None:
         self.begun = True
-        named = [(b"content-type", b"application/json"), *headers]
+        named = [(b"content-type", b"application/x-ndjson"), *headers]
         await self._send({"type": "http.response.start", "status": 200, "headers": named})
         # White space in front of JSON, so that no server waits for the body to send the head.
         await self._send({"type": "http.response.body", "body": b"\n", "more_body": True})
+
+    async def say(self, line: bytes) -> None:
+        """One more line, with its end."""
+        if not self.begun:
+            await self.begin()
+        await self._send({"type": "http.response.body", "body": line, "more_body": True})
 
 
 async def answer(work: Awaitable[Response], send: Send, extra: Headers = (), early: Early | None = None) -> None:

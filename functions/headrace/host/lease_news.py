@@ -1,0 +1,50 @@
+"""What a lease says before its answer: what it has done so far, and that it ends since its process does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from headrace.core import lease
+from headrace.core.lease import ENDING, ENDING_LINE, Lease, Tally
+from headrace.io.web import Early
+
+
+@contextmanager
+def told(asked: Lease, tally: Tally, early: Early, stop: asyncio.Event, draining: Callable[[], bool]) -> Iterator[None]:
+    """For the time of the block, in the answer that has not ended yet.
+
+    Args:
+        stop: set when the lease is to pull no more; `draining`: whether since this process ends.
+    """
+    tasks = [asyncio.create_task(_announce(early, stop, draining))]
+    if asked.progress_seconds:
+        tasks.append(asyncio.create_task(_count(early, tally, asked.progress_seconds)))
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _announce(early: Early, stop: asyncio.Event, draining: Callable[[], bool]) -> None:
+    """Say at once that a lease ends since its process does: its last subscriber may take a minute."""
+    await stop.wait()
+    if not draining():
+        return
+    if early.begun:
+        await early.say(ENDING_LINE)
+    else:
+        await early.begin((ENDING[0].encode(), ENDING[1].encode()))
+
+
+async def _count(early: Early, tally: Tally, seconds: float) -> None:
+    """Say again and again what the lease has done, while that changes; one that does nothing stays silent."""
+    said = lease.so_far(tally)
+    while True:
+        await asyncio.sleep(seconds)
+        line = lease.so_far(tally)
+        if line != said:
+            said = line
+            await early.say(line)
