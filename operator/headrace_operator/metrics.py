@@ -1,7 +1,8 @@
 """What the scaler knows, for Prometheus: backlog, windows and leases of every consumer, and what became of its events.
 
-Every lease tells the scaler, while it is open, how each of its events ended, so this one endpoint counts them all, also those of a
-`forward` that has long been scaled to zero. Reads the scaler's rows when it is scraped, and costs nothing in between.
+Every lease tells the scaler, while it is open, how each of its events ended, so this one endpoint counts them all, also
+those of a `forward` that has long been scaled to zero. Reads the scaler's rows when it is scraped, and costs nothing in
+between.
 """
 
 from __future__ import annotations

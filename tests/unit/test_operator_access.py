@@ -76,9 +76,10 @@ def test_the_service_account_of_a_pod(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("a: b", "is not a kubeconfig", id="something else"),
-        pytest.param("}", "is not a kubeconfig", id="not YAML"),
-        pytest.param("[" * 3000, "is not a kubeconfig", id="too deep"),
+        pytest.param("a: b", "has no current-context, and none was named: it has no contexts", id="something else"),
+        pytest.param("users: 3", "is no kubeconfig", id="of other types"),
+        pytest.param("users:\n- {token: s3cret", "is not YAML in line 2: expected", id="not YAML"),
+        pytest.param("[" * 3000, "is no kubeconfig", id="too deep"),
     ],
 )
 def test_what_is_no_kubeconfig(tmp_path: Path, text: str, words: str) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import http.client
 import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
+from headrace.core.quoting import cut
 from headrace_cli.cluster.objects import Object
 from headrace_operator.kube import exec_spec
 from headrace_operator.kube import kubeconfig as kubeconfig_files
@@ -33,9 +35,20 @@ except ModuleNotFoundError as error:
 CHANNELS = ("messaging.knative.dev", "v1alpha1", "natsjetstreamchannels")
 SUBSCRIPTIONS = ("messaging.knative.dev", "v1", "subscriptions")
 SECONDS = 30.0
+# Of what others say.
+LONGEST_WORDS = 1000
 UNUSABLE = (config.ConfigException, OSError, ValueError)
+# What the client lets out when something else than an API server answers.
+STRANGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+# In whose documents it says how each is installed.
+BRINGS = {CHANNELS: "Headrace's CRD", SUBSCRIPTIONS: "Knative Eventing"}
 
 Answer = TypeVar("Answer")
+Kind: TypeAlias = tuple[str, str, str]
+
+
+class NoSuchKind(Refused):
+    """The cluster serves no objects of that kind."""
 
 
 class Kube:
@@ -54,7 +67,12 @@ class Kube:
         self._credential: Credential | None = None
         try:
             if file is None and context is None and not _has_config():
-                config.load_incluster_config()
+                try:
+                    config.load_incluster_config()
+                except config.ConfigException:
+                    where = os.environ.get("KUBECONFIG") or "~/.kube/config"
+                    problem = f"there is no kubeconfig ({where}), and this is no pod"
+                    raise Misconfigured(f"{problem}: name one with --kubeconfig", field="--kubeconfig") from None
                 self._api, self.namespace = client.ApiClient(), "default"
                 return
             self._chosen = kubeconfig_files.chosen(
@@ -77,10 +95,13 @@ class Kube:
         group, version, plural = CHANNELS
         try:
             return await self._call(
+                CHANNELS,
                 lambda objects: objects.get_namespaced_custom_object(
                     group, version, namespace, plural, name, _request_timeout=SECONDS
-                )
+                ),
             )
+        except NoSuchKind:
+            raise
         except Refused as error:
             if error.status == 404:
                 return None
@@ -92,43 +113,45 @@ class Kube:
     async def create_subscription(self, subscription: Mapping[str, Any]) -> Object:
         return await self._create(SUBSCRIPTIONS, subscription)
 
-    async def _create(self, kind: tuple[str, str, str], body: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+    async def _create(self, kind: Kind, body: Mapping[str, Any], *, dry_run: bool = False) -> Object:
         group, version, plural = kind
         namespace, options = body["metadata"]["namespace"], {"field_validation": "Strict"}
         if dry_run:
             options["dry_run"] = "All"
         return await self._call(
+            kind,
             lambda objects: objects.create_namespaced_custom_object(
                 group, version, namespace, plural, dict(body), _request_timeout=SECONDS, **options
-            )
+            ),
         )
 
     async def delete_channel(self, namespace: str, name: str) -> None:
         group, version, plural = CHANNELS
         await self._call(
+            CHANNELS,
             lambda objects: objects.delete_namespaced_custom_object(
                 group, version, namespace, plural, name, _request_timeout=SECONDS
-            )
+            ),
         )
 
     async def subscriptions(self, namespace: str | None) -> list[Object]:
         return await self._list(SUBSCRIPTIONS, namespace)
 
-    async def _list(self, kind: tuple[str, str, str], namespace: str | None) -> list[Object]:
+    async def _list(self, kind: Kind, namespace: str | None) -> list[Object]:
         group, version, plural = kind
 
-        def ask(objects: client.CustomObjectsApi) -> Object:
+        def ask(objects: client.CustomObjectsApi) -> list[Object]:
             if namespace is None:
                 found = objects.list_cluster_custom_object(group, version, plural, _request_timeout=SECONDS)
             else:
                 found = objects.list_namespaced_custom_object(
                     group, version, namespace, plural, _request_timeout=SECONDS
                 )
-            return dict(found)
+            return [{**item, "metadata": dict(item["metadata"])} for item in found["items"]]
 
-        return list((await self._call(ask))["items"])
+        return await self._call(kind, ask)
 
-    async def _call(self, ask: Callable[[client.CustomObjectsApi], Answer]) -> Answer:
+    async def _call(self, kind: Kind, ask: Callable[[client.CustomObjectsApi], Answer]) -> Answer:
         for again in (False, True):
             api = await self._authenticated()
             objects = client.CustomObjectsApi(api)
@@ -137,9 +160,13 @@ class Kube:
             except client.ApiException as error:
                 if error.status == 401 and not again and self._may_ask_again():
                     continue
-                raise _refusal(error) from error
+                raise _refusal(error, kind, api.configuration.host) from error
             except (urllib3.exceptions.HTTPError, OSError) as error:
-                raise Unavailable(f"the API server does not answer: {error}") from error
+                problem = f"the API server at {api.configuration.host} does not answer: {_reason(error)}"
+                raise Unavailable(f"{problem}; is that the cluster that is meant, and can it be reached?") from error
+            except STRANGE as error:
+                problem = f"{api.configuration.host} answers with what no API server says"
+                raise Unavailable(f"{problem}: see to `server` in the kubeconfig") from error
         raise AssertionError("the second attempt answers or raises")
 
     def _may_ask_again(self) -> bool:
@@ -176,17 +203,39 @@ def _with(chosen: Chosen, credential: Credential) -> dict[str, Any]:
     }
 
 
-def _refusal(error: Any) -> HeadraceError:
+def _refusal(error: client.ApiException, kind: Kind, host: str) -> HeadraceError:
+    """What the API server's answer means, with what to do about it."""
     try:
         words = str(json.loads(error.body)["message"])
     except (ValueError, KeyError, TypeError):
-        words = str(error.reason)
-    status = int(error.status or 0)
-    if status == 404 and "not found" in words and words.startswith("the server"):
-        words = "the cluster knows no such kind: is Headrace's CRD installed?"
-    if status == 0 or status == 429 or status >= 500:
-        return Unavailable(f"the API server: {words}")
-    return Refused(f"the API server: {words}", status=status)
+        # Not from the part of it that serves objects.
+        words = ""
+    at, status = f"the API server at {host}", int(error.status or 0)
+    said = f"{at}: {cut(words or str(error.reason or status), LONGEST_WORDS)}"
+    match status:
+        case 401:
+            return Refused(f"{at} does not know you: see to the credentials of the kubeconfig's user", status=401)
+        case 403:
+            return Refused(f"{said}; ask for these rights (docs/rbac.md), or take another --context", status=403)
+        case 404 if not words or words.startswith("the server could not find"):
+            what = f"{kind[2]}.{kind[0]}, version {kind[1]}"
+            return NoSuchKind(f"{at} serves no {what}: is {BRINGS[kind]} installed in that cluster?", status=404)
+        case 429 | 0:
+            return Unavailable(said)
+        case _ if status >= 500 or status < 400:
+            return Unavailable(f"{said}, status {status}")
+        case _:
+            return Refused(said, status=status)
+
+
+def _reason(error: BaseException) -> str:
+    """The first cause, in its own words: what wraps it repeats the whole request."""
+    while (inner := getattr(error, "reason", None) or error.__cause__) and isinstance(inner, BaseException):
+        error = inner
+    if isinstance(error, http.client.IncompleteRead):
+        return "the connection broke off in the middle"
+    words = getattr(error, "strerror", None) or str(error.args[-1] if error.args else "") or type(error).__name__
+    return cut(str(words), LONGEST_WORDS)
 
 
 def _has_config() -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from headrace.core.errors import Misconfigured
+from headrace.core.quoting import quoted
 
 OWN = Path("~/.kube/config")
 _FILES = {
@@ -54,20 +55,13 @@ def chosen(files: Sequence[Path], context: str | None = None) -> Chosen:
             Kubernetes has given up.
     """
     title = os.pathsep.join(str(file) for file in files)
-    try:
-        # kubectl passes over those that are not there, unless it is the only one.
-        there = [file for file in files if file.exists()] if len(files) > 1 else list(files)
-        named, current = _merged(there)
-        wanted = context or current
-        found = named["contexts"][wanted]
-        cluster = named["clusters"][found["cluster"]]
-        user = named["users"][found["user"]] if found.get("user") else {}
-        str(cluster["server"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
-        which = f"the context {context!r}" if context else "a current context"
-        raise Misconfigured(
-            f"KUBECONFIG {title!r} is not a kubeconfig with {which}: {error!r}", field="KUBECONFIG"
-        ) from error
+    named, current = _read(title, files)
+    wanted = context or current
+    found = _named(title, named, "contexts", wanted)
+    cluster = _named(title, named, "clusters", found.get("cluster"))
+    user = _named(title, named, "users", found["user"]) if found.get("user") else {}
+    if not cluster.get("server"):
+        raise _fault(title, f"says nothing of the server of its cluster {quoted(found['cluster'])}")
     provider = user.get("auth-provider")
     if provider:
         name = provider.get("name") if isinstance(provider, Mapping) else provider
@@ -80,8 +74,44 @@ def chosen(files: Sequence[Path], context: str | None = None) -> Chosen:
     return Chosen(title, cluster, user, str(found.get("namespace") or "default"))
 
 
-def _merged(files: Sequence[Path]) -> tuple[dict[str, dict[str, Any]], str]:
+def _read(title: str, files: Sequence[Path]) -> tuple[dict[str, dict[str, Any]], str]:
     """Clusters, users and contexts by name, and the name of the current context."""
+    try:
+        # kubectl passes over those that are not there, unless it is the only one.
+        return _merged([file for file in files if file.exists()] if len(files) > 1 else files)
+    except OSError as error:
+        raise _fault(title, f"can't be read: {error.strerror or error}") from error
+    except yaml.MarkedYAMLError as error:
+        # Its other words show lines, and a token may stand in one.
+        line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise _fault(title, f"is not YAML{line}: {error.problem}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
+        raise _fault(title, f"is no kubeconfig ({type(error).__name__})") from error
+
+
+def _named(title: str, named: Mapping[str, Mapping[str, Any]], kind: str, name: object) -> Mapping[str, Any]:
+    """What a context, or whoever asks, names.
+
+    Raises:
+        Misconfigured: with the names that there are.
+    """
+    known = named[kind]
+    one, names = _MEMBERS[kind], " and ".join(quoted(each) for each in known)
+    there = f"its {kind} are {names}" if names else f"it has no {kind}"
+    if not name:
+        what = "current-context, and none was named" if kind == "contexts" else f"{one} in that context"
+        raise _fault(title, f"has no {what}: {there}")
+    found: Mapping[str, Any] | None = known.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise _fault(title, f"has no {one} {quoted(name)}: {there}")
+    return found
+
+
+def _fault(title: str, words: str) -> Misconfigured:
+    return Misconfigured(f"KUBECONFIG {title!r} {words}", field="KUBECONFIG")
+
+
+def _merged(files: Sequence[Path]) -> tuple[dict[str, dict[str, Any]], str]:
     named: dict[str, dict[str, Any]] = {kind: {} for kind in _MEMBERS}
     current = ""
     for file in files:
