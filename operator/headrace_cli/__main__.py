@@ -1,48 +1,28 @@
-"""The command line: `headrace`, and `kn jetstream` as a plugin. The words of its verbs are in `headrace_cli.commands`.
+"""The command line: `headrace`, and `kn jetstream` as a plugin. What it does is `headrace_cli.command_line`'s.
 
-Errors end here: exit status 2 for what the caller can cure, 1 for what was refused or only waiting cures.
+Nothing of that is imported before `main`: a Ctrl-C in the first half second ends the program as at any other time, and
+does not show where Python was just then.
 """
 
 from __future__ import annotations
 
-import io
+import signal
 import sys
+import threading
 from collections.abc import Sequence
-
-import click
-
-from headrace.core.errors import HeadraceError, InvalidSpec, Misconfigured
-from headrace.core.quoting import bounded
-from headrace_cli.commands import root
-from headrace_cli.view.output import say
-
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
-    program = root.program()
+    # Only the main thread may, and only it is interrupted.
+    alone = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL) if alone else None
     try:
-        given = None if arguments is None else list(arguments)
-        variable = root.completion_variable(program)
-        tree = root.tree()
-        return int(tree.main(given, prog_name=program, complete_var=variable, standalone_mode=False) or 0)
-    except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(shown)
-        say(bounded(shown.getvalue().rstrip("\n")), err=True)
-        return error.exit_code
-    except (Misconfigured, InvalidSpec) as error:
-        return _told(program, error, 2)
-    except HeadraceError as error:
-        return _told(program, error, 1)
-    except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
-
-
-def _told(program: str, error: HeadraceError, status: int) -> int:
-    say(f"{program}: {error}", err=True)
-    return status
+        from headrace_cli import command_line
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+    return command_line.main(arguments)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from headrace_cli import __main__, manifests
+from headrace_cli import command_line, manifests
 from headrace_cli.commands import root
 from headrace_cli.commands.running import tell
 from headrace_cli.view.output import say, show_list, show_one
@@ -42,7 +42,7 @@ def test_an_error_about_a_manifest_shows_its_kind(
         manifests.read([str(file)], "http://localhost")
 
     monkeypatch.setattr(root, "tree", lambda: reads)
-    assert __main__.main([]) == 2
+    assert command_line.main([]) == 2
     told = capsys.readouterr().err
     assert f"Odd{SHOWN}" in told
     assert "\x1b" not in told

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -76,3 +79,48 @@ def test_an_absent_server_is_told_with_where_it_was_looked_for(monkeypatch: pyte
     assert ran.status == 1
     assert ran.err.startswith("headrace: no NATS at nats://127.0.0.1:1, which is from --nats")
     assert "secret" not in ran.err
+
+
+def test_a_full_disk_behind_the_output_is_told_in_one_sentence() -> None:
+    for words in (["channel", "create", "x", "--dry-run"], ["--help"], ["completion", "bash"]):
+        with Path("/dev/full").open("w") as full:
+            ran = subprocess.run(
+                [sys.executable, "-m", "headrace_cli", *words],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+                timeout=60,
+            )
+        assert (ran.returncode, ran.stderr) == (1, "headrace: the output can't be written: No space left on device\n")
+
+
+def test_a_reader_that_has_gone_is_no_error_to_be_shown() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "headrace_cli", "--help"],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(write)
+    assert ran.stderr == ""
+
+
+def test_ctrl_c_while_it_is_imported_shows_no_place_in_python(tmp_path: Path) -> None:
+    """An import that interrupts itself stands for the half second that they take."""
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "headrace_cli", "--help"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")
