@@ -236,6 +236,19 @@ async def test_discarding_asks_and_can_save(
     assert [json.loads(line)["event"]["id"] for line in saved.read_text().splitlines()] == ["a", "b"]
 
 
+async def test_nothing_is_discarded_that_could_not_be_saved(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber, tmp_path: Path
+) -> None:
+    lane, _ = await failing(nats, forward, subscriber, "a")
+    file = tmp_path / "nowhere" / "saved.jsonl"
+
+    ran = await cli("deadletter", "discard", lane.channel.path[1:], "--all", "--yes", "--save", str(file))
+
+    told = f"headrace: --save {file} can't be written, and nothing was discarded: No such file or directory\n"
+    assert (ran.status, ran.err) == (2, told)
+    assert len(await lane.aside()) == 1
+
+
 async def test_the_go_channel_has_none(cli: Cli, nats: Nats) -> None:
     await nats.make_stream("KN_PEERS__BARE", "peers.bare._knative")
 

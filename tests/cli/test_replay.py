@@ -124,3 +124,16 @@ async def test_nobody_to_get_them_and_no_beginning_are_mistakes(cli: Cli) -> Non
 
     assert (nobody.status, "nobody is to get them" in nobody.err) == (2, True)
     assert (nowhere.status, "say from where" in nowhere.err) == (2, True)
+
+
+async def test_a_checkpoint_that_can_not_be_written_is_told_before_anything_is_brought(
+    cli: Cli, nats: Nats, orders: Channel, tmp_path: Path
+) -> None:
+    await nats.store(orders.subject, b"", binary_event("a"))
+    copies, file = await marked(nats), tmp_path / "nowhere" / "r.json"
+    target = ("--to-channel", copies.path[1:], "--checkpoint", str(file))
+
+    ran = await cli("replay", orders.path[1:], "--from-start", *target)
+
+    assert (ran.status, ran.err) == (2, f"headrace: --checkpoint {file} can't be written: No such file or directory\n")
+    assert await nats.stored(copies.stream) == []

@@ -70,6 +70,9 @@ async def _run(session: Session, given: Given) -> int:
         position = await _position(reader, given, source.stream, target, checkpoint)
         if given["dry_run"]:
             bring = _nothing
+        elif checkpoint is not None:
+            # What can't be written is told before anything is brought.
+            run.save(checkpoint, position)
         with Progress("looked at", position.last - position.next + 1) as progress:
             try:
                 await run.replay(

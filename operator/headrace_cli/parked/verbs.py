@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -129,7 +129,7 @@ async def discard_all(session: Session, given: Given) -> int:
         if not count or not confirmed(question, yes=given["yes"]):
             tell("nothing was discarded")
             return 0
-    kept = Path(given["save"]).open("a") if given["save"] else None  # noqa: SIM115, ASYNC230  # closed below; a small file
+    kept = _opened(given["save"]) if given["save"] else None
 
     async def discard(one: Parked) -> None:
         if kept is not None:
@@ -144,6 +144,14 @@ async def discard_all(session: Session, given: Given) -> int:
     finally:
         if kept is not None:
             kept.close()
+
+
+def _opened(name: str) -> TextIO:
+    try:
+        return Path(name).open("a")
+    except OSError as error:
+        problem = f"--save {name} can't be written, and nothing was discarded: {error.strerror or error}"
+        raise Misconfigured(problem, field="--save") from error
 
 
 async def _one_by_one(

@@ -76,10 +76,18 @@ def load(path: Path) -> Position | None:
 
 
 def save(path: Path, position: Position) -> None:
-    """Replace the checkpoint file."""
+    """Replace the checkpoint file.
+
+    Raises:
+        Misconfigured: it can't be written.
+    """
     beside = path.with_name(f".{path.name}.new")
-    beside.write_text(json.dumps(asdict(position)))
-    beside.replace(path)
+    try:
+        beside.write_text(json.dumps(asdict(position)))
+        beside.replace(path)
+    except OSError as error:
+        problem = f"--checkpoint {path} can't be written: {error.strerror or error}"
+        raise Misconfigured(problem, field="--checkpoint") from error
 
 
 def to_consumer(session: Session, consumer: str) -> Bring:

@@ -119,7 +119,8 @@ def _read(directory: Path) -> dict[str, Any]:
                 raise ValueError(f"{name} holds no number of messages")
         return {"channel": known["channel"], "taken": known["taken"], "streams": dict(known["streams"]), **known}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Misconfigured(f"{directory} holds no backup: {LIST} can't be read ({error})", field="DIRECTORY") from None
+        words = error.strerror if isinstance(error, OSError) else error
+        raise Misconfigured(f"{directory} holds no backup: {LIST} can't be read: {words}", field="DIRECTORY") from None
 
 
 def _write(directory: Path, known: dict[str, Any]) -> None:
