@@ -1,17 +1,20 @@
 """The status of a channel, as the CRD describes it: what Knative's duck types ask for, and what Headrace adds.
 
 Written by `headrace.core.status` as plain JSON; these models are what it is held against, and what the CRD's schema is
-generated from. A field that is missing here would be pruned by the API server.
+generated from. A field that is missing here would be pruned by the API server. What is read of a status is read through
+`legible`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from headrace.core.delivery_spec import Auth
 from headrace.core.part import Part
+from headrace.core.subscriber import LARGEST
 
 
 class ConditionStatus(Part):
@@ -127,3 +130,48 @@ class Status(Part):
     """The JetStream consumers of the subscribers."""
     counted_at: str = Field("", json_schema_extra={"format": "date-time"})
     """When the numbers of the consumers last changed."""
+
+
+_FIELDS = {str(field.alias): field for field in Status.model_fields.values()}
+
+
+def legible(found: object) -> dict[str, Any]:
+    """What was reported of a channel before, without whatever is not of this form.
+
+    All of it is our own writing and is written anew with each call: so what is damaged is as if it had never been
+    written, a row of a list for itself, and nobody has to mend it.
+    """
+    known = found.items() if isinstance(found, Mapping) else ()
+    return dict(_legible((name, _without_null(value)) for name, value in known if name in _FIELDS))
+
+
+def _legible(members: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    for name, value in members:
+        if isinstance(value, list) and _fits(name, []):
+            yield name, [row for row in map(_without_null, value) if _fits(name, [row])]
+        elif value is not None and _fits(name, value):
+            yield name, value
+
+
+def _without_null(value: Any) -> Any:
+    return {key: one for key, one in value.items() if one is not None} if isinstance(value, dict) else value
+
+
+def _fits(name: str, value: Any) -> bool:
+    try:
+        Status.model_validate({name: value})
+    except ValidationError:
+        return False
+    return _countable(value)
+
+
+def _countable(value: Any) -> bool:
+    """Is each number in it one that the API server could have given?"""
+    match value:
+        case dict():
+            return all(map(_countable, value.values()))
+        case list():
+            return all(map(_countable, value))
+        case int():
+            return abs(value) <= LARGEST
+    return True

@@ -65,7 +65,15 @@ def _before(parent: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     status = parent.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None
     return {
-        str(condition.get("type")): (str(condition.get("status")), str(condition.get("lastTransitionTime") or ""))
+        str(condition.get("type")): (str(condition.get("status")), _moment(condition.get("lastTransitionTime")))
         for condition in (conditions if isinstance(conditions, list) else [])
         if isinstance(condition, dict)
     }
+
+
+def _moment(text: object) -> str:
+    """The text, if it is a moment, else nothing."""
+    try:
+        return text if isinstance(text, str) and datetime.fromisoformat(text).tzinfo else ""
+    except ValueError:
+        return ""

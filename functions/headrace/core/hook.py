@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from math import isfinite
+from typing import Any, NoReturn
 
 from headrace.core.errors import InvalidSpec
 from headrace.core.quoting import quoted
@@ -126,7 +127,7 @@ def parse(body: bytes) -> HookRequest:
         InvalidSpec: with the field `body`; it is not the hook's form.
     """
     try:
-        request = json.loads(body)
+        request = json.loads(body, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise InvalidSpec(f"body is not JSON ({error}): send what Metacontroller sends", field="body") from None
     parent = _object(_object(request, "body"), "body.parent", request_key="parent")
@@ -152,6 +153,15 @@ def parse(body: bytes) -> HookRequest:
         apis=_child_apis(controller) if stock else apis,
         stock=stock,
     )
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if isfinite(number) else _no_number(text)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text[:20]} is no number that JSON can tell")
 
 
 def _observed(request: dict[str, Any], key: str) -> dict[str, Any]:

@@ -28,7 +28,6 @@ class Metadata(Part):
     name: str
     namespace: str
     uid: str = ""
-    generation: int = 0
     annotations: dict[str, str] = {}
 
 

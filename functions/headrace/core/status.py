@@ -24,7 +24,7 @@ from headrace.core.leaving import Leaver
 from headrace.core.plan import Observed, Problem
 from headrace.core.raw_config import Config
 from headrace.core.stream import captures
-from headrace.core.subscriber import Destination, SubscriberState
+from headrace.core.subscriber import LARGEST, Destination, SubscriberState
 
 LOOK_AGAIN = timedelta(seconds=30)
 """Nobody tells when a trouble is over."""
@@ -259,7 +259,7 @@ def _refusal(binding: Binding, result: Result) -> str:
 
 def _generation(parent: Mapping[str, Any]) -> int:
     generation = parent["metadata"].get("generation")
-    return generation if type(generation) is int else 0
+    return generation if type(generation) is int and abs(generation) <= LARGEST else 0
 
 
 def _previous(parent: Mapping[str, Any]) -> dict[str, Any]:

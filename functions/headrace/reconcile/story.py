@@ -12,6 +12,7 @@ from typing import Any
 
 from headrace.core import (
     channel_defaults,
+    channel_status,
     children,
     counts,
     credentials_gone,
@@ -64,7 +65,7 @@ async def reconcile(
             itself is not an error but a condition.
         Unavailable: the installation's NATS is away.
     """
-    request = hook.parse(body)
+    request = _legible(hook.parse(body))
     if verb not in VERBS:
         raise InvalidSpec(f"the verb {quoted(verb)} is unknown: call {' or '.join(VERBS)}", field="verb")
     if verb == "customize":
@@ -72,6 +73,12 @@ async def reconcile(
     call = _Call(api, settings, now, around or Around())
     going = verb == "finalize" or request.finalizing
     return (await (call.finalize(request) if going else call.sync(request))).to_json()
+
+
+def _legible(request: HookRequest) -> HookRequest:
+    """Without what is damaged of our own writing: it is written anew."""
+    status = channel_status.legible(request.parent.get("status"))
+    return replace(request, parent={**request.parent, "status": status}, children=children.legible(request.children))
 
 
 class _Call:

@@ -7,7 +7,7 @@ Knative Services, Deployments, Services and ScaledObjects; does not apply anythi
 from headrace.core.children.access import Access, File, Mount, by_settings, with_own
 from headrace.core.children.decision import Apart, Cluster, Forward, Functions, Served
 from headrace.core.children.functions import apart, functions, remaining
-from headrace.core.children.observed import named_secrets
+from headrace.core.children.observed import legible, named_secrets
 
 __all__ = [
     "Access",
@@ -21,6 +21,7 @@ __all__ = [
     "apart",
     "by_settings",
     "functions",
+    "legible",
     "named_secrets",
     "remaining",
     "with_own",

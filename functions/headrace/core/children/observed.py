@@ -1,6 +1,6 @@
 """A channel's objects as the cluster has them: whether they work, and how to want them unchanged.
 
-Knows how Knative and Kubernetes report that something has failed.
+Knows how Knative and Kubernetes report that something has failed. All of it is read from what `legible` has left.
 """
 
 from __future__ import annotations
@@ -27,6 +27,44 @@ _ALLOCATED = (
     "replicas",
     "traffic",
 )
+
+
+def legible(children: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """The objects that have the form of one, by kind and name; what is damaged is as if it were not there.
+
+    They are of our own making: what is not there is made once more. Below `spec` nothing is looked at.
+    """
+    groups = {kind: group if isinstance(group, Mapping) else {} for kind, group in children.items()}
+    read = {kind: {name: _legible(one) for name, one in group.items()} for kind, group in groups.items()}
+    return {kind: {name: one for name, one in group.items() if one is not None} for kind, group in read.items()}
+
+
+def _legible(one: Any) -> dict[str, Any] | None:
+    metadata = one.get("metadata") if isinstance(one, Mapping) else None
+    if not isinstance(metadata, Mapping) or not isinstance(one.get("spec", {}), Mapping):
+        return None
+    names = (one.get("apiVersion"), one.get("kind"), metadata.get("namespace"), metadata.get("name"))
+    if not all(isinstance(name, str) and name for name in names):
+        return None
+    texts = {key: _texts(metadata.get(key)) for key in ("labels", "annotations") if key in metadata}
+    told = {"conditions": _listed(_within(one, "status", "conditions"))}
+    return {**one, "metadata": {**metadata, **texts}, **({"status": told} if "status" in one else {})}
+
+
+def _texts(found: Any) -> dict[str, str]:
+    known = found if isinstance(found, Mapping) else {}
+    return {key: value for key, value in known.items() if isinstance(value, str)}
+
+
+def _within(found: Any, *steps: str) -> Any:
+    for step in steps:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def _listed(found: Any) -> list[Mapping[str, Any]]:
+    """The objects of a list."""
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def conditions(wanted: Iterable[Mapping[str, Any]], children: Mapping[str, Any], namespace: str) -> Iterator[Condition]:
@@ -66,12 +104,19 @@ def named_secrets(children: Mapping[str, Any]) -> tuple[SecretFile, ...]:
     for one in lasting(children):
         if one.get("kind") != "Deployment" or labels(one).get(COMPONENT_LABEL) != "reconcile":
             continue
-        for volume in one["spec"]["template"]["spec"].get("volumes") or ():
-            if volume["name"] == NAMED_VOLUME:
-                sources = [source["secret"] for source in volume["projected"]["sources"]]
-                files = [(source["name"], item) for source in sources for item in source.get("items") or ()]
-                return tuple(SecretFile(name, item["key"], item["path"], optional=True) for name, item in files)
+        for volume in _listed(_within(one, "spec", "template", "spec", "volumes")):
+            if volume.get("name") == NAMED_VOLUME:
+                return tuple(_secret_files(_listed(_within(volume, "projected", "sources"))))
     return ()
+
+
+def _secret_files(sources: Iterable[Mapping[str, Any]]) -> Iterator[SecretFile]:
+    for source in sources:
+        name = _within(source, "secret", "name")
+        for item in _listed(_within(source, "secret", "items")):
+            key, file = item.get("key"), item.get("path")
+            if isinstance(name, str) and isinstance(key, str) and isinstance(file, str):
+                yield SecretFile(name, key, file, optional=True)
 
 
 def labels(one: Mapping[str, Any]) -> Mapping[str, str]:
@@ -80,7 +125,7 @@ def labels(one: Mapping[str, Any]) -> Mapping[str, str]:
 
 def _state(one: Mapping[str, Any]) -> str | None:
     """Empty when the object works, the words of its failure when it has failed, None while neither is known."""
-    told = {str(each.get("type")): each for each in (one.get("status") or {}).get("conditions") or ()}
+    told = {str(each.get("type")): each for each in _listed(_within(one, "status", "conditions"))}
     if one.get("kind") == "Deployment":
         if told.get("Available", {}).get("status") == "True":
             return ""
