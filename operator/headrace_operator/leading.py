@@ -37,12 +37,18 @@ class Leading:
         queue: of the channels; empty and still while another operator leads.
     """
 
-    def __init__(self, cluster: Cluster, passes: OneChannel, waking: Waking, *, workers: int, resync: float) -> None:
-        self.queue: WorkQueue[Key] = WorkQueue()
+    def __init__(
+        self, cluster: Cluster, passes: OneChannel, waking: Waking, *, workers: int, share: int, resync: float
+    ) -> None:
+        """Args:
+        share: so many of the workers may be busy with one namespace.
+        """
+        self.queue: WorkQueue[Key] = WorkQueue(_namespace)
         self._cluster = cluster
         self._passes = passes
         self._waking = waking
         self._workers = workers
+        self._share = share
         self._resync = resync
         self._active = False
         self._removed = asyncio.Event()
@@ -58,13 +64,13 @@ class Leading:
         """Work until cancelled; whatever was left undone before is found by the first pass over every channel."""
         await self._cluster.channels.wait_until_listed()
         await self._cluster.children.watch_what_is_served()
-        self.queue = WorkQueue()
+        self.queue = WorkQueue(_namespace)
         self._cluster.children.begin()
         self._active = True
         try:
             self.queue_all()
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self.queue.run(self._work, self._workers), name="queue")
+                tasks.create_task(self.queue.run(self._work, self._workers, self._share), name="queue")
                 tasks.create_task(self._waking.scaler.run(), name="scaler")
                 tasks.create_task(self._waking.tell_of_backlogs(), name="backlogs")
                 tasks.create_task(self._resync_for_ever(), name="resync")
@@ -209,3 +215,7 @@ class Leading:
                 self._mentions.pop(uid, None)
         for uid in after - before:
             self._mentions.setdefault(uid, set()).add(place)
+
+
+def _namespace(place: Key) -> str:
+    return place[0]

@@ -141,7 +141,9 @@ class Operator:
             )
             passes = OneChannel(cluster, hook, settings.hook, announcer)
             resync = settings.resync.total_seconds()
-            leading = Leading(cluster, passes, waking, workers=settings.workers, resync=resync)
+            # Half is left to the others when a namespace has passes that hang, where there are others.
+            share = settings.workers if namespace else max(1, settings.workers // 2)
+            leading = Leading(cluster, passes, waking, workers=settings.workers, share=share, resync=resync)
             place = (settings.lease_namespace or self._access.namespace, settings.lease_name)
             election = Election(api, place, self._identity, settings.lease_duration.total_seconds())
 

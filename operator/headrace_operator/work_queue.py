@@ -1,6 +1,7 @@
 """Keys that want to be worked on: each once at a time, the longest waiting first, with back-off for those that fail.
 
-Knows keys, time and chance; not what the work is. A key that is added while it is worked on is worked on again.
+Knows keys, time and chance; not what the work is. A key that is added while it is worked on is worked on again. Keys
+are somebody's, and nobody has more than a share of the workers: work that hangs holds up its owner's other keys only.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -20,8 +21,15 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 60.0
 class WorkQueue(Generic[Key]):
     """The queue of one loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, owner: Callable[[Key], Hashable] = lambda key: key) -> None:
+        """Args:
+        owner: whose a key is; each its own where this is not given.
+        """
+        self._owner = owner
         self._waiting: deque[Key] = deque()
+        # Of owners that have their share of the workers.
+        self._held: dict[Hashable, deque[Key]] = {}
+        self._shares: Counter[Hashable] = Counter()
         self._queued: set[Key] = set()
         self._busy: set[Key] = set()
         self._again: set[Key] = set()
@@ -35,7 +43,7 @@ class WorkQueue(Generic[Key]):
     @property
     def depth(self) -> int:
         """Keys that wait for a free worker."""
-        return len(self._waiting)
+        return len(self._queued)
 
     @property
     def busy(self) -> int:
@@ -87,27 +95,53 @@ class WorkQueue(Generic[Key]):
         self._failures.pop(key, None)
         self._later.pop(key, None)
 
-    async def run(self, work: Callable[[Key], Awaitable[None]], workers: int) -> None:
-        """Work until cancelled. `work` is to raise nothing: whatever it raises ends the queue."""
+    async def run(self, work: Callable[[Key], Awaitable[None]], workers: int, share: int | None = None) -> None:
+        """Work until cancelled. `work` is to raise nothing: whatever it raises ends the queue.
+
+        Args:
+            share: so many keys of one owner are worked on beside one another; all workers may be where it is not given.
+        """
         async with asyncio.TaskGroup() as tasks:
             for number in range(workers):
-                tasks.create_task(self._work(work), name=f"worker-{number}")
+                tasks.create_task(self._work(work, share or workers), name=f"worker-{number}")
 
-    async def _work(self, work: Callable[[Key], Awaitable[None]]) -> None:
+    async def _work(self, work: Callable[[Key], Awaitable[None]], share: int) -> None:
         while True:
-            while not self._waiting:
-                self._filled.clear()
-                await self._filled.wait()
-            key = self._waiting.popleft()
+            key = await self._next(share)
             self._queued.discard(key)
             self._busy.add(key)
             try:
                 await work(key)
             finally:
                 self._busy.discard(key)
+                self._give_back(self._owner(key))
                 if key in self._again:
                     self._again.discard(key)
                     self.add(key)
+
+    async def _next(self, share: int) -> Key:
+        while True:
+            while not self._waiting:
+                self._filled.clear()
+                await self._filled.wait()
+            key = self._waiting.popleft()
+            owner = self._owner(key)
+            if self._shares[owner] < share:
+                self._shares[owner] += 1
+                return key
+            self._held.setdefault(owner, deque()).append(key)
+
+    def _give_back(self, owner: Hashable) -> None:
+        self._shares[owner] -= 1
+        if not self._shares[owner]:
+            del self._shares[owner]
+        held = self._held.get(owner)
+        if held:
+            # It has waited longer than all that are in line.
+            self._waiting.appendleft(held.popleft())
+            self._filled.set()
+        if not held:
+            self._held.pop(owner, None)
 
     def _set_timer(self) -> None:
         if self._timer is not None:

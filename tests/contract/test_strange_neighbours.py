@@ -12,7 +12,7 @@ from headrace.io import elsewhere
 from headrace.io.elsewhere import Calls, Elsewhere
 from headrace_operator import lease_client
 from headrace_operator.lease_client import LeaseClient
-from tests.support.raw_server import Peer, serving
+from tests.support.raw_server import Peer, answering, serving
 
 MOST = 64 * 1024
 
@@ -89,4 +89,45 @@ async def test_who_keeps_us_waiting_is_waited_for_once(monkeypatch: pytest.Monke
         with pytest.raises(Unavailable, match="asked again in a while"):
             await Elsewhere(calls, server.url).named()
         assert server.connections == 1
+        await calls.close()
+
+
+async def test_who_keeps_us_waiting_again_and_again_is_left_alone_for_longer_and_longer(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(elsewhere, "TOGETHER_SECONDS", 0.3)
+    now = [0.0]
+    calls = Calls(lambda _: "token", clock=lambda: now[0])
+    asked_at = []
+    async with serving(silent) as server:
+        for now[0] in range(0, 1200, 10):
+            with pytest.raises(Unavailable) as told:
+                await Elsewhere(calls, server.url).named()
+            if "asked again in a while" not in str(told.value):
+                asked_at.append(now[0])
+        await calls.close()
+    assert asked_at == [0, 30, 90, 210, 450, 750, 1050]
+
+
+async def test_who_was_silent_has_less_time_until_it_has_answered_for_a_while(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(elsewhere, "PROBE_SECONDS", 0.3)
+    now = [0.0]
+    calls = Calls(lambda _: "token", clock=lambda: now[0])
+    answers = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n" + b'{"result": null}')
+    async with serving(silent, silent, answers, silent) as server:
+        monkeypatch.setattr(elsewhere, "TOGETHER_SECONDS", 0.3)
+        with pytest.raises(Unavailable):
+            await Elsewhere(calls, server.url).stream("S")
+        # From here on it would be waited for as long as the test has.
+        monkeypatch.setattr(elsewhere, "TOGETHER_SECONDS", 3600.0)
+        now[0] += 31
+        with pytest.raises(Unavailable):
+            await Elsewhere(calls, server.url).stream("S")
+        now[0] += 61
+        # One answer is no proof: the next call has as little time.
+        monkeypatch.setattr(elsewhere, "PROBE_SECONDS", 30.0)
+        assert await Elsewhere(calls, server.url).stream("S") is None
+        monkeypatch.setattr(elsewhere, "PROBE_SECONDS", 0.3)
+        with pytest.raises(Unavailable):
+            await Elsewhere(calls, server.url).stream("S")
         await calls.close()

@@ -13,9 +13,10 @@ Work = Callable[[str], Awaitable[None]]
 
 
 @asynccontextmanager
-async def working(work: Work, workers: int = 2) -> AsyncIterator[WorkQueue[str]]:
-    queue: WorkQueue[str] = WorkQueue()
-    task = asyncio.create_task(queue.run(work, workers))
+async def working(work: Work, workers: int = 2, share: int | None = None) -> AsyncIterator[WorkQueue[str]]:
+    """Keys with the same first letter are of one owner."""
+    queue: WorkQueue[str] = WorkQueue(lambda key: key[0])
+    task = asyncio.create_task(queue.run(work, workers, share))
     try:
         yield queue
     finally:
@@ -104,3 +105,33 @@ async def test_what_is_done_before_its_time_is_not_done_again_then_and_what_is_g
         queue.forget("gone")
         await asyncio.sleep(0.3)
     assert held.begun == ["a"]
+
+
+async def test_work_that_hangs_leaves_workers_to_others_and_its_owners_rest_waits_in_line() -> None:
+    held = Held()
+    async with working(held, workers=4, share=2) as queue:
+        for key in ("a1", "a2", "a3", "a4", "b1"):
+            queue.add(key)
+        await until("b's turn has come", lambda: held.begun == ["a1", "a2", "b1"])
+        queue.add("a3")
+        queue.add("c1")
+        await until("and c's", lambda: held.begun == ["a1", "a2", "b1", "c1"])
+        assert (queue.busy, queue.depth) == (4, 2)
+        held.go.set()
+        await until("all are done", lambda: queue.busy == 0 and queue.depth == 0)
+    assert held.begun[4:] == ["a3", "a4"]
+
+
+async def test_a_share_is_given_back_whoever_has_waited_for_it() -> None:
+    done: list[str] = []
+
+    async def work(key: str) -> None:
+        await asyncio.sleep(0)
+        done.append(key)
+
+    async with working(work, workers=3, share=1) as queue:
+        for _ in range(3):
+            for key in ("a1", "a2", "b1", "a3", "b2"):
+                queue.add(key)
+            await until("all are done", lambda: queue.busy == 0 and queue.depth == 0)
+    assert sorted(done) == sorted(["a1", "a2", "a3", "b1", "b2"] * 3)

@@ -392,7 +392,11 @@ class OperatorSettings(_Settings):
         ge=timedelta(seconds=3),
     )
     workers: int = Field(
-        16, alias="OPERATOR_WORKERS", description="channels that are reconciled at the same time", ge=1, le=256
+        16,
+        alias="OPERATOR_WORKERS",
+        description="channels that are reconciled at the same time; of one namespace half as many, if all are served",
+        ge=1,
+        le=256,
     )
     resync: Span = Field(
         timedelta(hours=1),

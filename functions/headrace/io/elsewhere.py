@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -22,8 +23,12 @@ from headrace.io import bounded
 # All calls of one channel's reconciling; the other one waits 5 s for its own NATS.
 TOGETHER_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
-# Who has kept us waiting for so long is not asked again for a while: there are others to be served.
-SILENT_SECONDS = 30.0
+# Who has kept us waiting for so long is not asked again for a while, twice as long each time: there are others to be
+# served. And once it is asked again, it has less time for each answer.
+SILENT_SECONDS, LONGEST_SILENCE_SECONDS = 30.0, 300.0
+PROBE_SECONDS = 5.0
+MOST_SILENT = 10_000
+"""Of so many addresses it is remembered."""
 # Thousands of consumers with CA certificates in their metadata.
 LONGEST_ANSWER = 16 * 1024 * 1024
 
@@ -35,9 +40,15 @@ class Calls:
         token_at: what to show at a URL.
     """
 
-    def __init__(self, token_at: Callable[[str], str], reach: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        token_at: Callable[[str], str],
+        reach: Callable[[str], str] = str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Args:
         reach: where a URL leads, if not there; for tests.
+        clock: of how long somebody is left alone, in seconds; for tests.
         """
         self._token_at = token_at
         self._reach = reach
@@ -49,8 +60,8 @@ class Calls:
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
         )
-        # Until when nobody there is asked.
-        self._silent: dict[str, float] = {}
+        self._clock = clock
+        self._silent: dict[str, _Silence] = {}
 
     async def ask(self, url: str, call: lent.Call, until: float) -> Any:
         """One call; its result as JSON has it, and of the shape that the call asks for.
@@ -62,10 +73,13 @@ class Calls:
             Unavailable: nobody answers there, or not as `reconcile` does; or it was that over there.
             Refused: as the other side has met it.
         """
-        now = time.monotonic()
-        if self._silent.get(url, 0.0) > now:
+        silence = self._silent.get(url)
+        if silence is not None and silence.until > self._clock():
             raise Unavailable(f"the reconcile at {url} did not answer in time, and is asked again in a while")
-        timeout = aiohttp.ClientTimeout(total=max(0.1, until - now), sock_connect=CONNECT_SECONDS)
+        patience = max(0.1, until - time.monotonic())
+        if silence is not None:
+            patience = min(patience, PROBE_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=patience, sock_connect=CONNECT_SECONDS)
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token_at(url)}"}
         where = self._reach(url)
         try:
@@ -75,15 +89,41 @@ class Calls:
                 body = await bounded.body_of(answer, LONGEST_ANSWER)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
-                self._silent[url] = time.monotonic() + SILENT_SECONDS
+                self._note_silence(url)
             raise Unavailable(f"the reconcile at {url} can't be reached: {error or type(error).__name__}") from error
-        self._silent.pop(url, None)
+        if silence is not None and silence.forgotten_at < self._clock():
+            self._silent.pop(url, None)
         if answer.status != 200:
             raise Unavailable(f"the reconcile at {url} answered {answer.status}: {body[:200]!r}")
         return lent.read_answer(body, call.name)
 
+    def _note_silence(self, url: str) -> None:
+        now, before = self._clock(), self._silent.pop(url, None)
+        times = before.times + 1 if before is not None else 1
+        self._silent[url] = _Silence(times, now + _pause(times))
+        if len(self._silent) > MOST_SILENT:
+            # The one that was silent the longest ago.
+            del self._silent[next(iter(self._silent))]
+
     async def close(self) -> None:
         await self._session.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Silence:
+    """Somebody has kept us waiting so many times; nobody there is asked until then, by the clock of `Calls`."""
+
+    times: int
+    until: float
+
+    @property
+    def forgotten_at(self) -> float:
+        """Who answers a first call and none after it has not come to its senses: it is after as long again."""
+        return self.until + _pause(self.times)
+
+
+def _pause(times: int) -> float:
+    return min(LONGEST_SILENCE_SECONDS, SILENT_SECONDS * 2.0 ** min(times - 1, 20))
 
 
 class Elsewhere:
