@@ -160,6 +160,7 @@ class OneChannel:
             {
                 "complete": self._cluster.related.complete(key(channel)),
                 "absent": [],
+                "unserved": self._cluster.related.unserved(key(channel)),
                 "apis": self._cluster.children.apis,
             },
         )

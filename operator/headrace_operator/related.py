@@ -33,11 +33,13 @@ class Rule:
     """One of `relatedResources`; empty means any.
 
     Attributes:
+        plural: the resource, or a guess at it where the kind is given.
         concerning: only those that name the channel as their `spec.channel`, or whose uid the channel mentions.
     """
 
     api_version: str
     plural: str
+    kind: str = ""
     namespace: str = ""
     names: tuple[str, ...] = ()
     labels: str = ""
@@ -47,6 +49,11 @@ class Rule:
     def told_by(self) -> tuple[str, ...]:
         """Names of objects whose changes are told; "" for any. Of a whole kind what the channel mentions counts."""
         return self.names or (("",) if self.labels or self.namespace else ())
+
+    @property
+    def which(self) -> str:
+        """What is known of the kind for sure."""
+        return self.kind or self.plural
 
     def takes(self, namespace: str, name: str) -> bool:
         """By place; labels are the watch's."""
@@ -132,7 +139,7 @@ class Related:
         wanted = self._rules[channel] = tuple(rules)
         for rule in wanted:
             for name in rule.told_by:
-                self._named.setdefault((rule.plural, name), set()).add(channel)
+                self._named.setdefault((rule.which, name), set()).add(channel)
         new = [source for rule in wanted for source in await self._sources_of(rule) if source not in self._sources]
         waits = [self._begin(source).watch.cache.wait_until_listed() for source in dict.fromkeys(new)]
         waits += [texts.watch.cache.wait_until_listed() for texts in self._texts_of(wanted)]
@@ -146,7 +153,7 @@ class Related:
     def forget(self, channel: Key) -> None:
         for rule in self._rules.pop(channel, ()):
             for name in rule.told_by:
-                self._named.get((rule.plural, name), set()).discard(channel)
+                self._named.get((rule.which, name), set()).discard(channel)
 
     def written(self, channel: Body) -> bytes:
         """The `related` of a request for it."""
@@ -171,8 +178,20 @@ class Related:
                     found.add(kind.title)
         return sorted(found)
 
+    def unserved(self, channel: Key) -> list[str]:
+        """Kinds that it wants to see and that the cluster does not serve."""
+        rules = self._rules.get(channel, ())
+        missing = (rule for rule in rules if rule.kind and (rule.api_version, rule.kind) not in self._kinds)
+        return sorted({f"{rule.kind}.{rule.api_version}" for rule in missing})
+
+    async def appeared(self) -> bool:
+        """Is one of those served now that somebody wanted to see and that was not? Raises as `Discovery`."""
+        wanted = {(rule.api_version, rule.which): rule for rules in self._rules.values() for rule in rules}
+        missing = [rule for which, rule in wanted.items() if which not in self._kinds]
+        return any([await self._kind_of(rule) for rule in missing])
+
     def _of(self, rule: Rule) -> Iterator[tuple[Source, Texts]]:
-        kind = self._kinds.get((rule.api_version, rule.plural))
+        kind = self._kinds.get((rule.api_version, rule.which))
         for source in self._planned(kind, rule) if kind else ():
             if source in self._sources:
                 yield source, self._sources[source]
@@ -181,13 +200,17 @@ class Related:
         return [texts for rule in rules for _, texts in self._of(rule)]
 
     async def _sources_of(self, rule: Rule) -> list[Source]:
-        if (rule.api_version, rule.plural) not in self._kinds:
-            kind = await self._discovery.by_plural(rule.api_version, rule.plural)
-            if kind is None:
-                _log.debug("a related kind is not served", api_version=rule.api_version, resource=rule.plural)
-                return []
-            self._kinds[rule.api_version, rule.plural] = kind
-        return list(self._planned(self._kinds[rule.api_version, rule.plural], rule))
+        kind = self._kinds.get((rule.api_version, rule.which)) or await self._kind_of(rule)
+        if kind is None:
+            _log.debug("a related kind is not served", api_version=rule.api_version, wanted=rule.which)
+            return []
+        self._kinds[rule.api_version, rule.which] = kind
+        return list(self._planned(kind, rule))
+
+    async def _kind_of(self, rule: Rule) -> Kind | None:
+        if rule.kind:
+            return await self._discovery.by_kind(rule.api_version, rule.kind)
+        return await self._discovery.by_plural(rule.api_version, rule.plural)
 
     def _planned(self, kind: Kind, rule: Rule) -> Iterator[Source]:
         namespace = rule.namespace or self._own_namespace
@@ -225,8 +248,9 @@ class Related:
         assert body is not None
         asking = {
             channel
+            for which in (watch.cache.kind.kind, watch.cache.kind.plural)
             for name in (body["metadata"]["name"], "")
-            for channel in self._named.get((watch.cache.kind.plural, name), ())
+            for channel in self._named.get((which, name), ())
         }
         uids = {str(each["metadata"].get("uid") or "") for each in (old, new) if each is not None}
         for uid in uids:
@@ -236,13 +260,15 @@ class Related:
 
 def rule(wanted: Mapping[str, Any]) -> Rule:
     """Read one of `relatedResources`."""
+    extension = wanted.get("headrace") or {}
     return Rule(
         str(wanted["apiVersion"]),
         str(wanted["resource"]),
+        str(extension.get("kind") or ""),
         str(wanted.get("namespace") or ""),
         tuple(map(str, wanted.get("names") or ())),
         _selector(wanted.get("labelSelector") or {}),
-        (wanted.get("headrace") or {}).get("concerning") == "parent",
+        extension.get("concerning") == "parent",
     )
 
 

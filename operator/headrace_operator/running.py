@@ -169,7 +169,7 @@ class Operator:
                 if self._nats.config_dir:
                     tasks.create_task(Following(self._nats.config_dir, leading.queue_all).run(), name="config-map")
                 await self._discovered(discovery)
-                tasks.create_task(self._discover_for_ever(discovery, children, leading), name="discovery")
+                tasks.create_task(self._discover_for_ever(discovery, cluster, leading), name="discovery")
                 await children.watch_what_is_served()
                 await election.run(leading.run)
 
@@ -182,17 +182,17 @@ class Operator:
                 _log.warning("the API server does not say what it serves, trying again", error=str(error))
                 await asyncio.sleep(FIRST_DISCOVERY_PAUSE)
 
-    async def _discover_for_ever(self, discovery: Discovery, children: Children, leading: Leading) -> None:
+    async def _discover_for_ever(self, discovery: Discovery, cluster: Cluster, leading: Leading) -> None:
         while True:
             await asyncio.sleep(DISCOVERY_SECONDS)
             try:
-                changed = await discovery.refresh()
+                changed = await discovery.refresh() or await cluster.related.appeared()
             except (Unavailable, Refused) as error:
                 _log.warning("the API server does not say what it serves, trying again", error=str(error))
                 continue
             if changed:
-                _log.info("the cluster serves other APIs than before", optional=children.apis)
-                await children.watch_what_is_served()
+                _log.info("the cluster serves other APIs than before", optional=cluster.children.apis)
+                await cluster.children.watch_what_is_served()
                 leading.passes_ask_again()
 
     def _shared_token(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from tests.support.waiting import until
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 # A kind that neither Headrace nor Knative has heard of.
-PIGEONHOLES = {
+PIGEONHOLES: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "pigeonholes.post.example.com"},
@@ -45,13 +46,21 @@ PIGEONHOLES = {
         ],
     },
 }
-RESOLVER = {
+RESOLVER: dict[str, Any] = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRole",
     "metadata": {"name": "pigeonholes-addressable-resolver", "labels": {"duck.knative.dev/addressable": "true"}},
     "rules": [{"apiGroups": ["post.example.com"], "resources": ["pigeonholes"], "verbs": ["get", "list", "watch"]}],
 }
-ADDRESSED = {"status": {"address": {"url": "http://pigeonhole.example/7"}}}
+MICE = {
+    **PIGEONHOLES,
+    "metadata": {"name": "mice.post.example.com"},
+    "spec": {
+        **PIGEONHOLES["spec"],
+        "names": {"kind": "Mouse", "plural": "mice", "singular": "mouse", "listKind": "MouseList"},
+    },
+}
+ADDRESSED: dict[str, Any] = {"status": {"address": {"url": "http://pigeonhole.example/7"}}}
 
 
 @pytest.fixture
@@ -70,6 +79,20 @@ async def pigeonholes(api: Api) -> AsyncIterator[None]:
     finally:
         await api.delete(f"{ROLES}/pigeonholes-addressable-resolver")
         await api.delete(f"{DEFINITIONS}/pigeonholes.post.example.com")
+
+
+@pytest.fixture
+async def mice(api: Api) -> AsyncIterator[None]:
+    """A kind whose plural nobody guesses is served, and may be read."""
+    role = {**RESOLVER, "rules": [{**RESOLVER["rules"][0], "resources": ["mice"]}]}
+    (await api.create(DEFINITIONS, MICE)).unwrapped()
+    try:
+        (await api.create(ROLES, role)).unwrapped()
+        await established(api, "mice.post.example.com")
+        yield
+    finally:
+        await api.delete(f"{ROLES}/pigeonholes-addressable-resolver")
+        await api.delete(f"{DEFINITIONS}/mice.post.example.com")
 
 
 @pytest.fixture
@@ -132,3 +155,29 @@ async def test_sinks_of_every_kind_whose_role_says_that_it_is_addressable_are_re
     await until_status(
         api, namespace, lambda found: found.get("deadLetterSinkUri") == url and ready(found) == "True", "foreign"
     )
+
+
+@pytest.mark.usefixtures("mice", "installed_operator")
+async def test_a_sink_is_found_whatever_the_plural_of_its_kind_and_of_one_that_is_not_served_it_is_said(
+    api: Api, namespace: str
+) -> None:
+    folder = f"/apis/post.example.com/v1/namespaces/{namespace}/mice"
+    mouse = {"apiVersion": "post.example.com/v1", "kind": "Mouse", "metadata": {"name": "sink"}}
+    (await api.create(folder, mouse)).unwrapped()
+
+    await with_sink(api, namespace, "mouse", "post.example.com/v1", "Mouse")
+    await with_sink(api, namespace, "cat", "post.example.com/v1", "Cat")
+    await with_sink(api, namespace, "dog", "kennel.example.com/v1", "Dog")
+
+    for name in ("cat", "dog"):
+        await until_status(api, namespace, lambda found: reason(found) == "DeadLetterSinkKindNotServed", name)
+    await until_status(api, namespace, lambda found: reason(found) == "DeadLetterSinkNotAddressable", "mouse")
+    # A change of it is told, too.
+    (await api.merge(f"{folder}/sink", ADDRESSED)).unwrapped()
+    url = ADDRESSED["status"]["address"]["url"]
+    await until_status(api, namespace, lambda found: found.get("deadLetterSinkUri") == url, "mouse")
+
+
+def reason(status: dict[str, Any]) -> str:
+    conditions = status.get("conditions") or ()
+    return next((one.get("reason", "") for one in conditions if one["type"] == "DeadLetterSinkResolved"), "")

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.core.errors import Refused
+from headrace_operator.kube import kinds
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import Discovery, Kind
 from headrace_operator.kube.watch import Cache
@@ -124,6 +125,56 @@ async def test_what_is_missing_is_told_apart_from_what_may_not_be_seen(forbids: 
     try:
         await related.ask_for(("shop", "orders"), [rule(asked)])
         assert json.loads(related.written(channel())) == then
+    finally:
+        for watch in watches:
+            watch.cancel()
+
+
+class Post:
+    """An API server with one group, which has the kinds that it is given; counts how often it is asked for them."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, str] = {"Letter": "letters"}
+        self.asked = 0
+
+    async def get(self, path: str) -> dict[str, Any]:
+        if path == "/apis":
+            return {"groups": [{"versions": [{"groupVersion": "post.example.com/v1"}]}]}
+        self.asked += 1
+        named = self.kinds.items()
+        return {"resources": [{"kind": kind, "name": plural, "namespaced": True} for kind, plural in named]}
+
+    async def list(self, _path: str, _selection: Mapping[str, str]) -> tuple[list[dict[str, Any]], str]:
+        return [{"metadata": {"namespace": "shop", "name": "dead", "uid": "u1", "resourceVersion": "1"}}], "7"
+
+    async def watch(self, _path: str, _parameters: Mapping[str, str]) -> AsyncIterator[None]:
+        yield None
+        await asyncio.Event().wait()
+
+
+async def test_a_kind_is_found_by_what_the_api_server_calls_it_also_when_it_comes_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = {"apiVersion": "post.example.com/v1", "resource": "mouses", "names": ["dead"]}
+    wanted = rule({**asked, "headrace": {"kind": "Mouse"}})
+    api, watches = Post(), list[asyncio.Task[None]]()
+    discovery = Discovery(cast("KubeApi", api))
+    await discovery.refresh()
+    related = Related(cast("KubeApi", api), discovery, lambda work: watches.append(asyncio.create_task(work)))
+    try:
+        await related.ask_for(("shop", "orders"), [wanted])
+        assert related.unserved(("shop", "orders")) == ["Mouse.post.example.com/v1"]
+        # It was asked a moment ago.
+        assert not await related.appeared()
+        assert api.asked == 1
+
+        api.kinds["Mouse"] = "mice"
+        monkeypatch.setattr(kinds, "LOOK_AGAIN_SECONDS", 0.0)
+        assert await related.appeared()
+        await related.ask_for(("shop", "orders"), [wanted])
+        assert related.unserved(("shop", "orders")) == []
+        assert json.loads(related.written(channel()))["Mouse.post.example.com/v1"].keys() == {"dead"}
+        assert not await related.appeared()
     finally:
         for watch in watches:
             watch.cancel()

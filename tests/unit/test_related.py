@@ -19,6 +19,7 @@ SUBSCRIPTIONS = {
     "resource": "subscriptions",
     "headrace": {"concerning": "parent"},
 }
+SERVICE = {"apiVersion": "v1", "resource": "services", "headrace": {"kind": "Service"}}
 
 
 def ref(kind: str = "Service", api: str = "v1", name: str = "dead", **more: str) -> dict[str, Any]:
@@ -28,17 +29,20 @@ def ref(kind: str = "Service", api: str = "v1", name: str = "dead", **more: str)
 @pytest.mark.parametrize(
     ("sink", "rule"),
     [
-        pytest.param(
-            ref(), {"apiVersion": "v1", "resource": "services", "names": ["dead"], "namespace": "shop"}, id="own"
-        ),
+        pytest.param(ref(), {**SERVICE, "names": ["dead"], "namespace": "shop"}, id="own"),
         pytest.param(
             ref(namespace="shop"),
-            {"apiVersion": "v1", "resource": "services", "names": ["dead"], "namespace": "shop"},
+            {**SERVICE, "names": ["dead"], "namespace": "shop"},
             id="own namespace, named",
         ),
         pytest.param(
             ref("NatsJetStreamChannel", "messaging.knative.dev/v1alpha1", namespace="ops"),
-            {"apiVersion": "messaging.knative.dev/v1alpha1", "resource": "natsjetstreamchannels", "names": ["dead"]},
+            {
+                "apiVersion": "messaging.knative.dev/v1alpha1",
+                "resource": "natsjetstreamchannels",
+                "names": ["dead"],
+                "headrace": {"kind": "NatsJetStreamChannel"},
+            },
             id="another namespace, which a stock Metacontroller must not be given",
         ),
         pytest.param({"uri": "http://dead/"}, None, id="an address needs no object"),

@@ -6,7 +6,7 @@ up: the object comes from what was observed (`headrace.core.related`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -22,6 +22,7 @@ FIELD = "spec.delivery.deadLetterSink"
 
 INVALID = "DeadLetterSinkInvalid"
 NOT_RESOLVED = "RefNotResolved"
+NOT_SERVED = "DeadLetterSinkKindNotServed"
 NOT_FOUND = "DeadLetterSinkNotFound"
 NOT_ADDRESSABLE = "DeadLetterSinkNotAddressable"
 
@@ -38,11 +39,18 @@ Resolution = Destination | Unresolved | None
 """None: the channel has no dead letter sink."""
 
 
-def resolve(sink: Sink | None, observed: Mapping[str, Any], namespace: str, domain: str) -> Resolution:
+def resolve(
+    sink: Sink | None,
+    observed: Mapping[str, Any],
+    namespace: str,
+    domain: str,
+    unserved: Collection[str] = (),
+) -> Resolution:
     """The address of a dead letter sink.
 
     Args:
         observed: `related` of the hook.
+        unserved: of the hook, too.
         namespace: of the channel, and of a ref that does not name one.
         domain: of the cluster's Services.
     """
@@ -51,6 +59,8 @@ def resolve(sink: Sink | None, observed: Mapping[str, Any], namespace: str, doma
     try:
         if sink.ref is None:
             return _literal(sink)
+        if f"{sink.ref.kind}.{sink.ref.api_version}" in unserved:
+            return _not_served(sink.ref)
         found = _found(sink.ref, observed, namespace, domain)
         if isinstance(found, Unresolved):
             return found
@@ -67,6 +77,13 @@ def _literal(sink: Sink) -> Destination:
         advice = "give a whole one, as http://host/path, or a ref that it is below"
         raise InvalidSpec(f"{FIELD}.uri is a path without a host: {advice}", field=f"{FIELD}.uri")
     return Destination(checked_uri(uri, field=f"{FIELD}.uri"), sink.ca_certs, sink.audience)
+
+
+def _not_served(ref: Ref) -> Unresolved:
+    advice = "install what brings it, or mend apiVersion and kind, as in kubectl api-resources"
+    return Unresolved(
+        NOT_SERVED, f"{FIELD}.ref: the cluster serves no kind {quoted(ref.kind)} of {ref.api_version}: {advice}"
+    )
 
 
 def _found(ref: Ref, observed: Mapping[str, Any], own: str, domain: str) -> Destination | Unresolved:

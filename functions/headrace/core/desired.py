@@ -6,7 +6,7 @@ Pure: settings are an argument. Called by `headrace.reconcile` before it touches
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,12 +43,14 @@ def desired(
     settings: ReconcileSettings,
     related: Mapping[str, Any] | None = None,
     truth: Truth | None = None,
+    unserved: Collection[str] = (),
 ) -> Desired | InvalidSpec:
     """What the channel asks for, or what is wrong with it.
 
     Args:
         related: other objects that were observed, as the hook has them; none of them when it is not given.
         truth: of the Subscriptions among them.
+        unserved: kinds that were to be observed and that the cluster does not serve.
     """
     truth = truth or Truth()
     try:
@@ -56,7 +58,7 @@ def desired(
         placement_spec.scope(channel.metadata.annotations)
         wanted = stream_config.wanted(channel, settings.cluster)
         written = channel.spec.delivery.dead_letter_sink if channel.spec.delivery else None
-        sink = dead_letter.resolve(written, related or {}, channel.metadata.namespace, settings.domain)
+        sink = dead_letter.resolve(written, related or {}, channel.metadata.namespace, settings.domain, unserved)
         rows = consumer.rows(channel, wanted.place.stream, truth, sink)
         return Desired(channel, wanted, rows, _url(channel, settings), sink, truth)
     except InvalidSpec as error:

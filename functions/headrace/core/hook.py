@@ -28,6 +28,7 @@ class HookRequest:
         complete: the kinds, as in `related`, of which that holds every object of the cluster. Of others nothing
             follows from an object's not being there.
         absent: the uids, of those that the last answer asked to `verify`, that the API server itself does not have.
+        unserved: the kinds, as in `related`, that were asked for and that the cluster does not serve.
         apis: which of the optional APIs the cluster serves, as `serving.knative.dev/v1`; None when nobody says.
         stock: a Metacontroller as it comes asks, not our operator. It makes children in the channel's own namespace and
             for that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
@@ -39,6 +40,7 @@ class HookRequest:
     finalizing: bool = False
     complete: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
+    unserved: frozenset[str] = frozenset()
     apis: frozenset[str] | None = None
     stock: bool = False
 
@@ -150,6 +152,7 @@ def parse(body: bytes) -> HookRequest:
         finalizing=request.get("finalizing") is True,
         complete=_words(extension, "complete"),
         absent=_words(extension, "absent"),
+        unserved=_words(extension, "unserved"),
         apis=_child_apis(controller) if stock else apis,
         stock=stock,
     )

@@ -18,7 +18,8 @@ def rules(parent: Mapping[str, Any], *, stock: bool = False) -> list[dict[str, A
 
     Subscriptions are asked for everywhere: an entry of `spec.subscribers` does not tell its Subscription's namespace.
     Our operator leaves out those that neither name the channel nor are named by it; a stock Metacontroller sends all
-    of the channel's namespace.
+    of the channel's namespace. To our operator the sink's kind is told, too, and it asks the API server what the
+    resource of that is; a stock Metacontroller has the guess only.
 
     Args:
         stock: a Metacontroller as it comes asks.
@@ -28,13 +29,19 @@ def rules(parent: Mapping[str, Any], *, stock: bool = False) -> list[dict[str, A
     ref = sink_ref(parent)
     if ref is not None:
         namespace = parent["metadata"]["namespace"]
-        rule = {"apiVersion": ref["apiVersion"], "resource": plural(ref["kind"]), "names": [ref["name"]]}
+        rule: dict[str, Any] = {
+            "apiVersion": ref["apiVersion"],
+            "resource": plural(ref["kind"]),
+            "names": [ref["name"]],
+        }
         own = ref.get("namespace") in (None, "", namespace)
         if own and stock:
             # It caches this answer under the channel's bare name, and refuses a rule that names a namespace other than
             # the channel's. So the rule must do for every channel of that name: one without names and namespace, which
             # it reads as all objects of the channel's own namespace.
             del rule["names"]
+        elif not stock:
+            rule["headrace"] = {"kind": ref["kind"]}
         # Ours takes those of all namespaces where none is named.
         found.append({**rule, "namespace": namespace} if own and not stock else rule)
     return found
@@ -52,7 +59,7 @@ def sink_ref(parent: Mapping[str, Any]) -> Mapping[str, str] | None:
 
 
 def plural(kind: str) -> str:
-    """The resource of a kind as Kubernetes guesses it, and as Knative demands that it is: services, policies, buses."""
+    """The resource of a kind as Kubernetes guesses it: services, policies, buses; what it is the API server says."""
     word = kind.lower()
     if word.endswith("s"):
         return word + "es"

@@ -104,7 +104,7 @@ class _Call:
             broken = settings_condition(seat)
             return body if broken is None else added(body, broken, request.parent, self._now)
 
-        wish = desired(request.parent, self._settings, request.related, truth.read(request))
+        wish = desired(request.parent, self._settings, request.related, truth.read(request), request.unserved)
         if isinstance(wish, InvalidSpec):
             body = told(invalid_status(request.parent, merged.blamed(wish), self._now))
             return HookResponse(body, self._remaining(request, seat))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from headrace_operator.kube.api import KubeApi
@@ -76,18 +77,23 @@ class Discovery:
 
     async def by_kind(self, api_version: str, kind: str) -> Kind | None:
         """None when the cluster does not serve it. Raises as `refresh`."""
-        return next((one for one in await self._of(api_version) if one.kind == kind), None)
+        return await self._first(api_version, lambda one: one.kind == kind)
 
     async def by_plural(self, api_version: str, plural: str) -> Kind | None:
         """None when the cluster does not serve it. Raises as `refresh`."""
-        return next((one for one in await self._of(api_version) if one.plural == plural), None)
+        return await self._first(api_version, lambda one: one.plural == plural)
 
-    async def _of(self, api_version: str) -> tuple[Kind, ...]:
+    async def _first(self, api_version: str, fits: Callable[[Kind], bool]) -> Kind | None:
         if not self.serves(api_version):
-            return ()
-        asked, known = self._resources.get(api_version, (0.0, ()))
-        if known or time.monotonic() < asked + LOOK_AGAIN_SECONDS:
-            return known
+            return None
+        asked, known = self._resources.get(api_version, (-inf, ()))
+        found = next(filter(fits, known), None)
+        # A group may get one kind more, and its version is the same.
+        if found is not None or time.monotonic() < asked + LOOK_AGAIN_SECONDS:
+            return found
+        return next(filter(fits, await self._listed(api_version)), None)
+
+    async def _listed(self, api_version: str) -> tuple[Kind, ...]:
         root = "/apis" if "/" in api_version else "/api"
         listed = (await self._api.get(f"{root}/{api_version}") or {}).get("resources") or ()
         found = tuple(
