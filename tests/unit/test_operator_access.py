@@ -124,3 +124,52 @@ def test_of_several_files_the_first_word_counts_and_paths_are_those_of_each_file
     assert (found.url, found.token()) == ("http://one", "one")
     other = chosen(paths(listed), "y")
     assert (other.cluster["server"], other.user["tokenFile"]) == ("http://one", str(tmp_path / "two" / "token"))
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster", "words"),
+    [
+        pytest.param({"as": "jane"}, {}, "its user acts as another .'as'.*give a user", id="impersonation"),
+        pytest.param({"as-groups": ["readers"]}, {}, "acts as another .'as-groups'.", id="impersonation of groups"),
+        pytest.param({"as-uid": "7"}, {}, "acts as another .'as-uid'.", id="impersonation of a uid"),
+        pytest.param({"as-user-extra": {"a": ["b"]}}, {}, "'as-user-extra'", id="impersonation with more"),
+        pytest.param({"token": 12345}, {}, "its user's token is no text: put it in quotes", id="a token like a number"),
+        pytest.param({}, {"proxy-url": "socks5://proxy:1080"}, "proxy-url is none of http://host:port", id="socks"),
+        pytest.param({}, {"proxy-url": "proxy:3128"}, "proxy-url is none of", id="a proxy without scheme"),
+        pytest.param({}, {"proxy-url": "http://proxy:99999"}, "proxy-url is none of", id="a proxy's port"),
+        pytest.param({}, {"tls-server-name": ["api"]}, "tls-server-name is no text", id="a list of names"),
+        pytest.param({}, {"insecure-skip-tls-verify": "false"}, "'false': give true or false", id="a word for false"),
+        pytest.param(
+            {},
+            {"insecure-skip-tls-verify": True, "certificate-authority-data": encoded(AUTHORITY.cert_pem)},
+            "beside certificate-authority-data, as kubectl refuses it: take one of the two out",
+            id="nobody is verified by a CA",
+        ),
+    ],
+)
+def test_what_is_not_obeyed_is_refused(
+    tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(Misconfigured, match=words):
+        access.from_kubeconfig(kubeconfig(tmp_path, user, **cluster))
+
+
+def test_a_proxys_password_is_not_told(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured) as told:
+        access.from_kubeconfig(kubeconfig(tmp_path, {}, **{"proxy-url": "socks5://me:secret@proxy:1080"}))
+    assert "secret" not in str(told.value)
+
+
+def test_what_is_given_as_data_overrides_the_file_that_is_named(tmp_path: Path) -> None:
+    client, other = AUTHORITY.issue_cert("client"), trustme.CA()
+    other.cert_pem.write_to_path(tmp_path / "other.pem")
+    user = {
+        "client-certificate": "not-there.pem",
+        "client-key": "not-there.key",
+        "client-certificate-data": encoded(client.cert_chain_pems[0]),
+        "client-key-data": encoded(client.private_key_pem),
+    }
+    authorities = {"certificate-authority": "other.pem", "certificate-authority-data": encoded(AUTHORITY.cert_pem)}
+    found = access.from_kubeconfig(kubeconfig(tmp_path, user, **authorities))
+    assert found.context is not None
+    assert len(found.context.get_ca_certs()) == 1

@@ -79,6 +79,9 @@ class Kube:
                 kubeconfig_files.paths(file or os.environ.get("KUBECONFIG", "")), context
             )
             self.namespace = self._chosen.namespace
+            if self._chosen.cluster.get("insecure-skip-tls-verify"):
+                # Its owner has said so, and need not be told with each request.
+                urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
             user = self._chosen.user
             if user.get("exec") and not user.get("token") and not user.get("tokenFile"):
                 self._program = ExecPlugin(exec_spec.program(user["exec"], self._chosen.cluster), os.environ)

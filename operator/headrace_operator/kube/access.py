@@ -10,7 +10,7 @@ import base64
 import ssl
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,8 @@ class Access:
         token: gives the bearer token of this moment; empty: none is sent.
         namespace: that we run in.
         program: what gives identities in the place of token and context.
+        server_name: that its certificate has to bear, in the place of the URL's host.
+        proxy: URL of the proxy that leads there.
     """
 
     url: str
@@ -80,6 +82,8 @@ class Access:
     token: Callable[[], str]
     namespace: str = "default"
     program: ByProgram | None = None
+    server_name: str | None = None
+    proxy: str | None = None
 
     async def identity(self) -> Identity:
         """That of this moment; raises Unavailable when the program that knows gives none."""
@@ -145,16 +149,24 @@ def from_kubeconfig(*files: Path) -> Access:
         raise Misconfigured(
             f"KUBECONFIG {found.title!r}: its certificates can't be used: {error}", field="KUBECONFIG"
         ) from error
+    told = Access(
+        server,
+        tls,
+        _token(user),
+        found.namespace,
+        server_name=cluster.get("tls-server-name") or None,
+        proxy=cluster.get("proxy-url") or None,
+    )
     program = user.get("exec")
     # As kubectl has it: a token that is given is taken.
     if not program or user.get("token") or user.get("tokenFile"):
-        return Access(server, tls, _token(user), found.namespace)
+        return told
     plugin = ExecPlugin(exec_spec.program(program, cluster), environment.surroundings())
 
     def with_certificate(data: Mapping[str, str]) -> ssl.SSLContext | None:
         return _context(cluster, data or user) if secure else None
 
-    return Access(server, tls, lambda: "", found.namespace, ByProgram(plugin, with_certificate))
+    return replace(told, token=lambda: "", program=ByProgram(plugin, with_certificate))
 
 
 class TokenFile:
@@ -183,9 +195,10 @@ def _token(user: Mapping[str, Any]) -> Callable[[], str]:
 
 
 def _context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
+    # As kubectl has it: data overrides the file that is named.
     data = cluster.get("certificate-authority-data")
     context = ssl.create_default_context(
-        cafile=cluster.get("certificate-authority") or None,
+        cafile=(cluster.get("certificate-authority") or None) if not data else None,
         cadata=base64.b64decode(data).decode() if data else None,
     )
     if cluster.get("insecure-skip-tls-verify"):
@@ -200,12 +213,10 @@ def _context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLCont
 
 
 def _file(user: Mapping[str, Any], key: str, scratch: Path) -> Path | None:
-    """A file that is named or, since ssl loads files only, one of the data that is given."""
-    if user.get(key):
-        return Path(user[key])
+    """One of the data that is given, since ssl loads files only, or else the file that is named."""
     data = user.get(f"{key}-data")
     if not data:
-        return None
+        return Path(user[key]) if user.get(key) else None
     written = scratch / key
     written.write_bytes(base64.b64decode(data))
     written.chmod(0o600)

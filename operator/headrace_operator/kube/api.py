@@ -103,6 +103,8 @@ class KubeApi:
                 params=query,
                 headers=identity.headers,
                 ssl=identity.context or True,
+                server_hostname=self._access.server_name,
+                proxy=self._access.proxy,
                 timeout=timeout,
                 allow_redirects=False,
             ) as answer:
@@ -191,6 +193,8 @@ class KubeApi:
                 params=parameters,
                 headers=headers,
                 ssl=identity.context or True,
+                server_hostname=self._access.server_name,
+                proxy=self._access.proxy,
                 timeout=aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS),
                 allow_redirects=False,
             ) as answer:

@@ -1,7 +1,8 @@
 """A kubeconfig, or several in a row, and what its current context says: a cluster, a user, a namespace.
 
-Reads files and judges nothing but their form. What stands first counts, as with kubectl, and paths are taken from the
-file that they stand in. Called by `headrace_operator.kube.access`, and by the CLI.
+Reads files and judges their form; what the fields say is `kubeconfig_fields`' to judge. What stands first counts, as
+with kubectl, and paths are taken from the file that they stand in. Called by `headrace_operator.kube.access`, and by
+the CLI.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import yaml
 
 from headrace.core.errors import Misconfigured
 from headrace.core.quoting import quoted
+from headrace_operator.kube import kubeconfig_fields
 
 OWN = Path("~/.kube/config")
 _FILES = {
@@ -51,8 +53,7 @@ def chosen(files: Sequence[Path], context: str | None = None) -> Chosen:
     """The context of that name, else the current one.
 
     Raises:
-        Misconfigured: there is none, or the files are no kubeconfigs; or its user has a way to authenticate that
-            Kubernetes has given up.
+        Misconfigured: there is none, or the files are no kubeconfigs; or it says what we can't do.
     """
     title = os.pathsep.join(str(file) for file in files)
     named, current = _read(title, files)
@@ -62,15 +63,7 @@ def chosen(files: Sequence[Path], context: str | None = None) -> Chosen:
     user = _named(title, named, "users", found["user"]) if found.get("user") else {}
     if not cluster.get("server"):
         raise _fault(title, f"says nothing of the server of its cluster {quoted(found['cluster'])}")
-    provider = user.get("auth-provider")
-    if provider:
-        name = provider.get("name") if isinstance(provider, Mapping) else provider
-        raise Misconfigured(
-            f"KUBECONFIG {title!r} authenticates with the auth-provider {name!r}, which Kubernetes has given up with "
-            "1.26: let the cloud's own tool write the entry anew, with `exec` (gke-gcloud-auth-plugin, kubelogin), or "
-            "give a token",
-            field="KUBECONFIG",
-        )
+    kubeconfig_fields.judge(title, cluster, user)
     return Chosen(title, cluster, user, str(found.get("namespace") or "default"))
 
 
