@@ -18,6 +18,21 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 QUIET_SECONDS = 120.0
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one channel's children.
+
+    Attributes:
+        problems: what could not be made so, in the API server's words.
+        again_after: seconds until a contested child is healed; None: nothing waits.
+        ending: the channel's namespace is being deleted, and takes nothing new.
+    """
+
+    problems: tuple[str, ...] = ()
+    again_after: float | None = None
+    ending: bool = False
+
+
 @dataclass(slots=True)
 class Applied:
     """What was applied last, what the object looked like then, and how often it was mended in a row."""

@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.errors import Refused
 from headrace.io import log
 from headrace_operator import channel_object
 from headrace_operator import child as children_of
-from headrace_operator.applied import AppliedChildren
+from headrace_operator.applied import AppliedChildren, Outcome
 from headrace_operator.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot
 from headrace_operator.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
-from headrace_operator.kube.api import Conflict, KubeApi
+from headrace_operator.kube.api import Conflict, KubeApi, NamespaceGoing
 from headrace_operator.kube.kinds import Discovery, Key, Kind, key
 from headrace_operator.kube.watch import Cache, Watch
 
@@ -36,19 +35,6 @@ OPTIONAL_APIS = ("serving.knative.dev/v1", "keda.sh/v1alpha1")
 GOING_SECONDS = 1.0
 
 _log = log.get("children")
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one channel's children.
-
-    Attributes:
-        problems: what could not be made so, in the API server's words.
-        again_after: seconds until a contested child is healed; None: nothing waits.
-    """
-
-    problems: tuple[str, ...] = ()
-    again_after: float | None = None
 
 
 class Children:
@@ -126,6 +112,7 @@ class Children:
         """
         problems: list[str] = []
         waits: list[float] = []
+        ending = False
         uid = parent["metadata"]["uid"]
         wanted: dict[Spot, Child] = {}
         # The cluster does not serve a kind, perhaps this moment only: what there is of it is left alone.
@@ -143,7 +130,11 @@ class Children:
             try:
                 wait = await self._apply(parent, child)
             except Refused as error:
-                problems.append(f"{child.title}: {error}")
+                # Where its own namespace goes, the channel does, too.
+                if isinstance(error, NamespaceGoing) and child.place[0] == parent["metadata"]["namespace"]:
+                    ending = True
+                else:
+                    problems.append(f"{child.title}: {error}")
             else:
                 waits += [] if wait is None else [wait]
         for spot, live in list(self._of(uid)):
@@ -153,7 +144,7 @@ class Children:
             before = self._wants.of(uid)
             self._wants.set(uid, shared)
             problems += [words for spot, words in await self.release() if spot in before]
-        return Outcome(tuple(problems), min(waits, default=None))
+        return Outcome(tuple(problems), min(waits, default=None), ending)
 
     @property
     def unwanted(self) -> list[Spot]:

@@ -43,12 +43,14 @@ class Known:
         wanted: the status of the last answer.
         written: the status as the API server had it then: it may leave out what the CRD does not know.
         problem: what the last pass failed with, so that it is told of once.
+        ending: its namespace is being deleted.
     """
 
     asked_for: tuple[str, int] | None = None
     wanted: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] | None = None
     problem: str = ""
+    ending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,13 @@ class OneChannel:
             outcome = await self._cluster.children.make_so(channel, answer.children)
             channel = await self._write_status(channel, answer)
             self._note_end(channel, outcome.problems)
-            return answer.resync_after or FINALIZE_SECONDS
+            known = self._known.setdefault(key(channel), Known())
+            news, known.ending = outcome.ending and not known.ending, known.ending or outcome.ending
+            return 0.0 if news else answer.resync_after or FINALIZE_SECONDS
+        for each in answer.events:
+            # Where its namespace goes, no Event can be written.
+            words = {"reason": str(each.get("reason")), "message": str(each.get("message"))}
+            _log.warning("channel goes with something left undone", channel="/".join(key(channel)), **words)
         outcome = await self._cluster.children.make_so(channel, ())
         if outcome.problems:
             self._note_end(channel, outcome.problems)
@@ -162,6 +170,7 @@ class OneChannel:
                 "absent": [],
                 "unserved": self._cluster.related.unserved(key(channel)),
                 "apis": self._cluster.children.apis,
+                "ending": self._known.setdefault(key(channel), Known()).ending,
             },
         )
         answer: HookAnswer = await call(self._url, channel, observed)

@@ -139,5 +139,28 @@ async def test_a_channel_whose_set_is_gone_for_good_is_let_go_with_a_word_on_wha
     await until("an Event names the orphan", told, 60.0)
 
 
+async def test_a_namespace_that_is_deleted_whole_is_gone_soon_and_the_log_says_what_stays(
+    operator: Start, api: Api, namespace: str, server: Accounts, tenant: Tenant, subscriber: Subscriber
+) -> None:
+    url, place = server.url_of(INSTALLATION), subscriber.place()
+    # Patience as it is where nobody has set it: ten minutes, of which nothing could come here.
+    with tenant.asking(url, HEADRACE_IMAGE=IMAGE) as reconcile:
+        running = operator(hook=reconcile.url, NATS_URL=url, POD_NAMESPACE="default", OPERATOR_LEASE=f"of-{namespace}")
+        await make(api, namespace, place)
+        (await api.create(CHANNELS.format(namespace=namespace), channel("plain", {}))).unwrapped()
+        with tenant.reconcile(await deployment_of(api, namespace, "reconcile")):
+            await until_status(api, namespace, lambda found: ready(found) == "True")
+            await until_status(api, namespace, lambda found: ready(found) == "True", "plain")
+        # Kubernetes takes the pods away before anything else.
+        await api.delete(f"/api/v1/namespaces/{namespace}")
+        await api.gone(f"/api/v1/namespaces/{namespace}", 180.0)
+
+        theirs = await streams(server, TENANT)
+        assert len(theirs) == 2
+        assert await streams(server, INSTALLATION) == []
+        told = [line for line in running.log.splitlines() if "StreamOrphaned" in line]
+        assert any(all(name in line for name in (*theirs, "Secret orders-nats")) for line in told), told
+
+
 def reason(status: dict[str, Any]) -> str:
     return next((one.get("reason", "") for one in status.get("conditions") or () if one["type"] == "Ready"), "")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headrace.core import credentials_gone, names
+from headrace.core.credentials_gone import Shut
 from headrace.core.hook import HookResponse
 from headrace.core.stream import Owner, Place
 from tests.support.channels import channel
@@ -17,9 +18,9 @@ PLACE = Place(
 )
 
 
-def leaving(status: dict[str, Any] | None, now: datetime, *, retained: bool = False) -> HookResponse:
+def leaving(status: dict[str, Any] | None, now: datetime, *, retained: bool = False, where: str = "") -> HookResponse:
     return credentials_gone.leaving(
-        channel(status=status), PLACE, "no entry", now=now, patience=PATIENCE, retained=retained
+        channel(status=status), PLACE, Shut("no entry", where=where), now=now, patience=PATIENCE, retained=retained
     )
 
 
@@ -47,6 +48,11 @@ def test_what_is_left_behind_is_named_in_an_event():
     assert (event.type, event.reason) == ("Warning", "StreamOrphaned")
     assert "KN_SHOP__ORDERS and KN_SHOP__ORDERS_aside" in event.message
     assert "for 10 minutes (no entry)" in event.message
+
+
+def test_and_whose_account_they_are_in():
+    (event,) = leaving(leaving(None, NOON).status, NOON + PATIENCE, where="Secret theirs").events
+    assert "stay behind in NATS, in the account of Secret theirs, with their consumers" in event.message
 
 
 def test_streams_that_are_to_be_kept_are_no_orphans():

@@ -8,16 +8,20 @@ Pure: the time is an argument. Called by `headrace.reconcile`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.core.conditions import Condition, added, written
 from headrace.core.hook import Event, HookResponse
+from headrace.core.plural import counted
 from headrace.core.stream import Place
 
 CONDITION = "CredentialsAccepted"
 REASON = "CredentialsRefused"
 UNREACHED, UNREACHED_REASON = "ConnectionServed", "ReconcileUnreachable"
+MOST_PATIENCE_AT_END = timedelta(seconds=20)
+"""Of a channel that goes with its namespace, where no Secret and no Deployment can be made any more."""
 # A rotation mends it, and nothing tells us of one.
 LOOK_AGAIN = timedelta(seconds=15)
 
@@ -45,15 +49,23 @@ def status(parent: Mapping[str, Any], words: str, now: datetime, reason: str = R
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """Nobody is let in.
+
+    Attributes:
+        words: why.
+        reason: the condition's.
+        where: whose credentials would lead there, for people; empty for the installation's.
+    """
+
+    words: str
+    reason: str = REASON
+    where: str = ""
+
+
 def leaving(
-    parent: Mapping[str, Any],
-    place: Place,
-    words: str,
-    *,
-    now: datetime,
-    patience: timedelta,
-    retained: bool,
-    reason: str = REASON,
+    parent: Mapping[str, Any], place: Place, shut: Shut, *, now: datetime, patience: timedelta, retained: bool
 ) -> HookResponse:
     """The answer of finalize.
 
@@ -61,15 +73,17 @@ def leaving(
         patience: how long to wait for the credentials, from the first answer that missed them.
         retained: the author wants to keep the streams: nothing is left behind against his will.
     """
-    body = status(parent, words, now, reason)
+    body = status(parent, shut.words, now, shut.reason)
     left = patience - (now - (_since(parent) or now))
     if left > timedelta():
         # A little after the exact moment: a clock that rounds down would cost one more round.
         wait = min(left, LOOK_AGAIN).total_seconds() + 0.1
         return HookResponse(body, resync_after_seconds=round(wait, 1), finalized=False)
+    account = f", in the account of {shut.where}," if shut.where else ""
     message = (
-        f"the streams {place.stream} and {place.aside}, if they exist, stay behind in NATS with their consumers and "
-        f"events: nobody was let in there for {_minutes(patience)} ({words}). Delete them there when nobody needs them"
+        f"the streams {place.stream} and {place.aside}, if they exist, stay behind in NATS{account} with their "
+        f"consumers and events: nobody was let in there for {_minutes(patience)} ({shut.words}). Delete them there "
+        "when nobody needs them"
     )
     event = Event("Warning", "StreamOrphaned", message)
     return HookResponse(body, finalized=True, events=() if retained else (event,))
@@ -90,4 +104,6 @@ def _since(parent: Mapping[str, Any]) -> datetime | None:
 
 def _minutes(span: timedelta) -> str:
     minutes = round(span.total_seconds() / 60)
+    if minutes == 0:
+        return counted(round(span.total_seconds()), "second")
     return f"{minutes} minutes" if minutes != 1 else "a minute"

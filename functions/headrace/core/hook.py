@@ -29,6 +29,7 @@ class HookRequest:
             follows from an object's not being there.
         absent: the uids, of those that the last answer asked to `verify`, that the API server itself does not have.
         unserved: the kinds, as in `related`, that were asked for and that the cluster does not serve.
+        ending: the channel's namespace is being deleted: what it needs there can't be made again.
         apis: which of the optional APIs the cluster serves, as `serving.knative.dev/v1`; None when nobody says.
         stock: a Metacontroller as it comes asks, not our operator. It makes children in the channel's own namespace and
             for that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
@@ -41,6 +42,7 @@ class HookRequest:
     complete: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
     unserved: frozenset[str] = frozenset()
+    ending: bool = False
     apis: frozenset[str] | None = None
     stock: bool = False
 
@@ -153,6 +155,7 @@ def parse(body: bytes) -> HookRequest:
         complete=_words(extension, "complete"),
         absent=_words(extension, "absent"),
         unserved=_words(extension, "unserved"),
+        ending=extension.get("ending") is True,
         apis=_child_apis(controller) if stock else apis,
         stock=stock,
     )

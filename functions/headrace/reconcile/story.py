@@ -24,8 +24,8 @@ from headrace.core import (
     truth,
 )
 from headrace.core.channel_defaults import Defaults
-from headrace.core.children import Apart
 from headrace.core.conditions import added
+from headrace.core.credentials_gone import Shut
 from headrace.core.desired import Desired, desired
 from headrace.core.errors import InvalidSpec, NotLetIn, Refused, Unavailable
 from headrace.core.hook import HookRequest, HookResponse
@@ -136,14 +136,14 @@ class _Call:
         try:
             seat = await self._seat(replace(request, parent=merged.parent))
         except NotThere as error:
-            return await self._go_without(request, place, error.seat.apart, error, retain=retain)
+            return await self._go_without(request, place, error.seat, error, retain=retain)
         apart = seat.apart
         try:
             refusal = await in_nats.take_away(place, seat.api, retain=retain)
         except (NotLetIn, Refused, Unavailable) as error:
             if apart is None and not isinstance(error, NotLetIn):
                 raise
-            return await self._go_without(request, place, apart, error, retain=retain)
+            return await self._go_without(request, place, seat, error, retain=retain)
         if refusal is None and apart is not None:
             # What is left in the installation's account is from before the channel had a connection of its own.
             refusal = await in_nats.take_away(place, self._own, retain=retain)
@@ -157,17 +157,18 @@ class _Call:
         )
 
     async def _go_without(
-        self, request: HookRequest, place: Place, apart: Apart | None, error: Exception, *, retain: bool
+        self, request: HookRequest, place: Place, seat: Seat, error: Exception, *, retain: bool
     ) -> HookResponse:
         """Let a channel go whose NATS account can't be reached: wait for a while, then leave its streams behind."""
+        reason = credentials_gone.REASON if isinstance(error, NotLetIn) else credentials_gone.UNREACHED_REASON
+        grace, apart = self._settings.orphan_grace, seat.apart
         answer = credentials_gone.leaving(
             request.parent,
             place,
-            str(error),
+            Shut(str(error), reason, seat.connection),
             now=self._now,
-            patience=self._settings.orphan_grace,
+            patience=min(grace, credentials_gone.MOST_PATIENCE_AT_END) if request.ending else grace,
             retained=retain,
-            reason=credentials_gone.REASON if isinstance(error, NotLetIn) else credentials_gone.UNREACHED_REASON,
         )
         if not answer.finalized:
             # The functions that have the credentials, or will have them again, go last: they are made anew if gone.

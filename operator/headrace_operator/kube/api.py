@@ -38,6 +38,10 @@ class Conflict(Refused):
     """The object is not as we believed: read it again."""
 
 
+class NamespaceGoing(Refused):
+    """The object's namespace is being deleted: nothing can be made there any more."""
+
+
 class Expired(Refused):
     """The API server has forgotten the version that we have: list again."""
 
@@ -205,18 +209,29 @@ class KubeApi:
 
 def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:
     """What an answer that is no success means: 409 and a failed test of a patch are conflicts, 4xx is refused."""
-    try:
-        words = str(json.loads(text)["message"])
-    except (ValueError, KeyError, TypeError):
-        words = text[:200]
+    words, causes = _told(text)
     sentence = f"{method} {path}: {words} (HTTP {status})"
     if status == 410:
         return Expired(sentence, status=status)
     if status == 409 or (status == 422 and words == FAILED_TEST):
         return Conflict(sentence, status=status)
+    if status == 403 and "NamespaceTerminating" in causes:
+        return NamespaceGoing(sentence, status=status)
     if 400 <= status < 500 and status not in (408, 429):
         return Refused(sentence, status=status)
     return Unavailable(sentence)
+
+
+def _told(text: str) -> tuple[str, set[str]]:
+    """What a Status says: its words, and the reasons of its causes."""
+    try:
+        status = json.loads(text)
+        words = str(status["message"])
+    except (ValueError, KeyError, TypeError):
+        return text[:200], set()
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return words, {str(one.get("reason")) for one in causes or () if isinstance(one, dict)}
 
 
 def _object(text: bytes, path: str) -> Body:
