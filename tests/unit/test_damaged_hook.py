@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import caller_token
-from headrace.core.errors import HeadraceError, Unavailable
+from headrace.core import caller_token, hook
+from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.http import json_response
 from headrace.core.named import Named
 from headrace.core.settings import ReconcileSettings
@@ -175,3 +176,25 @@ def test_what_decides_is_told_of_by_its_field(path: tuple[str, ...], damage: Any
     status, answer = status_of("sync", changed(CALLS["an ordinary channel"], ("parent", *path), damage), FakeElsewhere)
     ready = next(one for one in answer["status"]["conditions"] if one["type"] == "Ready")
     assert (status, ready["reason"], ready["message"][: len(says)]) == (200, "InvalidSpec", says)
+
+
+@pytest.mark.parametrize("filling", [b"[],", b"{},", b'{"a":1},'])
+def test_a_body_that_would_fill_the_memory_is_refused_before_it_is_parsed(filling: bytes) -> None:
+    many = filling * (hook.MOST_VALUES // 2)
+    body = b'{"parent": {}, "related": {"x": {"y": [' + many.removesuffix(b",") + b"]}}}"
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refused, match=f"more than {hook.MOST_VALUES} values"):
+            asyncio.run(answered("sync", body))
+        assert tracemalloc.get_traced_memory()[1] < 1024 * 1024
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_channel_with_as_many_subscribers_as_fit_into_one_is_answered_with_all_its_objects() -> None:
+    """With as much again of everything as we want: what the API server adds to it."""
+    call = CALLS["an ordinary channel"]
+    group = call["children"]["Service.serving.knative.dev/v1"]
+    one = next(body for name, body in group.items() if "forward" in name)
+    values = sum(map(json.dumps(one).encode().count, (b",", b"[", b"{")))
+    assert values * 2 * 3000 < hook.MOST_VALUES

@@ -11,10 +11,16 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NoReturn
 
-from headrace.core.errors import InvalidSpec
+from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.quoting import quoted
 
 KIND = "NatsJetStreamChannel"
+MOST_VALUES = 2_000_000
+"""Of a request, roughly: parsed, a value takes up to thirty times as many bytes as it has in the body.
+
+A channel is at most 1.5 MiB in Kubernetes, which is some 3,000 subscribers; each has 250 values in a call with all its
+objects, and 400 where their managedFields are sent along, as by a stock Metacontroller.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,12 @@ def parse(body: bytes) -> HookRequest:
 
     Raises:
         InvalidSpec: with the field `body`; it is not the hook's form.
+        Refused: it would take more memory than any channel needs.
     """
+    # Those inside of texts, too.
+    if sum(map(body.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        words = f"the body holds more than {MOST_VALUES} values: no channel and its objects have so many"
+        raise Refused(f"{words}; look for an object that somebody has filled", status=413)
     try:
         request = json.loads(body, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:

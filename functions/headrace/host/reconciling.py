@@ -33,7 +33,8 @@ from headrace.reconcile import VERBS, Around, reconcile
 if TYPE_CHECKING:
     from headrace.io.elsewhere import Calls, Elsewhere
 
-# A channel with thousands of subscribers and their CA certificates still fits.
+# A channel with thousands of subscribers and their CA certificates still fits. How many values it may be is
+# `headrace.core.hook`'s to say: that is what memory goes by.
 LONGEST_BODY = 32 * 1024 * 1024
 # One stream or consumer, which NATS takes no more of either.
 LONGEST_CALL = 2 * 1024 * 1024
