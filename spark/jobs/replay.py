@@ -6,13 +6,14 @@
 Source, id, attributes and data stay as they were. All subscribers of the channel get the events, like any others. The
 server must not take them for the events that they are: so their message ids carry the run, and the place where each was
 stored. With `--run NAME` a run that was broken off can be repeated, and sends only what is missing. A name is for one
-choice of events: once its run is complete, others are refused.
+choice of events: others are refused, before anything is sent.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,6 +33,8 @@ _COLUMNS = {**EVENT_COLUMNS, "headers": "map<string,string>", "specversion": "st
 _SAYS = {
     "Set onFaultyRow to skip to write the others": "Give --skip-faulty to send the others",
     "Give another runId for other rows": "Give another --run for other events",
+    "or another runId for other rows": "or another --run for other events",
+    "with runSelection": "with the choice",
 }
 _STREAM_COLUMNS = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
 
@@ -119,12 +122,27 @@ def outgoing(frame: DataFrame, run: str, tasks: int) -> DataFrame:
 def sink_options(given: argparse.Namespace, run: str) -> dict[str, str]:
     found = {**session.connection_options(given), "channel": given.to, "runId": run, "msgIds": "content"}
     if given.run:
-        found["commitMarker"] = "true"
+        found |= {"commitMarker": "true", "runSelection": selection(given)}
     if given.skip_faulty:
         found["onFaultyRow"] = "skip"
     if given.rate:
         found["maxRowsPerSecond"] = str(max(1, given.rate // given.tasks))
     return {**found, **session.named_options(given.write_option, "--write-option")}
+
+
+def selection(given: argparse.Namespace) -> str:
+    """What chose the events, for the run's marker: `--parquet lake --where "type = 'a'"`."""
+    said = {
+        "--parquet": given.parquet,
+        "--channel": given.channel,
+        "--stream": given.stream,
+        "--from-sequence": given.from_sequence,
+        "--to-sequence": given.to_sequence,
+        "--since": given.since,
+        "--until": given.until,
+        "--where": given.where,
+    }
+    return " ".join(f"{name} {shlex.quote(str(value))}" for name, value in said.items() if value is not None)
 
 
 def main(words: list[str]) -> None:
@@ -136,7 +154,7 @@ def main(words: list[str]) -> None:
         raise Misconfigured(f"--to is {given.to!r}: write the channel as NAMESPACE/NAME", field="--to")
     options = origin(given)
     # Both ends before Spark, which takes its time to start.
-    session.target_of(sink_options(given, run))
+    session.check_target(sink_options(given, run))
     if options:
         session.stream_of(options)
     spark = session.session("headrace replay")
@@ -152,7 +170,7 @@ def main(words: list[str]) -> None:
         try:
             writer.options(**sink_options(given, run), summaryFile=str(file)).save()
         except PySparkException as error:
-            if "was complete before" not in str(error):
+            if "was complete before" not in str(error) and "was begun with" not in str(error):
                 session.say(broken_off(given, run))
             raise
         session.say(told(json.loads(file.read_text(encoding="utf-8")), run, given.to))

@@ -29,7 +29,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Once per DataFrame, on the driver: all that its scans see is what the streams hold now."""
         options = self._options
-        with Connection(options.access, name="spark planning") as connection:
+        with Connection(options.access, name="spark planning", planning=True) as connection:
             jetstream = JetStream(connection)
             streams = plan.selected(jetstream, options)
             ranges = [plan.range_of(jetstream, one.info, options) for one in streams.values()]

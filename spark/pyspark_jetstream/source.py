@@ -1,6 +1,7 @@
 """The data source `jetstream`: what Spark calls first.
 
-Options are checked here, on the driver, so that a wrong one is told before anything runs. Nothing is connected here.
+Options are checked here, on the driver, so that a wrong one is told before anything runs. Readers connect when they
+plan; of a writer, which plans nothing, it is looked here whether there is something to write to.
 """
 
 from __future__ import annotations
@@ -42,17 +43,21 @@ class JetStreamDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from pyspark_jetstream.writing.options import write_options
-        from pyspark_jetstream.writing.writers import BatchWriter
+        from pyspark_jetstream.writing.writers import BatchWriter, look
 
         options = write_options(self.options, environment(), streaming=False)
-        return BatchWriter(options, schema, overwrite=overwrite)
+        found = BatchWriter(options, schema, overwrite=overwrite)
+        look(options, found.batch.columns)
+        return found
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from pyspark_jetstream.writing.options import write_options
-        from pyspark_jetstream.writing.writers import StreamWriter
+        from pyspark_jetstream.writing.writers import StreamWriter, look
 
         options = write_options(self.options, environment(), streaming=True)
-        return StreamWriter(options, schema, overwrite=overwrite)
+        found = StreamWriter(options, schema, overwrite=overwrite)
+        look(options)
+        return found
 
     def _read_options(self, *, streaming: bool | None) -> ReadOptions:
         return read_options(self.options, environment(), streaming=streaming)

@@ -124,7 +124,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _connected(self) -> JetStream:
         if self._jetstream is None:
-            self._jetstream = JetStream(Connection(self._options.access, name="spark streaming"))
+            self._jetstream = JetStream(Connection(self._options.access, name="spark streaming", planning=True))
         return self._jetstream
 
     def _streams(self) -> dict[str, plan.Selected]:

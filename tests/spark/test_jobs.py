@@ -10,11 +10,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headrace.core import parked
-from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
+from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from jobs import archive, deadletters, profile_events, replay
 from pyspark_jetstream.jobs import session
 from tests.support.nats_server import NatsServer
@@ -50,7 +49,7 @@ def test_an_archive_is_replayed_with_its_identities_and_the_window_does_not_swal
     # The same run once more sends what is missing, which is nothing.
     replay.main([*words, "--to", other.name, "--run", f"run-{other.stream}"])
     assert "was complete before, with 30 events, the same: none is sent" in capsys.readouterr().err
-    with pytest.raises(PySparkException, match="was complete before, with 30 rows"):
+    with pytest.raises(Refused, match=r"was complete before in stream .* with runSelection .*nothing was written"):
         replay.main([*words, "--where", "type = 'order.1'", "--to", other.name, "--run", f"run-{other.stream}"])
     assert "unknown part" not in capsys.readouterr().err
     assert other.count == 30
@@ -94,6 +93,12 @@ def test_what_is_no_event_ends_a_replay_or_is_counted_and_left_out(
     said = capsys.readouterr().err
     assert f"an unknown part may be in {other.name}: --run run-{other.stream} sends only what is missing" in said
     assert "Give --skip-faulty to send the others" in said
+    with pytest.raises(SystemExit):
+        replay.run([*words, "--skip-faulty", "--where", "type = 'order.1'"])
+    choice = f"'--channel {orders.name}', and is given '--channel {orders.name} --where "
+    said = capsys.readouterr().err
+    assert f"error: run run-{other.stream} was begun in stream {other.stream} with the choice {choice}" in said
+    assert "or another --run for other events" in said
     replay.run([*words, "--skip-faulty", "--dry-run"])
     assert capsys.readouterr().out == "4\n"
     replay.run([*words, "--skip-faulty"])

@@ -98,6 +98,21 @@ class Access:
             return {"auth_token": self.token.read()}
         return {}
 
+    @property
+    def identity_options(self) -> str:
+        """What says who we are, for errors: the names of options, or of the variable that stands for them."""
+        if self.creds_file:
+            return f"credsFile ({self.creds_file})"
+        if self.nkey_seed_file:
+            return f"nkeySeedFile ({self.nkey_seed_file})"
+        if self.user and self.password is not None:
+            return f"user ({self.user}) and {self.password.option}"
+        if self.token is not None:
+            return self.token.option
+        if isinstance(self.servers, Secret):
+            return self.servers.option
+        return "credsFile, nkeySeedFile, user or tokenFile: none of them is given"
+
     def wants_tls(self, server: Server) -> bool:
         """Has the user asked for TLS? Then nothing is said to a server that does not offer it."""
         return bool(server.tls or self.tls_first or self.tls_ca_file or self.tls_cert_file)

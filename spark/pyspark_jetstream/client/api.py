@@ -15,7 +15,7 @@ from typing import Any
 from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
 from pyspark_jetstream.client.access import API_PREFIX
-from pyspark_jetstream.client.connection import Connection
+from pyspark_jetstream.client.connection import Connection, NotReached
 
 STREAM_NOT_FOUND = 10059
 CONSUMER_NOT_FOUND = 10014
@@ -28,6 +28,12 @@ _PASSING = frozenset((10005, 10008, 10009, 10023, 10077))
 FIRST_ANSWER_SECONDS = 1.0
 LONGEST_ANSWER_SECONDS = 8.0
 _PAUSE_SECONDS = 0.1
+# While a query is planned, for nobody being there for a subject of the API: a server that starts needs less.
+NOBODY_SECONDS = 0.5
+
+
+class _Nobody(Unavailable):
+    """No responders."""
 
 
 class ApiError(Refused):
@@ -88,13 +94,19 @@ class JetStream:
             ApiError: the server said no.
             Unavailable: there is no answer.
         """
-        deadline = time.monotonic() + self.connection.access.timeout
+        began = time.monotonic()
+        deadline = began + self.connection.access.timeout
         seconds = FIRST_ANSWER_SECONDS
         while True:
             try:
                 return self._once(subject, body, seconds)
-            except Unavailable:
+            except NotReached:
+                # That has taken all the time there is.
+                raise
+            except Unavailable as error:
                 # Broken, silence, no responders: another server may know more.
+                if self.connection.planning and isinstance(error, _Nobody):
+                    deadline = min(deadline, began + NOBODY_SECONDS)
                 if time.monotonic() + _PAUSE_SECONDS > deadline:
                     raise
             time.sleep(_PAUSE_SECONDS)
@@ -104,8 +116,9 @@ class JetStream:
         payload = json.dumps(body).encode() if body is not None else b""
         answer = self.connection.request(self.subject(subject), payload, timeout=seconds)
         if answer.status == "503":
-            raise Unavailable(self._silent(subject))
+            raise _Nobody(self._silent(subject))
         parsed: dict[str, Any] = json.loads(answer.data)
+        self.connection.planning = False
         if "error" in parsed:
             error = ApiError(subject, parsed["error"])
             if error.err_code in _PASSING:
@@ -116,7 +129,7 @@ class JetStream:
     def _silent(self, subject: str) -> str:
         prefix = self.connection.access.api_prefix
         if prefix == API_PREFIX:
-            return f"JetStream does not answer {subject}: is it enabled, and may this user ask?"
+            return f"JetStream does not answer {subject}: is it enabled on servers, or has it another domain?"
         asked = f"JetStream does not answer {subject} at {prefix}"
         return f"{asked}: is the option domain or apiPrefix right, and may this user ask?"
 

@@ -16,7 +16,7 @@ from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.nats_wire import Arrival, Bulk, Server, discovered
 from pyspark_jetstream.client.access import Access
-from pyspark_jetstream.client.link import Broken, Link
+from pyspark_jetstream.client.link import DIAL_SECONDS, Broken, Link, TurnedAway
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 2.0
@@ -25,6 +25,13 @@ ANSWER_SECONDS = 5.0
 # A server that does not answer a PING for so long is of no use.
 PONG_SECONDS = 3.0
 _INBOX_SID = 1
+# Of whoever plans: for what is not there at all, and for one server of it. Wrong names and ports are told soon.
+PLANNING_SECONDS = 2.0
+PLANNING_DIAL_SECONDS = 3.0
+
+
+class NotReached(Unavailable):
+    """No server has taken us, for as long as it was tried."""
 
 
 class Connection:
@@ -32,11 +39,17 @@ class Connection:
 
     Attributes:
         generation: grows with each new link.
+        planning: see `__init__`.
         bulk: where the messages of one subscription go, whatever is waited for.
     """
 
-    def __init__(self, access: Access, *, name: str = "pyspark-jetstream") -> None:
+    def __init__(self, access: Access, *, name: str = "pyspark-jetstream", planning: bool = False) -> None:
+        """Args:
+        planning: nobody has used these options before, so that they may be wrong: then it is told soon, in place of
+            waiting for servers that come back. Ends with the first answer of JetStream.
+        """
         self.access = access
+        self.planning = planning
         self.generation = 0
         self.bulk: Bulk | None = None
         self._name = name
@@ -60,7 +73,7 @@ class Connection:
         """The link, dialled if there is none.
 
         Raises:
-            Unavailable: no server takes us within the access's timeout.
+            NotReached: no server takes us within the access's timeout; soon, when that can't be expected.
             Misconfigured: what we need for it can't be read.
         """
         if self._link is None:
@@ -188,13 +201,16 @@ class Connection:
 
     def _dial(self) -> Link:
         configured = self.access.addresses()
-        deadline = time.monotonic() + self.access.timeout
+        patience, dial = self.access.timeout, DIAL_SECONDS
+        if self.planning:
+            patience, dial = min(patience, PLANNING_SECONDS), PLANNING_DIAL_SECONDS
+        deadline = time.monotonic() + patience
         pause = FIRST_PAUSE_SECONDS
         while True:
             failures: list[HeadraceError] = []
             for server in self._round(configured):
                 try:
-                    link = Link(server, self.access, self._name)
+                    link = Link(server, self.access, self._name, dial)
                 except Misconfigured:
                     raise
                 except HeadraceError as error:
@@ -202,9 +218,12 @@ class Connection:
                 else:
                     self._learn(link, configured)
                     return link
-            if time.monotonic() + pause > deadline:
+            is_sure = self.planning and all(isinstance(one, TurnedAway) for one in failures)
+            if is_sure or time.monotonic() + pause > deadline:
                 said = "; ".join(map(str, failures))
-                raise Unavailable(f"NATS can't be reached within {self.access.timeout:.0f} s: {said}")
+                if all(isinstance(one, TurnedAway) for one in failures):
+                    raise NotReached(f"NATS does not let us in: {said}")
+                raise NotReached(f"NATS can't be reached within {patience:.0f} s: {said}; check servers")
             # With jitter, so that the tasks of a job do not come back all at once.
             time.sleep(pause * (0.5 + random.random() / 2))
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)

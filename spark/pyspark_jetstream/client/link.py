@@ -28,8 +28,8 @@ class Broken(Unavailable):
     """The connection is gone; what was asked on it may have happened or not."""
 
 
-class IdentityRefused(Broken):
-    """The server does not want us."""
+class TurnedAway(Broken):
+    """A server is there and does not take us as we are, by TLS or by who we say we are: that does not pass soon."""
 
 
 class Link:
@@ -42,8 +42,10 @@ class Link:
         heard: when the last byte came, on the monotonic clock.
     """
 
-    def __init__(self, server: Server, access: Access, name: str) -> None:
+    def __init__(self, server: Server, access: Access, name: str, dial_seconds: float = DIAL_SECONDS) -> None:
         self.server = server
+        self._access = access
+        self._dial_seconds = dial_seconds
         self.info = Info()
         self.arrivals: list[Arrival] = []
         self.heard = time.monotonic()
@@ -113,6 +115,14 @@ class Link:
             data = self._socket.recv(RECEIVE_BYTES)
         except TimeoutError:
             return None
+        except ssl.SSLError as error:
+            self.close()
+            if self._pongs:
+                raise Broken(f"{self.server.address}: {error}") from error
+            # With TLS 1.3 a server looks at our certificate when our own handshake is done.
+            raise TurnedAway(
+                f"{self.server.address}: TLS failed ({error.reason or error}): check tlsCertFile and tlsKeyFile"
+            ) from error
         except OSError as error:
             self.close()
             raise Broken(f"{self.server.address}: {error}") from error
@@ -139,19 +149,19 @@ class Link:
             return
         self.close()
         if error.severity is Severity.IDENTITY:
-            raise IdentityRefused(f"{self.server.address} refuses us: {words}")
+            raise TurnedAway(f"{self.server.address} refuses us ({words}): check {self._access.identity_options}")
         raise Broken(f"{self.server.address} says {words!r}")
 
     def _open(self, server: Server, access: Access) -> socket.socket:
         try:
-            opened = socket.create_connection((server.host, server.port), timeout=DIAL_SECONDS)
+            opened = socket.create_connection((server.host, server.port), timeout=self._dial_seconds)
         except (OSError, UnicodeError) as error:
             raise Broken(f"{server.address}: {error}") from error
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return _secured(opened, server, access) if access.tls_first else opened
+        return self._secured(opened, server, access) if access.tls_first else opened
 
     def _introduce(self, access: Access, name: str) -> None:
-        deadline = time.monotonic() + DIAL_SECONDS
+        deadline = time.monotonic() + self._dial_seconds
         try:
             while not self._greeted:
                 self._wait(deadline)
@@ -159,8 +169,11 @@ class Link:
             if not encrypted and (self.info.tls_required or access.wants_tls(self.server)):
                 # The handshake would fail anyway, without saying why.
                 if not (self.info.tls_required or self.info.tls_available):
-                    raise Misconfigured("TLS is asked for, but the server offers none", field="servers")
-                self._socket = _secured(self._socket, self.server, access)
+                    raise Misconfigured(
+                        f"TLS is asked for, but {self.server.address} offers none: check servers and tlsCaFile",
+                        field="servers",
+                    )
+                self._socket = self._secured(self._socket, self.server, access)
                 encrypted = True
             said = {"name": name, "version": VERSION, "tls_required": encrypted}
             self.send(nats_wire.connect({**said, **access.identity(self.server, self.info.nonce)}) + nats_wire.PING)
@@ -173,16 +186,33 @@ class Link:
     def _wait(self, deadline: float) -> None:
         if not self.receive(deadline - time.monotonic()):
             self.close()
-            raise Broken(f"{self.server.address} does not answer within {DIAL_SECONDS:.0f} s")
+            what = "does not answer" if self._greeted else "does not greet us as NATS does"
+            hint = (
+                ""
+                if self._greeted or self._access.tls_first
+                else ": check the port, and tlsFirst if it begins with TLS"
+            )
+            raise Broken(f"{self.server.address} {what} within {self._dial_seconds:.0f} s{hint}")
 
-
-def _secured(plain: socket.socket, server: Server, access: Access) -> ssl.SSLSocket:
-    plain.settimeout(DIAL_SECONDS)
-    try:
-        return access.tls_context().wrap_socket(plain, server_hostname=server.tls_name or server.host)
-    except (OSError, ValueError) as error:
-        plain.close()
-        raise Broken(f"{server.address}: TLS failed: {error}") from error
-    except HeadraceError:
-        plain.close()
-        raise
+    def _secured(self, plain: socket.socket, server: Server, access: Access) -> ssl.SSLSocket:
+        plain.settimeout(self._dial_seconds)
+        try:
+            return access.tls_context().wrap_socket(plain, server_hostname=server.tls_name or server.host)
+        except ssl.SSLCertVerificationError as error:
+            plain.close()
+            raise TurnedAway(
+                f"{server.address} shows a certificate that is not trusted ({error.verify_message}): check "
+                "tlsCaFile, and the host's name in servers"
+            ) from error
+        except ssl.SSLError as error:
+            plain.close()
+            check = (
+                "tlsFirst, as the server may not begin with TLS" if access.tls_first else "tlsCertFile and tlsKeyFile"
+            )
+            raise TurnedAway(f"{server.address}: TLS failed ({error.reason or error}): check {check}") from error
+        except (OSError, ValueError) as error:
+            plain.close()
+            raise Broken(f"{server.address}: TLS failed: {error}") from error
+        except HeadraceError:
+            plain.close()
+            raise

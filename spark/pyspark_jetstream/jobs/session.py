@@ -18,9 +18,8 @@ from pyspark_jetstream import plan
 from pyspark_jetstream.client import Connection, JetStream, StreamInfo
 from pyspark_jetstream.client.access import environment
 from pyspark_jetstream.options import read_options
-from pyspark_jetstream.writing import target
 from pyspark_jetstream.writing.options import write_options
-from pyspark_jetstream.writing.target import Target
+from pyspark_jetstream.writing.writers import look
 
 _OURS = re.compile(r"^\s*(?:headrace\.core\.errors|pyspark_jetstream\.[\w.]+)\.\w+: (.*)$", re.MULTILINE)
 
@@ -147,15 +146,13 @@ def first_line(error: PySparkException) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).rstrip(". ")
 
 
-def target_of(options: dict[str, str]) -> Target:
-    """The stream that options of writing name, as it is now.
+def check_target(options: dict[str, str]) -> None:
+    """Whether what options of writing name is there, and a run that they name is not another one.
 
     Raises:
-        Misconfigured: there is none.
+        HeadraceError: as `writers.look`.
     """
-    wanted = write_options(options, environment(), streaming=False)
-    with Connection(wanted.access, name="spark job") as connection:
-        return target.find(JetStream(connection), wanted.subject)
+    look(write_options(options, environment(), streaming=False))
 
 
 def stream_of(options: dict[str, str]) -> StreamInfo:
@@ -165,7 +162,7 @@ def stream_of(options: dict[str, str]) -> StreamInfo:
         Misconfigured: there is none.
     """
     wanted = read_options(options, environment(), streaming=False)
-    with Connection(wanted.access, name="spark job") as connection:
+    with Connection(wanted.access, name="spark job", planning=True) as connection:
         [found] = plan.selected(JetStream(connection), wanted).values()
     return found.info
 

@@ -23,7 +23,11 @@ from headrace.core.plural import counted
 from pyspark_jetstream.client import JetStream, read_pulled
 from pyspark_jetstream.client.api import MESSAGE_NOT_FOUND, ApiError
 from pyspark_jetstream.client.messages import nanoseconds
+from pyspark_jetstream.writing.ledger import Ledger
 from pyspark_jetstream.writing.target import Target
+
+# Version 1 knew no tries. It is read, too.
+VERSION = 2
 
 _WRONG_LAST_SEQUENCE = 10071
 _NAME_IN_USE = 10058
@@ -40,6 +44,8 @@ class Marker:
     after: its last sequence before anything of the epoch was written.
     is_complete: all of the epoch is stored.
     rows, content: of a complete epoch: how many, and the sum of their hashes; empty where an earlier version set it.
+    begun_by: the try that set it first, by which its digests are found (`ledger`); empty in version 1.
+    columns, selection: of a batch: what its rows have, and what chose them in the words of `runSelection`.
     """
 
     run: str
@@ -49,8 +55,11 @@ class Marker:
     after: int
     is_complete: bool
     rows: int = 0
-    v: int = 1
+    v: int = VERSION
     content: str = ""
+    begun_by: str = ""
+    columns: str = ""
+    selection: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,24 @@ class Found:
     marker: Marker
     sequence: int
     stored_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a batch says of itself, for its marker; nothing, for an epoch of a streaming query.
+
+    Attributes:
+        attempt: which try at the run this is: one per job.
+        columns: names and types of all columns that are written.
+        selection: the option `runSelection`.
+    """
+
+    attempt: str = "0"
+    columns: str = ""
+    selection: str = ""
+
+
+NO_BATCH = Batch()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,21 +161,23 @@ class Markers:
             raise
         message = said["message"]
         fields: dict[str, Any] = json.loads(b64decode(message["data"]))
-        if fields.get("v") != 1:
+        if fields.get("v") not in (1, VERSION):
             raise Misconfigured(
                 f"the commit marker of {run} is of a later version ({fields.get('v')}): update pyspark-jetstream",
                 field="commitMarker",
             )
         return Found(Marker(**fields), int(message["seq"]), nanoseconds(str(message["time"])))
 
-    def entered(self, run: str, epoch: int, look: Callable[[], Target]) -> tuple[Marker, Decision]:
+    def entered(
+        self, run: str, epoch: int, look: Callable[[], Target], batch: Batch = NO_BATCH
+    ) -> tuple[Marker, Decision]:
         """Find or make the marker of an epoch; what the task is to do.
 
         Args:
             look: gives the target as it is now.
 
         Raises:
-            Refused: the marker is ahead.
+            Refused: the marker is ahead, or of a batch that is another one by what it says of itself.
         """
         for _ in range(_TRIES):
             # In this order: nothing of the epoch may be behind the place that is noted.
@@ -157,11 +186,26 @@ class Markers:
             decision = decide(found, epoch, target)
             if not decision.begins:
                 assert found is not None, "only what was found can be gone on with"
+                refuse_another(found.marker, batch)
                 return found.marker, decision
-            marker = Marker(run, target.stream, target.created, epoch, target.last, is_complete=False)
+            marker = Marker(
+                run,
+                target.stream,
+                target.created,
+                epoch,
+                target.last,
+                is_complete=False,
+                begun_by=batch.attempt,
+                columns=batch.columns,
+                selection=batch.selection,
+            )
             if self._set(marker, found.sequence if found is not None else 0):
                 return marker, Decision()
         raise Unavailable(f"the commit marker of {run} could not be set in {self._stream}")
+
+    def ledger(self, run: str, target: str) -> Ledger:
+        """The digests of a run's rows."""
+        return Ledger(self._jetstream, self._stream, _subject(run, target))
 
     def complete(self, run: str, target: str, epoch: int, rows: int, content: str = "") -> None:
         """Note that all of an epoch is stored. May be repeated, with the same rows.
@@ -181,7 +225,8 @@ class Markers:
                 if content:
                     refuse_others(found.marker, rows, content)
                 return
-            if self._set(replace(found.marker, is_complete=True, rows=rows, content=content), found.sequence):
+            done = replace(found.marker, is_complete=True, rows=rows, content=content, v=VERSION)
+            if self._set(done, found.sequence):
                 return
         raise Unavailable(f"the commit marker of {run} could not be set in {self._stream}")
 
@@ -213,6 +258,23 @@ def refuse_others(complete: Marker, rows: int, content: str) -> None:
         "there is nothing left to write",
         status=409,
     )
+
+
+def refuse_another(begun: Marker, batch: Batch) -> None:
+    """Raises:
+    Refused: a batch is not the one that a run was begun with, as can be said before any of its rows is seen.
+    """
+    for what, before, now in (
+        ("runSelection", begun.selection, batch.selection),
+        ("columns", begun.columns, batch.columns),
+    ):
+        if before and before != now:
+            state = "was complete before" if begun.is_complete else "was begun"
+            raise Refused(
+                f"run {begun.run} {state} in stream {begun.stream} with {what} {before!r}, and is given {now!r} now: "
+                "nothing was written. Give the same again to write what is missing, or another runId for other rows",
+                status=409,
+            )
 
 
 def ids_behind(jetstream: JetStream, marker: Marker, target: Target, subject: str, prefix: str) -> set[bytes]:

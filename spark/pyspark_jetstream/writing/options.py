@@ -29,6 +29,7 @@ WRITE_OPTIONS = (
     "cloudevents",
     "msgIds",
     "runId",
+    "runSelection",
     "ackWindow",
     "fastIngest",
     "onFaultyRow",
@@ -55,6 +56,7 @@ class WriteOptions:
         cloudevents: rows are events; else subject, headers and data.
         msg_ids: EVENT, from source and id; or CONTENT, from the run and the row's content.
         run: of a batch, the same again for a repetition; empty for one that nobody repeats.
+        selection: what chose the run's rows, in whatever words; empty when it is not said.
         window: messages that may be unacknowledged at once, per task.
         fast: use fast ingest where the stream allows it.
         on_faulty_row: FAIL or SKIP.
@@ -69,6 +71,7 @@ class WriteOptions:
     cloudevents: bool
     msg_ids: str
     run: str
+    selection: str
     window: int
     fast: bool
     on_faulty_row: str
@@ -95,6 +98,9 @@ def write_options(given: Mapping[str, str], environment: Mapping[str, str], *, s
     if streaming and run:
         raise wrong("runId", run, "a streaming query is known by its checkpoint: leave it out")
     has_marker = values.flag("commitMarker", False)
+    selection = values.text("runSelection")
+    if selection and (streaming or not has_marker):
+        raise wrong("runSelection", selection, "it is kept in the commit marker of a batch: set commitMarker and runId")
     if has_marker and not streaming and not run:
         raise Misconfigured("commitMarker needs a runId in a batch: a name that a repetition has, too", field="runId")
     if has_marker and not subject:
@@ -109,6 +115,7 @@ def write_options(given: Mapping[str, str], environment: Mapping[str, str], *, s
         cloudevents=cloudevents,
         msg_ids=msg_ids,
         run=run,
+        selection=selection,
         window=window,
         fast=values.choice("fastIngest", ("auto", "off"), "auto") == "auto",
         on_faulty_row=values.choice("onFaultyRow", (FAIL, SKIP), FAIL),

@@ -73,6 +73,18 @@ def most_bytes(options: WriteOptions, max_payload: int, target: Target | None) -
     return min(most, target.most_bytes) if target is not None and target.most_bytes else most
 
 
+def check_retention(target: Target) -> None:
+    """Raises:
+    Misconfigured: messages vanish from it that tell what was stored.
+    """
+    if target.retention != "limits":
+        raise Misconfigured(
+            f"commitMarker can't work on stream {target.stream}: with {target.retention} retention, messages vanish "
+            "that tell what was stored; leave it out",
+            field="commitMarker",
+        )
+
+
 def short_window(stream: str, window_seconds: float) -> str:
     """The warning for a stream that forgets ids sooner than a job comes back; empty when there is none."""
     if window_seconds >= PLAUSIBLE_RESTART_SECONDS:

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import chain
-from typing import Any
+from itertools import islice
+from typing import TypeGuard
 
 import pyarrow as pa
 
-from headrace.core.errors import Misconfigured, Refused
-from headrace.core.plural import counted
+from headrace.core.errors import Refused
 from pyspark_jetstream.client import Connection, FastPublisher, JetStream, Outgoing, Publisher
 from pyspark_jetstream.writing import columns, ids, marker, messages, target
 from pyspark_jetstream.writing.columns import Parts
 from pyspark_jetstream.writing.ids import ContentIds
+from pyspark_jetstream.writing.ledger import DIGEST_BYTES, Ledger, refuse_missing
+from pyspark_jetstream.writing.marker import NO_BATCH, Batch
 from pyspark_jetstream.writing.messages import Fault
 from pyspark_jetstream.writing.options import CONTENT, SKIP, WriteOptions
+from pyspark_jetstream.writing.spool import Spool
 from pyspark_jetstream.writing.target import Target
 
 # Faults that travel to the driver; all are counted.
 MOST_SHOWN = 5
 _ID_AT = len(b"NATS/1.0\r\nNats-Msg-Id: ")
-_CONTENT_MODULUS = 2**64
+CONTENT_MODULUS = 2**64
+# What the ledger has before any of it is published: some hundred rows cost no more than one.
+_NOTED_ROWS = 4096
+_NOTED_BYTES = 4 * 1024 * 1024
 # A pause shorter than that is left to the next one.
 _PAUSE_SECONDS = 0.05
 
@@ -35,11 +40,12 @@ class FaultyRow(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which rows these are; the same whenever they are written again."""
+    """Which rows these are; the same whenever they are written again, but for the try at a batch."""
 
     run: str
     epoch: int
     partition: int
+    batch: Batch = NO_BATCH
 
 
 @dataclass(slots=True)
@@ -53,6 +59,7 @@ class Written:
         skipped: faulty, with `onFaultyRow` skip; `faults` holds the first ones in words.
         is_passed: the commit marker says that all of them were stored before.
         content: of a run with a name and a marker, the sum of the hashes of its rows, which no order changes.
+        has_own_ids: ids are of events or of a column, and so the same in whichever partition a row is.
         window_seconds: how long the target remembers ids; None when there is no single target.
     """
 
@@ -68,6 +75,7 @@ class Written:
     is_fast: bool = False
     is_passed: bool = False
     content: int = 0
+    has_own_ids: bool = False
     window_seconds: float | None = None
     faults: list[str] = field(default_factory=list)
 
@@ -83,24 +91,32 @@ def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions
         jetstream = JetStream(connection)
         one = target.find(jetstream, options.subject) if options.subject else None
         has_own_ids = options.msg_ids != CONTENT or columns.MSG_ID in parts.others
-        task = _Task(connection, options, place, one, has_own_ids=has_own_ids)
+        task = _Task(connection, parts, options, place, one, has_own_ids=has_own_ids)
         if options.marker_stream and one is not None and not task.enter(jetstream, one):
-            return task.passed(batches, parts)
-        for batch in batches:
-            task.take(batch, parts)
+            return task.passed(batches)
+        for batch in task.begun(iter(batches)):
+            task.take(batch)
         return task.finished()
 
 
 class _Task:
     def __init__(
-        self, connection: Connection, options: WriteOptions, place: Place, one: Target | None, *, has_own_ids: bool
+        self,
+        connection: Connection,
+        parts: Parts,
+        options: WriteOptions,
+        place: Place,
+        one: Target | None,
+        *,
+        has_own_ids: bool,
     ) -> None:
         self.written = Written(place)
         if one is not None:
             self.written.stream, self.written.window_seconds = one.stream, one.window_seconds
+        self.written.has_own_ids = has_own_ids
+        self._parts = parts
         self._options = options
         self._place = place
-        self._has_own_ids = has_own_ids
         self._prefix = ids.prefix(place.run, place.epoch, place.partition)
         self._ids = ContentIds(self._prefix)
         self._known: set[bytes] = set()
@@ -110,48 +126,74 @@ class _Task:
         if options.fast and one is not None and one.allows_fast:
             self._publisher = FastPublisher(connection, self._window, most=options.window)
             self.written.is_fast = True
-        # Of a streaming query Spark itself knows which rows an epoch has.
-        self._has_content = bool(options.marker_stream and options.run)
+        # Of a batch with a name: of a streaming query Spark itself knows which rows an epoch has.
+        self._ledger: Ledger | None = None
+        self._had: set[bytes] = set()  # in the first try at the run, if this is a later one
         self._turn = 0.0  # when the next row may be published, on the monotonic clock
 
     def enter(self, jetstream: JetStream, one: Target) -> bool:
         """Whether there is something to write; with what is known to be there already, in hand."""
-        if one.retention != "limits":
-            raise Misconfigured(
-                f"commitMarker can't work on stream {one.stream}: with {one.retention} retention, messages vanish that "
-                "tell what was stored",
-                field="commitMarker",
-            )
+        target.check_retention(one)
         markers = marker.Markers(jetstream, self._options.marker_stream)
         markers.ensure(one.replicas)
+        place, has_own_ids = self._place, self.written.has_own_ids
         found, decision = markers.entered(
-            self._place.run, self._place.epoch, lambda: target.read(jetstream, one.stream)
+            place.run, place.epoch, lambda: target.read(jetstream, one.stream), place.batch
         )
+        if self._options.run:
+            self._ledger = markers.ledger(place.run, one.stream)
+            # Rows with ids of their own may be in another partition now: of these only the driver can tell.
+            if found.begun_by not in ("", place.batch.attempt) and not has_own_ids and not decision.passes:
+                self._had = self._ledger.of(found.begun_by, place.partition).get(place.partition, set())
         if decision.reads:
             # Ids that are not made here have no prefix: then all of the target's are asked for.
-            prefix = "" if self._has_own_ids else self._prefix
+            prefix = "" if has_own_ids else self._prefix
             now = target.read(jetstream, one.stream)
             self._known = marker.ids_behind(jetstream, found, now, self._options.subject, prefix)
         return not decision.passes
 
-    def passed(self, batches: Iterable[pa.RecordBatch], parts: Parts) -> Written:
+    def passed(self, batches: Iterable[pa.RecordBatch]) -> Written:
         """All of it is stored: it is counted, and goes nowhere; whether it is the same is for the driver to say."""
         written = self.written
         written.is_passed = True
         for batch in batches:
-            if self._has_content:
-                for one in messages.messages(batch, parts, self._options, self._ids, written.rows):
-                    if not isinstance(one, Fault) and len(one.block) + len(one.data) <= self._most:
+            if self._ledger is not None:
+                for one in messages.messages(batch, self._parts, self._options, self._ids, written.rows):
+                    if self._is_good(one):
                         self._add_content(one)
             written.rows += batch.num_rows
         written.known = written.rows
         return written
 
-    def take(self, batch: pa.RecordBatch, parts: Parts) -> None:
+    def begun(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches, once all rows that the run had here before are seen in them: until then they are kept.
+
+        Raises:
+            Refused: some are not there.
+        """
+        missing = set(self._had)
+        if missing:
+            again, rows = ContentIds(self._prefix), 0
+            with Spool() as spool:
+                for batch in batches:
+                    spool.add(batch)
+                    found = messages.messages(batch, self._parts, self._options, again, rows)
+                    missing.difference_update(self._digest(one) for one in found if self._is_good(one))
+                    rows += batch.num_rows
+                    if not missing:
+                        break
+                refuse_missing(self._place.run, self._place.partition, len(self._had), len(missing))
+                yield from spool.batches()
+        yield from batches
+
+    def take(self, batch: pa.RecordBatch) -> None:
         """Publish the rows of a batch."""
         written, send, most = self.written, self._publisher.send, self._most
         rate, known = self._options.rows_per_second, self._known
-        for one in messages.messages(batch, parts, self._options, self._ids, written.rows):
+        rows = messages.messages(batch, self._parts, self._options, self._ids, written.rows)
+        if self._ledger is not None:
+            rows = self._noted(rows, self._ledger)
+        for one in rows:
             written.rows += 1
             if isinstance(one, Fault):
                 self._faulty(one)
@@ -160,8 +202,6 @@ class _Task:
             if size > most:
                 self._faulty(Fault(one.row, f"has {size} bytes: at most {most} can be stored"))
                 continue
-            if self._has_content:
-                self._add_content(one)
             if known and _id_of(one.block) in known:
                 written.known += 1
                 continue
@@ -185,16 +225,37 @@ class _Task:
             self._publisher.flush()
             time.sleep(self._turn - now)
 
+    def _noted(self, rows: Iterator[Outgoing | Fault], ledger: Ledger) -> Iterator[Outgoing | Fault]:
+        """The same, some at a time, each of them after it is written down that the run has it."""
+        while some := list(_some(rows)):
+            good = [one for one in some if self._is_good(one)]
+            for one in good:
+                self._add_content(one)
+            ledger.add(self._place.partition, self._place.batch.attempt, map(self._digest, good))
+            yield from some
+
+    def _is_good(self, one: Outgoing | Fault) -> TypeGuard[Outgoing]:
+        return not isinstance(one, Fault) and len(one.block) + len(one.data) <= self._most
+
     def _add_content(self, one: Outgoing) -> None:
+        self.written.content = (self.written.content + int.from_bytes(self._content(one), "big")) % CONTENT_MODULUS
+
+    def _digest(self, one: Outgoing) -> bytes:
+        """What a row is known by in the ledger: an id that is not made here says which one it is."""
+        id = _id_of(one.block)
+        if id.startswith(self._prefix.encode()):
+            return self._content(one)
+        return blake2b(b"%b %b" % (one.subject.encode(), id), digest_size=DIGEST_BYTES).digest()
+
+    def _content(self, one: Outgoing) -> bytes:
         """Ids that are made of the content tell of the partition, too, and so are no part of it."""
         is_ours = _id_of(one.block).startswith(self._prefix.encode())
         block = one.block[one.block.index(b"\r\n", _ID_AT) :] if is_ours else one.block
-        digest = blake2b(b"%d:%d:" % (len(one.subject), len(block)), digest_size=8)
+        digest = blake2b(b"%d:%d:" % (len(one.subject), len(block)), digest_size=DIGEST_BYTES)
         digest.update(one.subject.encode())
         digest.update(block)
         digest.update(one.data)
-        total = self.written.content + int.from_bytes(digest.digest(), "big")
-        self.written.content = total % _CONTENT_MODULUS
+        return digest.digest()
 
     def _refused(self, message: Outgoing, refusal: Refused) -> None:
         self._faulty(Fault(message.row, str(refusal)))
@@ -208,63 +269,16 @@ class _Task:
             self.written.faults.append(words)
 
 
+def _some(rows: Iterator[Outgoing | Fault]) -> Iterator[Outgoing | Fault]:
+    """The next ones, few enough to be held."""
+    size = 0
+    for one in islice(rows, _NOTED_ROWS):
+        yield one
+        size += 0 if isinstance(one, Fault) else len(one.block) + len(one.data)
+        if size >= _NOTED_BYTES:
+            return
+
+
 def _id_of(block: bytes) -> bytes:
     """Of a block that we have made: the id comes first."""
     return block[_ID_AT : block.index(b"\r\n", _ID_AT)]
-
-
-def content(parts: Iterable[Written]) -> str:
-    """What the rows of all tasks are, whichever task has which, and in whatever order; as a marker holds it."""
-    return f"{sum(one.content for one in parts) % _CONTENT_MODULUS:016x}"
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What has become of the rows of all tasks; the sums of `Written`, and the first faults of all."""
-
-    tasks: int
-    rows: int
-    stored: int
-    duplicates: int
-    known: int
-    skipped: int
-    is_passed: bool
-    faults: list[str]
-
-    @classmethod
-    def of(cls, parts: Iterable[Written]) -> Summary:
-        found = list(parts)
-        return cls(
-            tasks=len(found),
-            rows=sum(one.rows for one in found),
-            stored=sum(one.stored for one in found),
-            duplicates=sum(one.duplicates for one in found),
-            known=sum(one.known for one in found),
-            skipped=sum(one.skipped for one in found),
-            is_passed=bool(found) and all(one.is_passed for one in found),
-            faults=list(chain.from_iterable(one.faults for one in found))[:MOST_SHOWN],
-        )
-
-    def line(self) -> str:
-        """One line for the log of the driver."""
-        words = (
-            f"{counted(self.rows, 'row')} in {counted(self.tasks, 'task')}: {self.stored} stored, "
-            f"{self.duplicates} there already, "
-            f"{self.known} not sent again, {self.skipped} faulty"
-        )
-        return f"{words}; {'; '.join(self.faults)}" if self.faults else words
-
-    def record(self, place: Place, stream: str) -> dict[str, Any]:
-        """As `summaryFile` has it."""
-        return {
-            "run": place.run,
-            "batch": place.epoch,
-            "stream": stream,
-            "rows": self.rows,
-            "stored": self.stored,
-            "alreadyThere": self.duplicates,
-            "notSentAgain": self.known,
-            "faulty": self.skipped,
-            "wasComplete": self.is_passed,
-            "faults": self.faults,
-        }

@@ -23,14 +23,45 @@ from pyspark_jetstream.client import Connection, JetStream
 from pyspark_jetstream.option_values import wrong
 from pyspark_jetstream.writing import marker, target
 from pyspark_jetstream.writing.columns import Parts, parts
+from pyspark_jetstream.writing.ledger import MOST_DIGESTS, refuse_uncovered
+from pyspark_jetstream.writing.marker import Batch
 from pyspark_jetstream.writing.options import WriteOptions
-from pyspark_jetstream.writing.task import Place, Summary, Written, content, write
+from pyspark_jetstream.writing.summary import Summary, content
+from pyspark_jetstream.writing.task import Place, Written, write
 
 _log = logging.getLogger("pyspark_jetstream")
 _EPOCH = "streaming.sql.batchId"
 _QUERY = "sql.streaming.queryId"
 # The driver's part is a new process each time, which can't know what was said before.
 _WARN_EVERY = 100
+
+
+def look(options: WriteOptions, columns: str | None = None) -> None:
+    """On the driver, before there is any task: whether NATS takes us, and what is to be written.
+
+    Args:
+        columns: of a batch, as `named` gives them; None when they are not known yet.
+
+    Raises:
+        Misconfigured: there is no such target, or none that a marker can be kept of.
+        Refused: a run with this name was begun as another one.
+        Unavailable: NATS or JetStream is not there.
+    """
+    with Connection(options.access, name="spark planning", planning=True) as connection:
+        jetstream = JetStream(connection)
+        if not options.subject:
+            # Each row says where to: that NATS takes us is all that can be seen.
+            _ = connection.link
+            return
+        one = target.find(jetstream, options.subject)
+        if not options.marker_stream:
+            return
+        target.check_retention(one)
+        if options.run and jetstream.stream(options.marker_stream) is not None:
+            found = marker.Markers(jetstream, options.marker_stream).find(options.run, one.stream)
+            if found is not None and found.marker.created == one.created:
+                now = found.marker.columns if columns is None else columns
+                marker.refuse_another(found.marker, Batch(columns=now, selection=options.selection))
 
 
 @dataclass
@@ -50,9 +81,10 @@ class BatchWriter(DataSourceArrowWriter):
         self._parts = _parts(schema, options)
         # Made once, on the driver: a task that is tried again has the same.
         self._run = options.run or uuid4().hex
+        self.batch = Batch(uuid4().hex[:12], named(schema), options.selection)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        place = Place(self._run, 0, _context().partitionId())
+        place = Place(self._run, 0, _context().partitionId(), self.batch)
         return Committed(write(iterator, self._parts, self._options, place))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -105,10 +137,37 @@ def _commit(messages: Sequence[WriterCommitMessage | None], options: WriteOption
         place, stream = written[0].place, written[0].stream
         with Connection(options.access, name="spark commit") as connection:
             markers = marker.Markers(JetStream(connection), options.marker_stream)
+            if options.run:
+                _check_covered(markers, written)
             rows = sum(one.rows for one in written)
             markers.complete(place.run, stream, place.epoch, rows, content(written) if options.run else "")
+            if options.run:
+                markers.ledger(place.run, stream).forget()
     if options.summary_file and written:
         _note(summary.record(written[0].place, written[0].stream), options.summary_file)
+
+
+def _check_covered(markers: marker.Markers, written: Sequence[Written]) -> None:
+    """Whether what a run had when it broke off is all there. Tasks see that only of their own partition.
+
+    Raises:
+        Refused: it is not.
+    """
+    place, stream = written[0].place, written[0].stream
+    found = markers.find(place.run, stream)
+    if found is None or found.marker.is_complete or found.marker.begun_by in ("", place.batch.attempt):
+        return
+    if max(one.rows for one in written) > MOST_DIGESTS:
+        # Not all of what is here now was written down.
+        return
+    ledger = markers.ledger(place.run, stream)
+    had, has = ledger.of(found.marker.begun_by), ledger.of(place.batch.attempt)
+    refuse_uncovered(place.run, stream, had, has, by_partition=not written[0].has_own_ids)
+
+
+def named(schema: StructType) -> str:
+    """Names and types, as a commit marker has them: the order of columns says nothing."""
+    return ", ".join(sorted(f"{field.name} {field.dataType.simpleString()}" for field in schema))
 
 
 def _note(record: Mapping[str, object], file: str) -> None:
