@@ -21,6 +21,7 @@ STREAM_NOT_FOUND = 10059
 CONSUMER_NOT_FOUND = 10014
 MESSAGE_NOT_FOUND = 10037
 # No leader just now, too few servers that are up, or the server is overloaded: others of its 5xx are answers.
+_NOT_ENABLED = frozenset((10039, 10076))  # for the account; at all
 _PASSING = frozenset((10005, 10008, 10009, 10023, 10077))
 
 # Of one try. JetStream answers in milliseconds, or not at all: what was asked of a leader that has died is never
@@ -121,10 +122,16 @@ class JetStream:
         self.connection.planning = False
         if "error" in parsed:
             error = ApiError(subject, parsed["error"])
+            if error.err_code in _NOT_ENABLED:
+                raise Refused(f"{error}: check servers, and the account of {self._user}", status=403)
             if error.err_code in _PASSING:
                 raise Unavailable(str(error)) from error
             raise error
         return parsed
+
+    @property
+    def _user(self) -> str:
+        return self.connection.access.identity_options
 
     def _silent(self, subject: str) -> str:
         prefix = self.connection.access.api_prefix

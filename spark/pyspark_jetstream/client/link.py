@@ -145,7 +145,8 @@ class Link:
 
     def _refused(self, error: ServerError, words: str) -> None:
         if error.severity is Severity.OPERATION:
-            self._refusal = Refused(f"NATS says {words!r}: check the permissions of the user", status=403)
+            who = self._access.identity_options
+            self._refusal = Refused(f"NATS says {words!r}: check the permissions of the user, {who}", status=403)
             return
         self.close()
         if error.severity is Severity.IDENTITY:
