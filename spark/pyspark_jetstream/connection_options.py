@@ -63,14 +63,17 @@ def access(values: Values, environment: Mapping[str, str]) -> Access:
     password = _secret(values, "password", "NATS_PASSWORD", ours)
     token = _secret(values, "token", "NATS_TOKEN", ours)
     ways = {"credsFile": creds, "nkeySeedFile": nkey, "user": user, "token": token}
-    given = [name for name, way in ways.items() if way]
+    given = [f"{name} ({way})" if isinstance(way, str) else way.option for name, way in ways.items() if way]
     if len(given) > 1:
         raise Misconfigured(f"{' and '.join(given)} are given: give one way to authenticate", field=given[0])
-    if bool(user) != (password is not None):
-        raise Misconfigured("user and passwordFile or passwordEnv go together: give both", field="user")
+    if user and password is None:
+        raise wrong("user", user, "it goes together with passwordFile or passwordEnv: give one of them, too")
+    if password is not None and not user:
+        raise wrong(password.option, password.file or password.variable, "it goes together with user: give both")
     cert, key = path("tlsCertFile"), path("tlsKeyFile")
     if bool(cert) != bool(key):
-        raise Misconfigured("tlsCertFile and tlsKeyFile go together: give both or neither", field="tlsCertFile")
+        one, other = ("tlsCertFile", "tlsKeyFile") if cert else ("tlsKeyFile", "tlsCertFile")
+        raise wrong(one, cert or key, f"it goes together with {other}: give both or neither")
     return Access(
         servers=_servers(values, environment),
         creds_file=creds,

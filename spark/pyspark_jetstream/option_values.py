@@ -17,6 +17,11 @@ _SHOWN = 80
 _TRUE_FALSE = {"true": True, "false": False}
 # Numbers below are seconds in the years from 1970 to 5138, and no stream is so old.
 _LEAST_MILLISECONDS = 100_000_000_000
+# The end of the year 9999; larger ones are of a finer unit.
+_MOST_MILLISECONDS = 253_402_300_799_999
+# What the JVM and NATS count in.
+_MOST = 2**63 - 1
+_MOST_SECONDS = 86_400
 
 
 def wrong(name: str, value: str, what_to_do: str) -> Misconfigured:
@@ -26,7 +31,7 @@ def wrong(name: str, value: str, what_to_do: str) -> Misconfigured:
 
 
 class Values:
-    """The given options, asked for by their documented names, in any case. Empty values count as not given."""
+    """The given options, asked for by their documented names, in any case."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = {name.lower(): str(value).strip() for name, value in given.items()}
@@ -39,7 +44,8 @@ class Values:
             instead: what to say of names, in lower case, that people try.
 
         Raises:
-        Misconfigured: an option has none of these names; with the name that it may mean.
+        Misconfigured: an option has none of these names; with the name that it may mean. Or it is empty, as of a
+            variable that is not set: to take that for "all" or "none" would be a guess.
         """
         names = {name.lower(): name for name in known}
         for given in self._given:
@@ -49,6 +55,8 @@ class Values:
                 close = difflib.get_close_matches(given, names, n=1)
                 hint = f"did you mean {names[close[0]]}?" if close else f"known are {', '.join(sorted(names.values()))}"
                 raise Misconfigured(f"there is no option {given!r}: {hint}", field=given)
+            if not self._given[given]:
+                raise wrong(names[given], "", "write a value, or leave it out")
 
     def text(self, name: str, default: str = "") -> str:
         return self._given.get(name.lower()) or default
@@ -62,6 +70,8 @@ class Values:
                 raise wrong(name, text, 'write names with commas, or a JSON list of them, as ["A", "B"]')
         else:
             parts = text.split(",")
+        if text and not any(part.strip() for part in parts):
+            raise wrong(name, text, "it names nothing: write names with commas, or leave it out")
         return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
     def flag(self, name: str, default: bool) -> bool:
@@ -72,20 +82,24 @@ class Values:
             raise wrong(name, text, "write true or false")
         return _TRUE_FALSE[text.lower()]
 
-    def number(self, name: str, default: int, *, least: int = 1) -> int:
+    def number(self, name: str, default: int, *, least: int = 1, most: int = _MOST) -> int:
         text = self.text(name)
         if not text:
             return default
         if not (text.isascii() and text.isdecimal()) or int(text) < least:
             raise wrong(name, text, f"write a whole number of at least {least}")
+        if int(text) > most:
+            raise wrong(name, text, f"write at most {most}")
         return int(text)
 
     def seconds(self, name: str, default: float) -> float:
         text = self.text(name).removesuffix("s")
         if not text:
             return default
-        if not text.replace(".", "", 1).isdecimal() or float(text) <= 0:
-            raise wrong(name, self.text(name), "write seconds, as 30 or 30s")
+        if not (text.isascii() and text.replace(".", "", 1).isdecimal()) or float(text) <= 0:
+            raise wrong(name, self.text(name), "write seconds, more than none, as 30 or 30s")
+        if float(text) > _MOST_SECONDS:
+            raise wrong(name, self.text(name), f"write at most {_MOST_SECONDS}, which is a day")
         return float(text)
 
     def choice(self, name: str, choices: Iterable[str], default: str) -> str:
@@ -104,6 +118,8 @@ class Values:
         if text.isascii() and text.isdecimal():
             if int(text) < _LEAST_MILLISECONDS:
                 raise wrong(name, text, "as milliseconds since 1970 that is before 1973: are these seconds? Add 000")
+            if int(text) > _MOST_MILLISECONDS:
+                raise wrong(name, text, "as milliseconds since 1970 that is beyond the year 9999: is it a finer unit?")
             return int(text) * 1_000_000
         try:
             moment = datetime.fromisoformat(text)

@@ -177,10 +177,17 @@ def _streams(values: Values) -> tuple[str, ...]:
     found = []
     for option in ("stream", "streams"):
         for name in values.names(option):
-            if _ILLEGAL_IN_STREAM.intersection(name):
-                raise wrong(option, name, "a stream's name has no blanks and none of . * > / \\")
+            check_stream_name(option, name)
             found.append(name)
     return tuple(dict.fromkeys(found))
+
+
+def check_stream_name(option: str, name: str) -> None:
+    """Raises:
+    Misconfigured: no stream can have that name.
+    """
+    if _ILLEGAL_IN_STREAM.intersection(name):
+        raise wrong(option, name, "a stream's name has no blanks and none of . * > / \\")
 
 
 def _channels(values: Values) -> tuple[Channel, ...]:

@@ -226,11 +226,12 @@ def test_an_identity_in_the_options_is_whole() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"credsFile": "a", "tokenFile": "b"}, "credsFile and token are given"),
-        ({"user": "joe"}, "user and passwordFile or passwordEnv go together"),
-        ({"passwordEnv": "PW"}, "user and passwordFile or passwordEnv go together"),
+        ({"credsFile": "a", "tokenFile": "b"}, r"credsFile \(a\) and tokenFile are given"),
+        ({"user": "joe"}, "option user is 'joe': it goes together with passwordFile or passwordEnv"),
+        ({"passwordEnv": "PW"}, "option passwordEnv is 'PW': it goes together with user"),
         ({"tokenFile": "a", "tokenEnv": "B"}, "tokenEnv is given, too"),
-        ({"tlsCertFile": "a"}, "tlsCertFile and tlsKeyFile go together"),
+        ({"tlsCertFile": "a"}, "option tlsCertFile is 'a': it goes together with tlsKeyFile"),
+        ({"tlsKeyFile": "a"}, "option tlsKeyFile is 'a': it goes together with tlsCertFile"),
     ],
 )
 def test_one_way_to_authenticate(given: dict[str, str], words: str) -> None:

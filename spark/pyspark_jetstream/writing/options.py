@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.core import names
-from headrace.core.errors import InvalidSpec, Misconfigured
+from headrace.core.errors import InvalidSpec
 from pyspark_jetstream.client.access import Access
 from pyspark_jetstream.client.publish import WINDOW_MESSAGES
 from pyspark_jetstream.client.subjects import is_filter
 from pyspark_jetstream.connection_options import CONNECTION_OPTIONS, access
 from pyspark_jetstream.option_values import Values, wrong
+from pyspark_jetstream.options import check_stream_name
 
 EVENT = "event"
 CONTENT = "content"
@@ -102,12 +103,11 @@ def write_options(given: Mapping[str, str], environment: Mapping[str, str], *, s
     if selection and (streaming or not has_marker):
         raise wrong("runSelection", selection, "it is kept in the commit marker of a batch: set commitMarker and runId")
     if has_marker and not streaming and not run:
-        raise Misconfigured("commitMarker needs a runId in a batch: a name that a repetition has, too", field="runId")
+        raise wrong("commitMarker", "true", "a batch needs a runId, too: a name that a repetition has again")
     if has_marker and not subject:
-        raise Misconfigured("commitMarker needs one stream: give subject or channel, not a column", field="subject")
-    window = values.number("ackWindow", WINDOW_MESSAGES)
-    if window > _MOST_WINDOW:
-        raise wrong("ackWindow", str(window), f"write at most {_MOST_WINDOW}")
+        raise wrong("commitMarker", "true", "it needs one stream: give subject or channel, not a column")
+    if not has_marker and "commitMarkerStream" in values:
+        raise wrong("commitMarkerStream", values.text("commitMarkerStream"), "set commitMarker to true, too")
     return WriteOptions(
         access=access(values, environment),
         subject=subject,
@@ -116,13 +116,19 @@ def write_options(given: Mapping[str, str], environment: Mapping[str, str], *, s
         msg_ids=msg_ids,
         run=run,
         selection=selection,
-        window=window,
+        window=values.number("ackWindow", WINDOW_MESSAGES, most=_MOST_WINDOW),
         fast=values.choice("fastIngest", ("auto", "off"), "auto") == "auto",
         on_faulty_row=values.choice("onFaultyRow", (FAIL, SKIP), FAIL),
-        marker_stream=values.text("commitMarkerStream", MARKER_STREAM) if has_marker else "",
+        marker_stream=_marker_stream(values) if has_marker else "",
         rows_per_second=values.number("maxRowsPerSecond", 0),
         summary_file=values.text("summaryFile"),
     )
+
+
+def _marker_stream(values: Values) -> str:
+    name = values.text("commitMarkerStream", MARKER_STREAM)
+    check_stream_name("commitMarkerStream", name)
+    return name
 
 
 def _channel_subject(text: str) -> str:

@@ -210,6 +210,8 @@ def _check_summary_file(options: WriteOptions) -> None:
     file = options.summary_file
     if file and not Path(file).parent.is_dir():
         raise wrong("summaryFile", file, "there is no such folder on the driver's machine: make it, or name another")
+    if file and Path(file).is_dir():
+        raise wrong("summaryFile", file, "it is a folder: name a file in it, to which lines are added")
 
 
 def _refuse_overwrite(overwrite: bool) -> None:
