@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 
 from pyspark_jetstream.client import Access, Connection, JetStream
 from tests.support.nats_server import NatsServer
+from tests.support.spark_queries import until_started
 from tests.support.spark_streams import Streams
 
 
@@ -147,24 +148,23 @@ def test_an_epoch_that_spark_repeats_after_a_crash_is_stored_once(
             .start()
         )
         assert query.awaitTermination(240)
-        assert query.exception() is None
 
-    run()
+    until_started(run)
     assert count(streams, sink) == 3000
     # As if Spark had died after our commit, and before its own.
     for file in (tmp_path / "checkpoint" / "commits").glob("*1*"):
         file.unlink()
-    run()
+    until_started(run)
     assert count(streams, sink) == 3000
     # Once more, beyond what the server remembers, with a marker that knows the epoch.
     streams.jetstream.call("STREAM.PURGE." + sink)
     streams.fill(500, start=3000)
-    run(commitMarker="true")
+    until_started(lambda: run(commitMarker="true"))
     assert count(streams, sink) == 500
     for file in (tmp_path / "checkpoint" / "commits").glob("*2*"):
         file.unlink()
     streams.jetstream.call("STREAM.PURGE." + sink)
-    run(commitMarker="true")
+    until_started(lambda: run(commitMarker="true"))
     assert count(streams, sink) == 0
 
 

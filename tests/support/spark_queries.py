@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 START_SECONDS = 240.0
+T = TypeVar("T")
 
 
 def batch(spark: SparkSession, stream: str, schema: str | None = None, **options: object) -> DataFrame:
@@ -19,6 +21,18 @@ def batch(spark: SparkSession, stream: str, schema: str | None = None, **options
 
 def sequences(frame: DataFrame) -> list[int]:
     return sorted(row[0] for row in frame.select("sequence").collect())
+
+
+def until_started(run: Callable[[], T]) -> T:
+    """Run a streaming query, again if need be: Spark gives a Python worker ten seconds to start, on busy cores, too."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            return run()
+        except StreamingQueryException as error:
+            if "connect back" not in str(error):
+                raise
+    raise AssertionError(f"Spark could not start a Python worker in {START_SECONDS:.0f} s")
 
 
 class Query:
@@ -32,15 +46,7 @@ class Query:
 
     def run(self, **options: object) -> list[dict[str, Any]]:
         """Read all that there is, and stop; the progress of the batches."""
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            try:
-                return self._run(**options)
-            except StreamingQueryException as error:
-                # Spark gives a Python worker ten seconds to start, whatever else the cores have to do.
-                if "connect back" not in str(error):
-                    raise
-        raise AssertionError(f"Spark could not start a Python worker in {START_SECONDS:.0f} s")
+        return until_started(lambda: self._run(**options))
 
     def _run(self, **options: object) -> list[dict[str, Any]]:
         frame = self._spark.readStream.format(self._source).options(**{**self._options, **_texts(options)}).load()
