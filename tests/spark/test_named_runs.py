@@ -32,9 +32,11 @@ class BrokeOff(Exception):
 class Run:
     """One run with a name on one stream; each of its tries is what a job would do."""
 
-    def __init__(self, server: NatsServer, streams: Streams, *, own_ids: bool = False, **options: str) -> None:
+    def __init__(
+        self, server: NatsServer, streams: Streams, *, own_ids: bool = False, fast: bool = False, **options: str
+    ) -> None:
         self.streams = streams
-        self.stream = streams.make()
+        self.stream = streams.make(allow_batched=fast)
         self._own_ids = own_ids
         given = {"subject": f"{streams.root}.a", "runId": self.stream, "commitMarker": "true", "ackWindow": "1"}
         given |= {"servers": server.url, **options}
@@ -126,7 +128,11 @@ def test_other_rows_are_refused_before_one_of_their_partition_is_stored(run: Run
     assert not run.noted()
 
 
-def test_the_same_rows_in_any_order_and_more_of_them_are_written(run: Run) -> None:
+@pytest.mark.parametrize("fast", [False, True], ids=["window", "fast ingest"])
+def test_the_same_rows_in_any_order_and_more_of_them_are_written(
+    nats_server: NatsServer, streams: Streams, fast: bool
+) -> None:
+    run = Run(nats_server, streams, fast=fast)
     broken_off(run)
     run.job([FIRST[0][::-1], [*FIRST[1][::-1], *numbers(range(200, 210))]])
     assert run.stored() == list(range(210))

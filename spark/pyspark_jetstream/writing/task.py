@@ -160,7 +160,7 @@ class _Task:
             if self._ledger is not None:
                 for one in messages.messages(batch, self._parts, self._options, self._ids, written.rows):
                     if self._is_good(one):
-                        self._add_content(one)
+                        self._add(self._content(one))
             written.rows += batch.num_rows
         written.known = written.rows
         return written
@@ -178,7 +178,7 @@ class _Task:
                 for batch in batches:
                     spool.add(batch)
                     found = messages.messages(batch, self._parts, self._options, again, rows)
-                    missing.difference_update(self._digest(one) for one in found if self._is_good(one))
+                    missing.difference_update(self._key(one, self._content(one)) for one in found if self._is_good(one))
                     rows += batch.num_rows
                     if not missing:
                         break
@@ -228,23 +228,26 @@ class _Task:
     def _noted(self, rows: Iterator[Outgoing | Fault], ledger: Ledger) -> Iterator[Outgoing | Fault]:
         """The same, some at a time, each of them after it is written down that the run has it."""
         while some := list(_some(rows)):
-            good = [one for one in some if self._is_good(one)]
-            for one in good:
-                self._add_content(one)
-            ledger.add(self._place.partition, self._place.batch.attempt, map(self._digest, good))
+            keys = []
+            for one in some:
+                if self._is_good(one):
+                    content = self._content(one)
+                    self._add(content)
+                    keys.append(self._key(one, content))
+            ledger.add(self._place.partition, self._place.batch.attempt, keys)
             yield from some
 
     def _is_good(self, one: Outgoing | Fault) -> TypeGuard[Outgoing]:
         return not isinstance(one, Fault) and len(one.block) + len(one.data) <= self._most
 
-    def _add_content(self, one: Outgoing) -> None:
-        self.written.content = (self.written.content + int.from_bytes(self._content(one), "big")) % CONTENT_MODULUS
+    def _add(self, content: bytes) -> None:
+        self.written.content = (self.written.content + int.from_bytes(content, "big")) % CONTENT_MODULUS
 
-    def _digest(self, one: Outgoing) -> bytes:
+    def _key(self, one: Outgoing, content: bytes) -> bytes:
         """What a row is known by in the ledger: an id that is not made here says which one it is."""
         id = _id_of(one.block)
         if id.startswith(self._prefix.encode()):
-            return self._content(one)
+            return content
         return blake2b(b"%b %b" % (one.subject.encode(), id), digest_size=DIGEST_BYTES).digest()
 
     def _content(self, one: Outgoing) -> bytes:
