@@ -20,6 +20,7 @@ from typing import Any
 
 from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.plural import counted
+from headrace.core.quoting import quoted
 from pyspark_jetstream.client import JetStream, read_pulled
 from pyspark_jetstream.client.api import MESSAGE_NOT_FOUND, ApiError
 from pyspark_jetstream.client.messages import nanoseconds
@@ -32,6 +33,8 @@ VERSION = 2
 _WRONG_LAST_SEQUENCE = 10071
 _NAME_IN_USE = 10058
 _SUBJECTS = "headrace.spark.commits"
+# Between columns; no type that is written has it.
+_COLUMNS = ", "
 _TRIES = 20
 _NANOSECONDS = 1_000_000_000
 _ID = re.compile(rb"\r\nNats-Msg-Id:[ \t]*([^\r]*)", re.IGNORECASE)
@@ -264,17 +267,19 @@ def refuse_another(begun: Marker, batch: Batch) -> None:
     """Raises:
     Refused: a batch is not the one that a run was begun with, as can be said before any of its rows is seen.
     """
-    for what, before, now in (
-        ("runSelection", begun.selection, batch.selection),
-        ("columns", begun.columns, batch.columns),
-    ):
-        if before and before != now:
-            state = "was complete before" if begun.is_complete else "was begun"
-            raise Refused(
-                f"run {begun.run} {state} in stream {begun.stream} with {what} {before!r}, and is given {now!r} now: "
-                "nothing was written. Give the same again to write what is missing, or another runId for other rows",
-                status=409,
-            )
+    had, has = set(begun.columns.split(_COLUMNS)), set(batch.columns.split(_COLUMNS))
+    columns = ("columns", _COLUMNS.join(sorted(had - has)), _COLUMNS.join(sorted(has - had)))
+    for what, before, now in (("runSelection", begun.selection, batch.selection), columns):
+        # Earlier versions noted neither.
+        if before == now or not (begun.columns if what == "columns" else before):
+            continue
+        state = "was complete before" if begun.is_complete else "was begun"
+        raise Refused(
+            f"run {begun.run} {state} in stream {begun.stream} with {what} {quoted(before, 500)}, and is given "
+            f"{quoted(now, 500)} now: nothing was written. Give the same again to write what is missing, or another "
+            "runId for other rows",
+            status=409,
+        )
 
 
 def ids_behind(jetstream: JetStream, marker: Marker, target: Target, subject: str, prefix: str) -> set[bytes]:

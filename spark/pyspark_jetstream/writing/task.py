@@ -27,7 +27,7 @@ from pyspark_jetstream.writing.target import Target
 MOST_SHOWN = 5
 _ID_AT = len(b"NATS/1.0\r\nNats-Msg-Id: ")
 CONTENT_MODULUS = 2**64
-# What the ledger has before any of it is published. Acks are waited for each time: so these are several windows of them.
+# What the ledger has before any of it is published. Acks are waited for each time: these are several windows of them.
 _NOTED_ROWS = 16_384
 _NOTED_BYTES = 8 * 1024 * 1024
 # A pause shorter than that is left to the next one.
