@@ -13,8 +13,8 @@ from headrace.core.errors import Refused
 from pyspark_jetstream.client import read_pulled
 from pyspark_jetstream.writing import ledger, task
 from pyspark_jetstream.writing.columns import parts
-from pyspark_jetstream.writing.marker import Batch
-from pyspark_jetstream.writing.options import write_options
+from pyspark_jetstream.writing.marker import Batch, Markers
+from pyspark_jetstream.writing.options import MARKER_STREAM, write_options
 from pyspark_jetstream.writing.task import Place, Written, write
 from pyspark_jetstream.writing.writers import BatchWriter, Committed, look
 from tests.support.nats_server import NatsServer
@@ -82,11 +82,13 @@ class Run:
         return sorted(int(data) for chunk in chunks for data in chunk.payloads)
 
     def noted(self) -> int:
-        """Chunks of digests that lie in the marker's stream."""
-        info = self.streams.jetstream.call(
-            "STREAM.INFO.headrace_spark", {"subjects_filter": "headrace.spark.commits.>"}
-        )
-        return sum(subject.count(".") > 3 for subject in info["state"].get("subjects") or ())
+        """Chunks of digests that lie beside the run's marker."""
+        jetstream = self.streams.jetstream
+        found = Markers(jetstream, MARKER_STREAM).find(self.options.run, self.stream)
+        assert found is not None
+        marker = jetstream.call(f"STREAM.MSG.GET.{MARKER_STREAM}", {"seq": found.sequence})["message"]["subject"]
+        info = jetstream.call(f"STREAM.INFO.{MARKER_STREAM}", {"subjects_filter": f"{marker}.>"})
+        return len(info["state"].get("subjects") or ())
 
 
 def numbers(of: Iterable[int]) -> list[bytes]:
@@ -122,6 +124,7 @@ def test_other_rows_are_refused_before_one_of_their_partition_is_stored(run: Run
     with pytest.raises(Refused, match=f"run {run.stream} was begun with other rows: .*{words}"):
         run.job(rows)
     assert run.stored() == list(range(130))
+    assert run.noted()
     # What was refused has spoilt nothing.
     run.job(FIRST)
     assert run.stored() == list(range(200))

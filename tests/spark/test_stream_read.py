@@ -77,9 +77,9 @@ def test_a_stream_that_is_added_starts_where_the_options_say(
     query = Query(spark, tmp_path, stream=stream)
     query.run()
     # Nothing is to be read, but where it starts is noted.
-    query.run(stream="", streams=f"{stream},{other}", startingOffsets="latest")
+    query.run(streams=other, startingOffsets="latest")
     streams.fill(5, start=20, suffix="B")
-    query.run(stream="", streams=f"{stream},{other}", startingOffsets="latest")
+    query.run(streams=other, startingOffsets="latest")
     assert query.written() == sorted([*((stream, n) for n in range(1, 21)), *((other, n) for n in range(21, 26))])
 
 
