@@ -85,6 +85,13 @@ def test_a_run_may_be_of_another_inbox_or_subscription_than_the_last_one():
         assert list(decoder.feed_runs(stream)) == [Answered(stem, sid, [b"9", b"10"], [b"ok"] * 2)]
 
 
+def test_answers_are_one_run_whatever_their_sizes():
+    decoder = Decoder()
+    for answers in ([b"ok", b"ok"], [b"", b""], [b"", b"ok", b"yes"], [b"yes"]):
+        stream = b"".join(b"MSG inbox.7 1 %d\r\n%b\r\n" % (len(data), data) for data in answers)
+        assert list(decoder.feed_runs(stream)) == [Answered(b"inbox.", 1, [b"7"] * len(answers), answers)]
+
+
 def test_what_a_pull_brings_is_one_run_whatever_its_sizes():
     sent = [
         Arrival("a", f"$JS.ACK.{number}", {"ce-id": str(number)}, b"x" * (number % 3), sid=7)

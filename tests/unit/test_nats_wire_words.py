@@ -8,6 +8,7 @@ import pytest
 
 from headrace.core.errors import Misconfigured, Refused
 from headrace.core.nats_wire import (
+    CRLF,
     NO_HEADERS,
     Arrival,
     Credentials,
@@ -19,8 +20,7 @@ from headrace.core.nats_wire import (
     connect,
     header_block,
     publish,
-    question,
-    question_head,
+    question_line,
     read_credentials,
     subscribe,
     unsubscribe,
@@ -150,16 +150,18 @@ def test_more_than_the_server_takes_is_refused_headers_included():
     assert refused.value.status == 413
 
 
-def test_a_question_whose_head_is_made_beforehand_is_the_same_publish():
+def test_a_question_whose_line_is_made_beforehand_is_the_same_publish():
     block = header_block({"ce-id": "1"})
-    head = question_head("shop.orders", "_INBOX.x.")
-    assert question(head, b"17", block, b"data") == publish("shop.orders", b"data", "_INBOX.x.17", block, ROOM)
+    # NATS takes a percent sign in a subject.
+    line = question_line("shop.100%d", "_INBOX.x.")
+    pieces = line % (b"17", len(block), len(block) + 4), block, b"data", CRLF
+    assert b"".join(pieces) == publish("shop.100%d", b"data", "_INBOX.x.17", block, ROOM)
 
 
 @pytest.mark.parametrize("subject", ["", "two words", "a\r\nPUB b 0", "a" * 4070])
-def test_the_head_of_a_question_is_refused_as_a_publish_is(subject):
+def test_the_line_of_a_question_is_refused_as_a_publish_is(subject):
     with pytest.raises(Refused):
-        question_head(subject, "_INBOX.x.")
+        question_line(subject, "_INBOX.x.")
 
 
 def test_a_subject_longer_than_the_servers_line_is_refused():

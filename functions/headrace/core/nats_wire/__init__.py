@@ -14,13 +14,13 @@ from headrace.core.nats_wire.bulk import Bulk
 from headrace.core.nats_wire.credentials import Credentials, read_credentials
 from headrace.core.nats_wire.decoder import Decoder
 from headrace.core.nats_wire.encoder import (
+    CRLF,
     PING,
     PONG,
     answer,
     connect,
     publish,
-    question,
-    question_head,
+    question_line,
     subscribe,
     unsubscribe,
 )
@@ -43,6 +43,7 @@ from headrace.core.nats_wire.runs import Answered, Pulled, Run
 from headrace.core.nats_wire.servers import Server, discovered, read_servers
 
 __all__ = [
+    "CRLF",
     "DEFAULT_MAX_PAYLOAD",
     "MAX_INFO_BYTES",
     "MAX_LINE_BYTES",
@@ -72,8 +73,7 @@ __all__ = [
     "header_block",
     "pairs",
     "publish",
-    "question",
-    "question_head",
+    "question_line",
     "read_credentials",
     "read_servers",
     "signed",

@@ -22,7 +22,7 @@ MAX_CONTROL_LINE = 4096
 # No connection asks that often; it keeps room for the digits, and for those of the sizes.
 LARGEST_SERIAL = 10**24 - 1
 
-_CRLF = b"\r\n"
+CRLF = b"\r\n"
 
 
 def connect(fields: Mapping[str, Any]) -> bytes:
@@ -65,11 +65,14 @@ def publish(
     head = line.encode()
     if len(head) > MAX_CONTROL_LINE:
         raise Refused(f"subject {subject[:80]!r}… has {len(subject)} characters: too long for a server", status=413)
-    return b"".join((head, _CRLF, block, data, _CRLF))
+    return b"".join((head, CRLF, block, data, CRLF))
 
 
-def question_head(subject: str, inbox: str) -> bytes:
-    """What all HPUBs to a subject with answers to one inbox begin with, for `question`.
+def question_line(subject: str, inbox: str) -> bytes:
+    """The line of all HPUBs to a subject with answers to one inbox, to be filled by `%`: the rest of the reply subject,
+    bytes of the block, bytes of block and data. What follows it is the block, which is not empty, the data and CRLF.
+
+    Nothing is left to check then but the size.
 
     Args:
         inbox: what the reply subjects begin with, up to their last dot and with it.
@@ -78,19 +81,7 @@ def question_head(subject: str, inbox: str) -> bytes:
         Refused: as for `publish`.
     """
     line, _, _ = publish(subject, b"", f"{inbox}{LARGEST_SERIAL}", b"", LARGEST_SERIAL).partition(b" 0\r\n")
-    return b"H" + line.removesuffix(b"%d" % LARGEST_SERIAL)
-
-
-def question(head: bytes, serial: bytes, block: bytes, data: bytes) -> bytes:
-    """HPUB, when nothing is left to check but the size.
-
-    Args:
-        head: made by `question_head`.
-        serial: digits, the rest of the reply subject.
-        block: as `header_block` makes it; not empty.
-    """
-    size = len(block)
-    return b"%b%b %d %d\r\n%b%b\r\n" % (head, serial, size, size + len(data), block, data)
+    return b"H%b%%b %%d %%d\r\n" % line.removesuffix(b"%d" % LARGEST_SERIAL).replace(b"%", b"%%")
 
 
 def answer(reply: str | bytes, data: bytes) -> bytes:

@@ -87,13 +87,15 @@ def text(subject: bytes) -> str:
 class AnswerReader:
     """Reads the runs of answers of one connection; knows from the last one how the next will most likely begin."""
 
-    __slots__ = ("_between", "_common", "_sid", "_sizes", "_stem")
+    __slots__ = ("_between", "_common", "_ending", "_sid", "_size", "_sizes", "_stem")
 
     def __init__(self) -> None:
         # No message begins so, whatever its subject.
         self._common = _CRLF
         self._between = self._stem = b""
         self._sid = 0
+        # What is behind the number in a line, and the size that it tells; most answers are as long as the last one.
+        self._ending, self._size = _CRLF, -1
         # Lengths by their digits, each read once: of many messages few have a size of their own. A plain dict: one of
         # a class of ours is asked at twice the price.
         self._sizes: dict[bytes, int] = {}
@@ -123,7 +125,7 @@ class AnswerReader:
         return True
 
     def _read(self, data: bytes) -> tuple[Answered, int] | None:
-        common, between, size_of = self._common, self._between, self._sizes.get
+        common, ending, size = self._common, self._ending, self._size
         pieces = data[len(common) :].split(_CRLF + common)
         # What is behind the last line end is not whole.
         last = pieces.pop()
@@ -131,20 +133,29 @@ class AnswerReader:
             pieces.append(last[:-2])
         numbers: list[bytes] = []
         answers: list[bytes] = []
-        end = 0
         for piece in pieces:
-            line, ended, content = piece.partition(_CRLF)
-            number, _, size = line.partition(between)
-            if (
-                (size_of(size) != len(content) and not self._says(size, len(content)))
-                or not number.isdigit()
-                or not ended
-            ):
+            number, ended, content = piece.partition(ending)
+            if not ended or len(content) != size:
+                number, content = self._parted(piece)
+                ending, size = self._ending, self._size
+            if not number.isdigit():
                 break
             numbers.append(number)
             answers.append(content)
-            end += len(common) + len(piece) + 2
-        return (_new(Answered, (self._stem, self._sid, numbers, answers)), end) if end else None
+        if not numbers:
+            return None
+        end = sum(map(len, pieces[: len(numbers)])) + (len(common) + len(_CRLF)) * len(numbers)
+        return _new(Answered, (self._stem, self._sid, numbers, answers)), end
+
+    def _parted(self, piece: bytes) -> tuple[bytes, bytes]:
+        """The number and the data of an answer that is not as long as the last one; no number where it isn't whole."""
+        line, ended, content = piece.partition(_CRLF)
+        number, _, digits = line.partition(self._between)
+        size = len(content)
+        if not ended or (self._sizes.get(digits) != size and not self._says(digits, size)):
+            return b"", b""
+        self._ending, self._size = self._between + digits + _CRLF, size
+        return number, content
 
     def _says(self, digits: bytes, size: int) -> bool:
         """Are these the digits of a size? Then that is remembered."""

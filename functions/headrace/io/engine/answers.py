@@ -25,6 +25,7 @@ class Answers:
     Attributes:
         stem: what all reply subjects begin with, the dot included.
         subject: to subscribe to.
+        serial: digits of the next question's number.
     """
 
     def __init__(self, inbox: str) -> None:
@@ -32,7 +33,8 @@ class Answers:
         inbox: a subject of our own.
         """
         self.move(inbox)
-        self._serial = 0
+        self._number = 1
+        self.serial = b"1"
         self._awaited: dict[bytes, Awaited] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due = _NEVER
@@ -43,19 +45,17 @@ class Answers:
         self.subject = f"{self.stem}*"
         self._raw_stem = self.stem.encode()
 
-    def next(self) -> bytes:
-        """The serial number of one more question."""
-        self._serial += 1
-        return b"%d" % self._serial
-
-    def expect(self, serial: bytes, told: OnAnswer | asyncio.Future[Arrival], subject: str, deadline: float) -> None:
-        """The answer to a question that has just been sent; whoever gives up must `forget` it.
+    def expect(self, told: OnAnswer | asyncio.Future[Arrival], subject: str, deadline: float) -> None:
+        """The answer to a question that has just been sent as number `serial`; whoever gives up must `forget` it.
 
         Args:
             told: gets the answer, or Unavailable after the deadline, or Broken or Refused as told to this table.
             deadline: on the loop's clock.
         """
-        self._awaited[serial] = told, deadline, subject
+        self._awaited[self.serial] = told, deadline, subject
+        # Made here, as a call of its own would be dear.
+        self._number += 1
+        self.serial = b"%d" % self._number
         if deadline < self._due:
             self._arm(asyncio.get_running_loop(), deadline)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.nats_wire import Arrival, Pulled, Run, ServerError, question
+from headrace.core.nats_wire import CRLF, Arrival, Pulled, Run, ServerError
 from headrace.core.settings import NatsSettings
 from headrace.io import log
 from headrace.io.client import Broken, Headers, OnAnswer, OnArrival, OnPulled
@@ -29,7 +29,7 @@ MOST_REFUSALS_LOGGED = 100
 # How long a server that we leave may take for its last answers.
 LINGER_SECONDS = 2.0
 # A subject has at most some hundred bytes; one that is asked again after so many others is encoded again.
-MOST_HEADS = 1024
+MOST_LINES = 1024
 
 _log = log.get("nats")
 
@@ -46,8 +46,8 @@ class Engine:
         self._subjects: dict[int, str] = {}
         self._routes = Routes()
         self._inbox_open: int | None = None
-        # What questions to a subject begin with; a few subjects are asked again and again.
-        self._heads: dict[str, bytes] = {}
+        # How questions to a subject begin; a few subjects are asked again and again.
+        self._lines: dict[str, bytes] = {}
         self._refusals: set[str] = set()
         owner = Owner(self._on_link, self._on_lost, self._on_moved, self._on_error)
         self._upkeep = Upkeep(settings, name, self._routes, owner)
@@ -93,12 +93,10 @@ class Engine:
         link = self._upkeep.link
         if link is None or link.paused:
             link, timeout = await self._writable(timeout)
-        if self._inbox_open is None:
-            self._open_inbox()
         future: asyncio.Future[Arrival] = link.loop.create_future()
-        serial = self._answers.next()
-        link.send(self._question(subject, serial, headers, data))
-        self._answers.expect(serial, future, subject, link.burst_began + timeout)
+        serial, pieces = self._answers.serial, self._question(subject, headers, data)
+        link.send_pieces(pieces, sum(map(len, pieces)))
+        self._answers.expect(future, subject, link.burst_began + timeout)
         try:
             return await future
         except BaseException:
@@ -109,22 +107,19 @@ class Engine:
             del future
 
     def ask(self, subject: str, data: bytes, block: bytes, timeout: float, on_answer: OnAnswer) -> bool:
-        link = self._upkeep.link
+        link, line, size = self._upkeep.link, self._lines.get(subject), len(block) + len(data)
         if link is None or link.paused:
             return False
-        if self._inbox_open is None:
-            self._open_inbox()
         answers = self._answers
-        serial, head = answers.next(), self._heads.get(subject)
-        if head is not None and block and len(block) + len(data) <= self._upkeep.max_payload:
-            frame = question(head, serial, block, data)
+        if line is not None and block and size <= self._upkeep.max_payload:
+            pieces: tuple[bytes, ...] = line % (answers.serial, len(block), size), block, data, CRLF
         else:
             try:
-                frame = self._question(subject, serial, block, data)
+                pieces = self._question(subject, block, data)
             except Refused:
                 return False
-        link.send(frame)
-        answers.expect(serial, on_answer, subject, link.burst_began + timeout)
+        link.send_pieces(pieces, size)
+        answers.expect(on_answer, subject, link.burst_began + timeout)
         return True
 
     async def subscribe(self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None) -> Subscribed:
@@ -189,17 +184,19 @@ class Engine:
             raise Unavailable(f"NATS reads too slowly: nothing could be sent within {timeout:.1f} s") from None
         return link, deadline - loop.time()
 
-    def _question(self, subject: str, serial: bytes, headers: Headers | None, data: bytes) -> bytes:
-        """The frame; Refused as `nats_wire.publish` raises it."""
-        most = self._upkeep.max_payload
+    def _question(self, subject: str, headers: Headers | None, data: bytes) -> tuple[bytes, ...]:
+        """The next question's frame, in pieces; Refused as `nats_wire.publish` raises it."""
+        if self._inbox_open is None:
+            self._open_inbox()
+        most, serial = self._upkeep.max_payload, self._answers.serial
         if not isinstance(headers, bytes) or not headers or len(headers) + len(data) > most:
-            return nats_wire.publish(subject, data, self._answers.stem + serial.decode(), headers, most)
-        head = self._heads.get(subject)
-        if head is None:
-            if len(self._heads) >= MOST_HEADS:
-                self._heads.clear()
-            head = self._heads[subject] = nats_wire.question_head(subject, self._answers.stem)
-        return question(head, serial, headers, data)
+            return (nats_wire.publish(subject, data, self._answers.stem + serial.decode(), headers, most),)
+        line = self._lines.get(subject)
+        if line is None:
+            if len(self._lines) >= MOST_LINES:
+                self._lines.clear()
+            line = self._lines[subject] = nats_wire.question_line(subject, self._answers.stem)
+        return line % (serial, len(headers), len(headers) + len(data)), headers, data, CRLF
 
     def _open_inbox(self) -> None:
         answers = self._answers
@@ -220,7 +217,7 @@ class Engine:
         if not self._answers.stem.startswith(f"{self._upkeep.inbox_prefix}."):
             # As another user, who may be answered elsewhere. What the old server still answers comes by the old number.
             self._answers.move(self.new_inbox())
-            self._heads.clear()
+            self._lines.clear()
             if self._inbox_open is not None:
                 self._subjects[self._inbox_open] = self._answers.subject
         for sid, subject in self._subjects.items():

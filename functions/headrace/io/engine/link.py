@@ -102,15 +102,23 @@ class Link(asyncio.Protocol):
 
     def send(self, frame: bytes) -> None:
         """Send with the burst of this turn; for nothing when the link is broken."""
+        self.send_pieces((frame,), len(frame))
+
+    def send_pieces(self, pieces: tuple[bytes, ...], size: int) -> None:
+        """The same with what makes a frame when it is joined.
+
+        Args:
+            size: bytes of all pieces, or of those that may be large.
+        """
         if not self._burst:
             before, self.burst_began = self.burst_began, self.loop.time()
             if self.burst_began - before > QUIET_SECONDS:
                 if self._transport is not None and self._broken is None:
-                    self._transport.write(frame)
+                    self._transport.write(b"".join(pieces))
                 return
             self.loop.call_soon(self._write)
-        self._burst.append(frame)
-        self._burst_bytes += len(frame)
+        self._burst += pieces
+        self._burst_bytes += size
         if self._burst_bytes > BURST_BYTES:
             self._write()
 
