@@ -17,6 +17,7 @@ from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.http_codec import HttpMessage
 from headrace.core.jetstream import PubAck
 from headrace.core.nats_codec import Encoded
+from headrace.core.plain_post import Posted
 from headrace.core.quoting import quoted
 from headrace.core.stored_block import block_of, stored_block, stored_structured
 
@@ -39,6 +40,8 @@ SHORTEST_STRUCTURED = len(b"application/cloudevents+json")
 PLAIN_URL = re.compile(rb"/|(?:/[a-z0-9.-]+)+")
 
 ACCEPTED = Response(202, ALLOW)
+# Its own constructor takes half the time of the one written in Python.
+_new = tuple.__new__
 
 Body = Callable[[int], Awaitable[bytes]]
 
@@ -104,7 +107,13 @@ def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: by
         block = block_of(fields)
     else:
         block, data = stored_structured(data, headers) or (None, data)
-    return None if block is None else Encoded(subject, block, data)
+    return None if block is None else _new(Encoded, (subject, block, data))
+
+
+def message_of(posted: Posted) -> Encoded | None:
+    """The same of what `headrace.core.plain_post` has read."""
+    subject = _subject_at_once((posted.host,), posted.url)
+    return None if subject is None else _new(Encoded, (subject, posted.block, posted.body))
 
 
 def _subject_at_once(hosts: tuple[bytes, ...], url: bytes) -> str | None:

@@ -33,20 +33,25 @@ LAST = b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 
 @dataclass
 class Way:
-    """A `receive`, its nats-server, and how many events it took the short way."""
+    """A `receive`, its nats-server, and which events it took the short way, parsed or not even that."""
 
     served: InProcess
     nats_url: str
     short: list[bytes] = field(default_factory=list)
+    unread: list[bytes] = field(default_factory=list)
 
-    def says(self, pieces: list[bytes]) -> bytes:
-        """What comes back on one connection until the server closes it."""
+    def says(self, pieces: list[bytes], pause: float = 0.0005) -> bytes:
+        """What comes back on one connection until the server closes it.
+
+        Args:
+            pause: seconds between two pieces.
+        """
         host, port = self.served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=20) as connection:
             try:
                 for piece in pieces:
                     connection.sendall(piece)
-                    time.sleep(0.0005)
+                    time.sleep(pause)
             except (BrokenPipeError, ConnectionResetError):
                 pass  # refused and closed meanwhile
             said = b""
@@ -78,16 +83,21 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Way, Way]]:
             patch.setenv("NATS_URL", server.url)
             served = opened.enter_context(InProcess("receive", direct=name == "short"))
             made.append(Way(served, server.url))
-        offer: Callable[..., bool] = Receiving.offer
-
-        def counted(self: Receiving, url: bytes, *rest: object) -> bool:
-            taken = offer(self, url, *rest)
-            if taken:
-                made[0].short.append(url)
-            return taken
-
-        patch.setattr(Receiving, "offer", counted)
+        _count(patch, "offer", made[0].short)
+        _count(patch, "offer_unread", made[0].unread)
         yield made[0], made[1]
+
+
+def _count(patch: pytest.MonkeyPatch, name: str, taken: list[bytes]) -> None:
+    offer: Callable[..., bool] = getattr(Receiving, name)
+
+    def counted(self: Receiving, url_or_data: bytes, *rest: object) -> bool:
+        took = offer(self, url_or_data, *rest)
+        if took:
+            taken.append(url_or_data)
+        return took
+
+    patch.setattr(Receiving, name, counted)
 
 
 async def _make_channels(url: str) -> None:
@@ -231,6 +241,20 @@ def test_both_ways_give_the_same_bytes_to_a_request_that_comes_in_pieces(
     assert short.says(pieces) == long.says(pieces)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(requests, min_size=1, max_size=4))
+@example([request(ORDERS.path, {**EVENT, "ce-id": "by-turns"}, b"1") for _ in range(3)])
+@example([request(FULL.path, {**EVENT, "ce-id": f"by-turns-{at}"}, b"1") for at in range(5)])
+@example([event(), event(connection="close"), event()])
+def test_both_ways_give_the_same_bytes_to_requests_that_come_by_turns(
+    ways: tuple[Way, Way], conversation: list[bytes]
+) -> None:
+    short, long = ways
+    # Most are answered before the next one comes; what is not yet, must not matter.
+    pieces = [*conversation, LAST]
+    assert short.says(pieces, pause=0.005) == long.says(pieces, pause=0.005)
+
+
 @pytest.mark.parametrize("after", [0, 50], ids=["behind the head", "in the body"])
 def test_a_small_event_that_comes_in_two_packets_takes_the_short_way(ways: tuple[Way, Way], after: int) -> None:
     short, _ = ways
@@ -248,6 +272,7 @@ def test_both_ways_have_stored_the_same(ways: tuple[Way, Way]) -> None:
     ]
     # And the one way was really the short one, for a good part of it.
     assert len(short.short) > 20 < len(mine)
+    assert len(short.unread) > 20
 
 
 @pytest.mark.parametrize("way", [0, 1], ids=["short", "long"])

@@ -47,13 +47,18 @@ class Transport(asyncio.Transport):
 
 
 class Application:
-    """Takes every event the short way and answers when told to; answers 200 to what comes by ASGI."""
+    """Takes every event the short way and answers when told to; answers 200 to what comes by ASGI.
+
+    Attributes:
+        reads: takes what nobody has parsed, too.
+    """
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []
         self.answers: list[Callable[[Response], None]] = []
         self.by_asgi: list[str] = []
         self.fault: Exception | None = None
+        self.reads = False
         self.room = 1_000_000
         self.held = 0
 
@@ -66,6 +71,14 @@ class Application:
         self.taken.append(url)
         self.answers.append(answer)
         return True
+
+    def offer_unread(self, data: bytes, answer: Callable[[Response], None]) -> bool:
+        if self.fault is not None:
+            raise self.fault
+        if self.reads:
+            self.taken.append(data)
+            self.answers.append(answer)
+        return self.reads
 
     def hold(self, size: int, held: int) -> bool:
         if self.held > held and self.held + size > self.room:
@@ -153,7 +166,40 @@ async def test_one_of_http_1_1_does_not_whether_it_says_so_or_not(application, t
     assert (application.taken, application.by_asgi) == ([b"/demo/one"], [])
 
 
-async def test_a_client_that_does_not_read_is_not_served_the_short_way(application, transport, connection):
+async def test_what_the_handler_reads_by_itself_is_answered_and_what_follows_waits_for_its_turn(
+    application, transport, connection
+):
+    application.reads = True
+    connection.data_received(EVENT % b"one")
+    connection.data_received(EVENT % b"two")
+    await turns()
+    assert (application.taken, application.by_asgi, transport.written) == ([EVENT % b"one"], [], b"")
+    application.answers[0](STORED)
+    await turns()
+    assert (application.by_asgi, transport.written) == (["/demo/two"], ACCEPTED + BY_ASGI)
+    connection.data_received(EVENT % b"three")
+    assert application.taken == [EVENT % b"one", EVENT % b"three"]
+
+
+async def test_nothing_is_left_to_the_handler_to_read_in_the_middle_of_a_message(application, transport, connection):
+    sent = EVENT % b"one"
+    connection.data_received(sent[:-1])
+    application.reads = True
+    connection.data_received(sent[-1:])
+    assert application.taken == [b"/demo/one"]
+
+
+async def test_at_shutdown_an_event_that_the_handler_has_read_is_answered(application, transport, connection):
+    application.reads = True
+    connection.data_received(EVENT % b"one")
+    connection.shutdown()
+    application.answers[0](STORED)
+    assert (transport.written, transport.closed) == (CLOSING, True)
+
+
+@pytest.mark.parametrize("reads", [False, True])
+async def test_a_client_that_does_not_read_is_not_served_the_short_way(application, transport, connection, reads):
+    application.reads = reads
     connection.pause_writing()
     connection.data_received(EVENT % b"one")
     await turns()

@@ -16,6 +16,7 @@ from functools import lru_cache
 from headrace.core.event import is_name
 from headrace.core.http_codec import travels
 from headrace.core.nats_wire.headers import PLAIN_START
+from headrace.core.value_patterns import PASSING, TIME, TYPE
 
 # A producer sends events of a few shapes. Who sends ever new ones, at a millisecond each, goes the long way.
 MOST_SHAPES = 16
@@ -23,16 +24,10 @@ _MOST_NAMES = 32
 _LONGEST_NAME = 64
 _REMEMBERED = 256
 
-# All possessive: no value is looked at twice, whatever it is.
-# What percent-decoding and encoding leaves as it is, U+0020 being the one escape that is common.
+# Possessive, as those of `value_patterns`: what percent-decoding and encoding leaves as it is, U+0020 being the one
+# escape that is common.
 _VALUE = rb"(?:[\x21\x23\x24\x26-\x7e]++|%20)++"
-_DAY = rb"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
-_CLOCK = rb"[Tt](?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d++)?+(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
-_TOKEN = rb"[\w!#$%&'*+.^`|~-]++"
-# Parameters end in what is no blank, as the whole of a value does.
-_TYPE = rb"(?!(?i:application/cloudevents))" + _TOKEN + rb"/" + _TOKEN + rb"(?: *+;(?: *+[\x21-\x7e]++)*+)?+"
-_ATTRIBUTES = {b"ce-specversion": rb"1\.0", b"ce-time": rb"\d{4}-" + _DAY + _CLOCK}
-_PASSING = rb"[\x21-\x7e]++(?: ++[\x21-\x7e]++)*+"
+_ATTRIBUTES = {b"ce-specversion": rb"1\.0", b"ce-time": TIME}
 _REQUIRED = frozenset((b"ce-specversion", b"ce-id", b"ce-source", b"ce-type"))
 
 
@@ -97,10 +92,10 @@ def _line(name: bytes) -> tuple[str, bytes] | None:
     if name.lower().startswith(b"nats-"):
         return "dropped", rb"[^\r\n]*+"
     if name == b"content-type":
-        return "type", _TYPE
+        return "type", TYPE
     if name.startswith(b"ce-"):
         attribute = name[3:].decode("latin-1")
         if not is_name(attribute) or attribute == "datacontenttype":
             return None
         return "attribute", _ATTRIBUTES.get(name, _VALUE)
-    return ("passing", _PASSING) if travels(name) else None
+    return ("passing", PASSING) if travels(name) else None

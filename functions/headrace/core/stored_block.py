@@ -33,7 +33,7 @@ _MOST_NAMES = 32
 _LONGEST = 128
 
 
-class _Kind(Enum):
+class Kind(Enum):
     """What a header's name says of it."""
 
     IGNORED = "ignored"
@@ -43,7 +43,7 @@ class _Kind(Enum):
     DECLINED = "declined"
 
 
-class _Shape(NamedTuple):
+class Shape(NamedTuple):
     """What headers with certain names, in a certain order, are made of.
 
     Attributes:
@@ -70,7 +70,7 @@ def block_of(fields: Mapping[bytes, bytes]) -> bytes | None:
     names = tuple(fields)
     # Producers send events of a few shapes.
     shape = (
-        _shape(names) if len(names) <= _MOST_NAMES and max(map(len, names), default=0) <= _LONGEST else _shape_of(names)
+        _shape(names) if len(names) <= _MOST_NAMES and max(map(len, names), default=0) <= _LONGEST else shape_of(names)
     )
     if shape is None or fields[b"ce-specversion"] not in _VERSIONS:
         return None
@@ -106,30 +106,30 @@ def stored_structured(body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> tu
     return None if block is None else (block, data)
 
 
-def _shape_of(names: tuple[bytes, ...]) -> _Shape | None:
+def shape_of(names: tuple[bytes, ...]) -> Shape | None:
     """The shape of headers with these names, none twice; None when one of them needs a closer look, or is missing."""
-    kinds = {name: _kind_of(name) for name in names}
-    stored = [name for name, kind in kinds.items() if kind is not _Kind.IGNORED]
-    if not _REQUIRED.issubset(names) or _Kind.DECLINED in kinds.values() or len(stored) > MOST_ATTRIBUTES:
+    kinds = {name: kind_of(name) for name in names}
+    stored = [name for name, kind in kinds.items() if kind is not Kind.IGNORED]
+    if not _REQUIRED.issubset(names) or Kind.DECLINED in kinds.values() or len(stored) > MOST_ATTRIBUTES:
         return None
     lines = b"".join([b"%b: %%b\r\n" % name.replace(b"%", b"%%") for name in stored])
-    return _Shape(
-        itemgetter(*[name for name in stored if kinds[name] is _Kind.ATTRIBUTE]),
-        tuple(name for name in stored if kinds[name] is _Kind.TRAVELS),
+    return Shape(
+        itemgetter(*[name for name in stored if kinds[name] is Kind.ATTRIBUTE]),
+        tuple(name for name in stored if kinds[name] is Kind.TRAVELS),
         itemgetter(*stored),
         b"NATS/1.0\r\n%b: %%b\r\n%b\r\n" % (_MSG_ID, lines),
     )
 
 
-_shape = lru_cache(_MOST_SHAPES)(_shape_of)
+_shape = lru_cache(_MOST_SHAPES)(shape_of)
 
 
-def _kind_of(name: bytes) -> _Kind:
+def kind_of(name: bytes) -> Kind:
     if name[:3] == b"ce-":
-        return _Kind.ATTRIBUTE if len(name) <= _LONGEST and _is_plain_name(name) else _Kind.DECLINED
+        return Kind.ATTRIBUTE if len(name) <= _LONGEST and _is_plain_name(name) else Kind.DECLINED
     if name == b"content-type":
-        return _Kind.CONTENT_TYPE
-    return _Kind.TRAVELS if travels(name) else _Kind.IGNORED
+        return Kind.CONTENT_TYPE
+    return Kind.TRAVELS if travels(name) else Kind.IGNORED
 
 
 _travels = lru_cache(_REMEMBERED)(travels)

@@ -1,9 +1,10 @@
 """The short way of an event from the socket to the stream and back, under our own server.
 
 A whole event needs no ASGI: its headers and body go to the handler as they are, and the answer is written when the
-handler says so; no scope, no task, no queue of messages. Whatever is not of that plain kind (another method, a large
-body that is still on its way, chunked, Expect, HTTP/1.0, behind another request on the same connection) goes the way of
-`uvicorn`, and so does what the handler declines. Both ways give the same bytes; a test holds them to it (ADR 016).
+handler says so; no scope, no task, no queue of messages. What the handler can read as it came from the socket needs no
+parser either. Whatever is not of that plain kind (another method, a large body that is still on its way, chunked,
+Expect, HTTP/1.0, behind another request on the same connection) goes the way of `uvicorn`, and so does what the handler
+declines. Both ways give the same bytes; a test holds them to it (ADR 016).
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from headrace.core.http import Headers, Response
 from headrace.host.protocol import LONGEST_HEAD, LONGEST_URL, MOST_HEADERS, BoundedProtocol, Stopped
 
 Answer: TypeAlias = Callable[[Response], None]
-
 
 # Go's proxies, and so each one of Knative's, send the head ahead and the body in a packet of its own: one that small is
 # waited for. Little beside the head that every connection may make us hold.
@@ -37,6 +37,9 @@ class Offers(Protocol):
             headers: names in lower case.
             answer: to be called once and later, if it was taken, with an answer that has all its headers.
         """
+
+    def offer_unread(self, data: bytes, answer: Answer) -> bool:
+        """The same with all bytes of a read that begins where a message does; nobody has looked at them."""
 
     def hold(self, size: int, held: int) -> bool:
         """Have room for so many more bytes of a message that is on its way in, and say whether there is.
@@ -81,6 +84,32 @@ class DirectProtocol(BoundedProtocol):
         self._held = 0
         self._names_connection = False
         self._idle_since: float | None = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._complete and not self._over and self._is_free() and self._taken_unread(data):
+            self._unset_keepalive_if_required()
+            return
+        super().data_received(data)
+
+    def _taken_unread(self, data: bytes) -> bool:
+        try:
+            if not (self._offers or self._taker()).offer_unread(data, self._answer):
+                return False
+        except Exception:  # the parser's way meets it again, or does not
+            self.logger.exception("the shortest way failed")
+            return False
+        self._begin_short_way()
+        return True
+
+    def _is_free(self) -> bool:
+        """Is it the turn of what comes next, and does the client read its answers?"""
+        before = self.cycle
+        return (before is None or before.response_complete) and not self.flow.write_paused
+
+    def _begin_short_way(self) -> None:
+        current = self._on_its_way
+        current.response_complete = False
+        self.cycle = current  # type: ignore[assignment]  # stands in for it: see there
 
     # What the parser calls. As in `BoundedProtocol`, and uvicorn's own, but nothing is made that may not be needed.
 
@@ -176,11 +205,10 @@ class DirectProtocol(BoundedProtocol):
 
     def _taken(self) -> bool:
         """Is this request of the plain kind, at its turn, and does the handler take it?"""
-        parser, before, current = self.parser, self.cycle, self._on_its_way
+        parser = self.parser
         if (
-            (before is not None and not before.response_complete)
+            not self._is_free()
             or self.expect_100_continue
-            or self.flow.write_paused
             or parser.get_method() != b"POST"
             # True of 1.0 only where it says so in that header; the parser makes a text of its version each time.
             or not parser.should_keep_alive()
@@ -193,8 +221,7 @@ class DirectProtocol(BoundedProtocol):
         except Exception:  # the parser would take a fault of ours for one of the sender, and a 400 is never sent again
             self.logger.exception("the short way failed")
             return False
-        current.response_complete = False
-        self.cycle = current  # type: ignore[assignment]  # stands in for it: see there
+        self._begin_short_way()
         return True
 
     def _taker(self) -> Offers:

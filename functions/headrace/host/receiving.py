@@ -13,6 +13,7 @@ from headrace.core.http import request as http_request
 from headrace.core.jetstream import PubAck
 from headrace.core.metrics import Snapshot
 from headrace.core.nats_codec import Encoded
+from headrace.core.plain_post import PlainPosts
 from headrace.core.settings import ReceiveSettings
 from headrace.host.receive_counts import ReceiveCounts
 from headrace.io import environment, log, tracing, web
@@ -21,7 +22,7 @@ from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.io.tracing import Kind, OpenSpan, Tracing
 from headrace.io.wake import WakeHints
-from headrace.receive import ACCEPTED, ALLOW, Effects, message_at_once, receive, route
+from headrace.receive import ACCEPTED, ALLOW, Effects, message_at_once, message_of, receive, route
 
 # What an event that waits takes beside its own bytes, task and request included (measured: 2.6 KiB the short way, up to
 # 8.7 KiB the long one): without it a flood of tiny events would be held by the million.
@@ -47,6 +48,7 @@ class Receiving:
         self._jetstream = JetStream(client, api)
         self._publish_seconds = settings.publish_timeout.total_seconds()
         self._waiting = 0
+        self._posts = PlainPosts()
         self._counts = ReceiveCounts()
         self._sparing = log.Sparing()
         self._effects = Effects(
@@ -69,8 +71,18 @@ class Receiving:
             # Spans take more time than the long way does.
             return False
         message = message_at_once(url, headers, body)
-        if message is None:
+        return message is not None and self._store(message, answer)
+
+    def offer_unread(self, data: bytes, answer: Callable[[Response], None]) -> bool:
+        """Take bytes that may be a whole plain POST; see `headrace.host.direct`."""
+        if self._tracing is not None:
             return False
+        posted = self._posts.read(data)
+        message = None if posted is None else message_of(posted)
+        return message is not None and self._store(message, answer)
+
+    def _store(self, message: Encoded, answer: Callable[[Response], None]) -> bool:
+        """Publish it at once, if that can be done, and answer when that has been answered."""
         began = monotonic()
         subject = message.subject
         held = message.size + BESIDE_BYTES
