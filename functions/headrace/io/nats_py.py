@@ -23,19 +23,14 @@ from headrace.core.errors import Misconfigured, NotLetIn, Unavailable
 from headrace.core.nats_wire import Arrival
 from headrace.core.settings import NatsSettings
 from headrace.io import log
+from headrace.io import nats_py_values as values
 from headrace.io.access import Access, Entry
 from headrace.io.client import Broken, Closed, Headers, OnAnswer, OnArrival, OnPulled
-from headrace.io.nats_py_values import FOREIGN, PySubscribed, arrival, checked, shut, signing
+from headrace.io.nats_py_values import PySubscribed
 
-# Two missed pings at this pace are noticed in 6 s; nats-py's own 120 s would take minutes (measured).
-PING_SECONDS = 3
-CONNECT_SECONDS = 2
-# Short, since a NATS restart is usually over within the publish deadline of `receive`; jitter parts the herd.
-RECONNECT_SECONDS = 0.25
-LOOK_SECONDS = 2.0  # at what is mounted
-_NOT_LET_IN = ("authorization", "authentication", "user ")
+WATCH_SECONDS = 0.5  # between two looks at whether nats-py still tries
+EACH_SO_MANY = 4  # of them what is mounted is looked at, too
 
-_ENDINGS = (nats.errors.UnexpectedEOF, ConnectionResetError, BrokenPipeError, EOFError)  # also of one that was refused
 _log = log.get("nats")
 
 
@@ -51,7 +46,8 @@ class NatsPy:
         self._inbox_prefix = settings.inbox_prefix
         self._entry: Entry | None = None
         self._not_let_in = ""
-        self._looking: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._restoring: asyncio.Task[Any] | None = None  # nats-py's own, while a connection is lost
         self._name = name
         self._client: nats.aio.client.Client | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -99,8 +95,8 @@ class NatsPy:
     ) -> None:
         client = self._connected()
         try:
-            await client.publish(subject, data, reply=reply, headers=checked(headers, data, self.max_payload))
-        except FOREIGN as error:
+            await client.publish(subject, data, reply=reply, headers=values.checked(headers, data, self.max_payload))
+        except values.FOREIGN as error:
             raise Unavailable(f"nothing could be sent: {error!r}") from error
 
     def answer(self, reply: str | bytes, data: bytes) -> bool:  # noqa: ARG002  # the port's names
@@ -129,7 +125,12 @@ class NatsPy:
     def ask(self, subject: str, data: bytes, block: bytes, timeout: float, on_answer: OnAnswer) -> bool:  # noqa: ARG002  # the port's signature
         return False  # it can send from within a coroutine only
 
-    async def subscribe(self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None) -> PySubscribed:  # noqa: ARG002  # it knows no runs
+    async def subscribe(
+        self,
+        subject: str,
+        on_arrival: OnArrival,
+        on_pulled: OnPulled | None = None,  # noqa: ARG002  # it knows no runs
+    ) -> PySubscribed:
         subscribed = PySubscribed(self._forget, on_arrival)
         self._subscriptions[subscribed] = subject
         if self.connected:
@@ -144,21 +145,22 @@ class NatsPy:
     async def flush(self, timeout: float) -> None:
         try:
             await self._connected().flush(timeout=max(1, round(timeout)))
-        except (*FOREIGN, TimeoutError) as error:
+        except (*values.FOREIGN, TimeoutError) as error:
             raise Unavailable(f"NATS did not read what was sent: {error!r}") from error
 
     async def close(self) -> None:
         self._closed = True
-        for task in (self._opening, self._looking):
-            if task is not None and not task.done():
+        if tasks := [task for task in (self._opening, self._watching) if task is not None and not task.done()]:
+            for task in tasks:
                 task.cancel()
+            await asyncio.wait(tasks, timeout=values.CONNECT_SECONDS)
         client = self._client
         if client is not None and not client.is_closed:
             try:
                 await client.flush(timeout=1)
-            except (*FOREIGN, TimeoutError):
+            except (*values.FOREIGN, TimeoutError):
                 _log.debug("flush at close failed")
-            await shut(client)
+            await values.shut(client)
 
     def _connected(self) -> nats.aio.client.Client:
         if self._client is None or not self._client.is_connected:
@@ -169,7 +171,7 @@ class NatsPy:
     def _open(self) -> None:
         if self._closed:
             raise Closed
-        if self._client is None or self._client.is_closed:
+        if self._client is None or self._given_up:
             self._dial_again()
 
     def _dial_again(self) -> None:
@@ -179,26 +181,37 @@ class NatsPy:
     async def _dial(self) -> None:
         """Try until a server takes us; nats-py's own first connect can't be told to wait with jitter."""
         warned = False
-        while True:
+        while not self._closed:
             client = nats.aio.client.Client()
             try:
                 entry = self._access.now().value
                 if self.connected and not self._outdated():
-                    # What was edited has been put back.
-                    return
-                await client.connect(**self._options(client, entry))
+                    return  # What was edited has been put back.
+                await client.connect(
+                    **values.options(entry),
+                    name=self._name,
+                    disconnected_cb=partial(self._on_disconnected, client),
+                    reconnected_cb=self._on_reconnected,
+                    error_cb=partial(self._on_error, client, entry),
+                )
+                if self._closed:
+                    raise Closed  # 3.11's `wait_for`, which nats-py uses, may swallow a cancel
                 await self._adopt(client, entry)
                 return
+            except asyncio.CancelledError:
+                await values.shut(client)
+                raise
             except Exception as error:  # noqa: BLE001  # nats-py's connect raises what it likes; who waits needs the next try
                 self._note(error)
-                if not warned and not isinstance(error, _Outdated):
+                if not warned and not isinstance(error, _Outdated | Closed):
                     _log.warning("cannot connect to NATS, still trying", error=str(error) or repr(error))
                     warned = True
-                await shut(client)
-                await asyncio.sleep(RECONNECT_SECONDS * (1 + random.random()))
+                await values.shut(client)
+                await asyncio.sleep(values.RECONNECT_SECONDS * (1 + random.random()))
 
     async def _adopt(self, client: nats.aio.client.Client, entry: Entry) -> None:
         old, self._client, self._entry, self._not_let_in = self._client, client, entry, ""
+        self._restoring = None
         self._inbox_prefix = entry.settings.inbox_prefix
         self._prefix = self.new_inbox()
         try:
@@ -207,19 +220,35 @@ class NatsPy:
             for subscribed, subject in list(self._subscriptions.items()):
                 await subscribed.on(client, subject)
         finally:
-            if old is not None and not old.is_closed:
-                _log.info("moved to another NATS connection, as what is mounted has changed")
+            if old is not None:
+                moved = "moved to another NATS connection, as what is mounted has changed"
+                _log.info(moved if old.is_connected else "connection to NATS restored")
                 self._tell_broken()
-                await shut(old)
+                await values.shut(old)
+        if not client.is_connected:
+            raise nats.errors.ConnectionClosedError
         self._up.set()
-        if self._access.mounted and self._looking is None:
-            self._looking = asyncio.create_task(self._look(), name="nats-settings")
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch(), name="nats-watch")
 
-    async def _look(self) -> None:
+    async def _watch(self) -> None:
+        """nats-py's own reconnect dies of what it has not foreseen, and its client may close without a word."""
+        looks = 0
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            if self._client is not None and self._outdated():
+            await asyncio.sleep(WATCH_SECONDS)
+            looks += 1
+            if self._given_up and (self._opening is None or self._opening.done()):
+                self._tell_broken()
                 self._dial_again()
+            elif self._access.mounted and looks % EACH_SO_MANY == 0 and self._outdated():
+                self._dial_again()
+
+    @property
+    def _given_up(self) -> bool:
+        """Will nats-py not make the connection anew by itself?"""
+        if self._client is None or self._client.is_connected:
+            return False
+        return self._client.is_closed or values.is_over(self._restoring)
 
     def _outdated(self) -> bool:
         """Do other settings or credentials count now than those of our connection?"""
@@ -228,39 +257,16 @@ class NatsPy:
     async def _on_answer(self, message: Msg) -> None:
         future = self._answers.get(message.subject)
         if future is not None and not future.done():
-            future.set_result(arrival(message))
-
-    def _options(self, client: nats.aio.client.Client, entry: Entry) -> dict[str, Any]:
-        settings = entry.settings
-        options: dict[str, Any] = {
-            "servers": [server.strip() for server in settings.url.split(",")],
-            "name": self._name,
-            "connect_timeout": CONNECT_SECONDS,
-            "max_reconnect_attempts": -1,
-            "reconnect_time_wait": RECONNECT_SECONDS,
-            "ping_interval": PING_SECONDS,
-            "max_outstanding_pings": 2,
-            "disconnected_cb": partial(self._on_disconnected, client),
-            "reconnected_cb": self._on_reconnected,
-            "closed_cb": partial(self._on_closed, client),
-            "error_cb": partial(self._on_error, client, entry),
-        }
-        options |= signing(entry.credentials)
-        if settings.user and settings.password is not None:
-            options |= {"user": settings.user, "password": settings.password.get_secret_value()}
-        if settings.token is not None:
-            options["token"] = settings.token.get_secret_value()
-        if entry.asks_for_tls:
-            options |= {"tls": entry.context(), "tls_handshake_first": settings.tls_first}
-        return options
+            future.set_result(values.arrival(message))
 
     async def _on_disconnected(self, client: nats.aio.client.Client) -> None:
         if client is not self._client:
             return  # It is dialling, or another has followed it.
+        self._restoring = asyncio.current_task()
         if not self._closed:
             _log.warning("connection to NATS lost")
         self._tell_broken()
-        if not self._closed and self._outdated():
+        if not self._closed and (client.is_closed or self._outdated()):
             self._dial_again()
 
     def _tell_broken(self) -> None:
@@ -270,19 +276,15 @@ class NatsPy:
         for listener in list(self.on_disconnect):
             listener()
 
-    async def _on_closed(self, client: nats.aio.client.Client) -> None:
-        await self._on_disconnected(client)
-        if client is self._client and not self._closed and self._subscriptions:
-            self._open()
-
     async def _on_reconnected(self) -> None:
-        self._not_let_in = ""
+        self._not_let_in, self._restoring = "", None
         _log.info("connection to NATS restored")
         self._up.set()
 
     async def _on_error(self, client: nats.aio.client.Client, entry: Entry, error: Exception) -> None:
-        # One line per attempt would be a storm while NATS is away.
-        _log.debug("nats client", error=repr(error))
+        _log.debug("nats client", error=repr(error))  # a line per attempt would be a storm while NATS is away
+        if not client.is_connected:
+            values.hang_up(client)
         if not self.connected:
             self._note(error)
         if self._closed or self._access.now().value.print == entry.print:
@@ -294,7 +296,5 @@ class NatsPy:
             raise _Outdated("other credentials are there by now")
 
     def _note(self, error: Exception) -> None:
-        words = str(error).removeprefix("nats: ").strip("'")
-        refused = isinstance(error, Misconfigured) or any(word in words.lower() for word in _NOT_LET_IN)
-        if refused or not isinstance(error, (_Outdated, *_ENDINGS)):
-            self._not_let_in = words if refused else ""
+        if not isinstance(error, _Outdated) and (words := values.refusal(error)) is not None:
+            self._not_let_in = words

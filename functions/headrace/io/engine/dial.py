@@ -40,6 +40,10 @@ async def dial(server: Server, entry: Entry, name: str, routes: Routes, watcher:
     except (HeadraceError, asyncio.CancelledError):
         link.break_off(Broken("dialling was given up"))
         raise
+    # What event loops say of a transport that has just gone; whoever waits needs the next try.
+    except Exception as error:
+        link.break_off(Broken("dialling failed"))
+        raise Unavailable(f"{server.address}: {error!r}") from error
     link.begin_pings()
     return link
 

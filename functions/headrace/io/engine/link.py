@@ -159,7 +159,9 @@ class Link(asyncio.Protocol):
         if self._decoder.held:
             raise ProtocolError("more than INFO came before the TLS handshake")
         transport = await self.loop.start_tls(self._transport, self, context, server_hostname=name)
-        self._take(transport)  # type: ignore[arg-type]  # None only for a transport that is closing: then it raised
+        if transport is None:
+            raise ConnectionError("the connection broke during the TLS handshake")
+        self._take(transport)
         self.encrypted = True
 
     def begin_pings(self) -> None:
