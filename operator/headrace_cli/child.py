@@ -173,7 +173,7 @@ async def answers_200(host: str, port: int, path: str) -> bool:
                 return (await reader.readline()).split(b" ")[1:2] == [b"200"]
             finally:
                 writer.close()
-    except (OSError, TimeoutError):
+    except (OSError, TimeoutError, ValueError):  # the last of a line without end
         return False
 
 

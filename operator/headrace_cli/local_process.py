@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from headrace.core.errors import Unavailable
 from headrace.io import log
 from headrace_cli.child import Child, Ended
 
@@ -75,9 +74,9 @@ class AlwaysOn:
                     break
                 except Ended:
                     return
-                except Unavailable as error:
+                except Exception as error:  # noqa: BLE001  # nobody else would start it again
                     pause = min(RESTART_SECONDS[1], pause * 2)
-                    _log.warning("start failed, trying again", error=str(error))
+                    _log.warning("start failed, trying again", error=str(error) or repr(error))
             pause = RESTART_SECONDS[0]
 
 

@@ -1,9 +1,8 @@
 """Wakes `forward`: opens leases in proportion to lag, and none where there is no lag.
 
 Hears wake hints, watches the clock for due times, sweeps as the safety net. Every decision is
-`headrace_operator.lag`'s; here is only when to ask it and what to do then. A slot opens its next lease right
-after the answer of the one before and never earlier: an overlap of 0.24 s costs a pod
-(ADR 011). Used by `headrace up` and by the operator.
+`headrace_operator.lag`'s; here is only when to ask it and what to do then. A slot opens its next lease right after the
+answer of the one before and never earlier: an overlap costs a pod (ADR 011). For `headrace up` and the operator.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from headrace.core import names
-from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.errors import HeadraceError, Refused
 from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer, Outcome
 from headrace.core.order_spec import DeliveryOrder
 from headrace.io import hints, log
@@ -204,7 +203,7 @@ class Scaler:
             served.outlook = lag.abandoned(served.outlook)
             self._note_change(served)
             raise
-        except (Unavailable, Refused) as error:
+        except Exception as error:  # noqa: BLE001  # foreseen or not, it is the trouble of one lease
             self._note_failed(served, error)
             if isinstance(error, Refused):
                 await self.refresh(served.stream)
@@ -260,13 +259,14 @@ class Scaler:
         self._open += 1
         self._note_change(served)
 
-    def _note_failed(self, served: Served, error: HeadraceError) -> None:
+    def _note_failed(self, served: Served, error: Exception) -> None:
+        words = str(error) if isinstance(error, HeadraceError) else f"unforeseen: {error!r}"
         served.failures += 1
         served.outlook = lag.failed(served.outlook, self._clock.monotonic(), self._clock.chance())
         # Once per reason: a forward that is away for an hour would fill the log.
-        if served.complaint != str(error):
-            served.complaint = str(error)
-            _log.warning("lease failed, trying again", **served.words, error=str(error))
+        if served.complaint != words:
+            served.complaint = words
+            _log.warning("lease failed, trying again", **served.words, error=words)
 
     def _note_outcomes(self, served: Served, answer: LeaseAnswer) -> None:
         told = answer.counts[Outcome.STUCK] or answer.counts[Outcome.DISCARDED]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
+from collections.abc import Callable
 
 import pytest
 
-from tests.support.scaling import Scale, ended, hint, pull, store, subscribed
+from headrace.core.lease import Lease, LeaseAnswer, Outcome
+from headrace.io.api import JetStreamApi
+from headrace.io.client import Client
+from headrace_operator.scaler import Scaler
+from tests.support.scaling import NEVER, Running, Scale, ended, hint, pull, settled, store, subscribed
 from tests.support.streams import METADATA_KEY, NANOSECONDS, Nats, metadata
 from tests.support.subscriber import Place
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.scaled"]
 
@@ -58,3 +65,29 @@ async def test_whoever_keeps_the_conditions_is_told_when_events_vanish_that_wait
         assert running.troubled == []
         await own_nats.call(f"STREAM.PURGE.{channel.stream}")
         await running.told_of_trouble(channel.stream, 1)
+
+
+async def test_a_lease_that_fails_in_a_way_that_nobody_has_foreseen_ends_no_other(
+    own_nats: Nats, connection: Client
+) -> None:
+    channel, _ = await subscribed(own_nats)
+    asked = 0
+
+    async def open_lease(_lease: Lease, _on_ending: Callable[[], None]) -> LeaseAnswer:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise RuntimeError("the handler is closed")
+        return LeaseAnswer(dict.fromkeys(Outcome, 0), pending=0, ack_pending=0, next_due_seconds=None)
+
+    scaler = Scaler(connection, JetStreamApi(connection), open_lease, sweep_seconds=NEVER)
+    scaler.serve([channel.stream])
+    running = Running(scaler, asyncio.create_task(scaler.run()))
+    try:
+        await settled(running, (channel,))
+        await store(own_nats, channel, 1)
+        await hint(own_nats, channel)
+        await until("the lease is tried again", lambda: asked >= 2)
+        assert scaler.stats()["failures"] == 1
+    finally:
+        await running.stop()

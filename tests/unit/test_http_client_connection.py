@@ -102,3 +102,18 @@ async def test_a_closed_connection_sends_nothing():
         with pytest.raises(Broken) as broken:
             await exchange(connection)
         assert broken.value.silent
+
+
+async def test_the_end_of_a_connection_is_told_although_who_waited_for_its_answer_fails():
+    told: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, words: told.append(words))
+    keeper = Keeper()
+
+    def fails(_: object) -> None:
+        raise RuntimeError("nobody has foreseen this")
+
+    async with connected(keeper) as connection:
+        connection.begin(b"POST / HTTP/1.1\r\n\r\n", b"", 1000, time.monotonic() + 10, fails)
+        with pytest.raises(RuntimeError):
+            connection.connection_lost(None)
+        assert keeper.told[-1] == "closed"

@@ -13,7 +13,7 @@ from functools import partial
 from typing import assert_never
 
 from headrace.core import jetstream, parked
-from headrace.core.errors import InvalidEvent, Refused, Unavailable
+from headrace.core.errors import InvalidEvent
 from headrace.core.jetstream import ACK_WAIT, Message
 from headrace.core.lease import Outcome, Tally
 from headrace.core.order import Changes, Go, Order, Postpone, Twin, Verdict, Wait
@@ -216,7 +216,7 @@ class Line:
         asked = self._order.known()
         try:
             unsettled = await self._survey.unsettled()
-        except (Unavailable, Refused):
+        except Exception:  # noqa: BLE001  # whatever it is, what waits for this task must not wait for ever
             return 1
         return self._order.missing(unsettled, asked)
 
@@ -224,7 +224,7 @@ class Line:
         now = self._now()
         try:
             records = await self._survey.records()
-        except (Unavailable, Refused):
+        except Exception:  # noqa: BLE001  # as above
             await asyncio.sleep(FIRST_LOOK)
             return False
         for sequence, record in records:

@@ -53,7 +53,13 @@ class JetStreamApi:
             raise Unavailable(f"the connection broke before JetStream answered {subject}") from None
         if answer.status == "503":
             raise Unavailable(f"JetStream does not answer {subject}: is it enabled on the server?")
-        parsed: dict[str, Any] = json.loads(answer.data)
+        try:
+            parsed = json.loads(answer.data)
+        except ValueError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            said = f"{answer.status} {answer.description}".strip() or answer.data[:100]
+            raise Unavailable(f"{subject} was answered, but not as JetStream does: {said!r}")
         if "error" in parsed:
             raise ApiError(subject, parsed["error"])
         return parsed

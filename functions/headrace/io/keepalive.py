@@ -48,3 +48,6 @@ class KeepAlive:
                 except Unavailable:
                     # The server is away for all of them; the next sweep tries again.
                     break
+                except Exception as error:  # noqa: BLE001  # one's trouble must not have all others redelivered
+                    words = {"message": "a message could not be kept from being redelivered", "exception": error}
+                    asyncio.get_running_loop().call_exception_handler(words)

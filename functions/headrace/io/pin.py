@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 
-from headrace.core.errors import HeadraceError, Unavailable
+from headrace.core.errors import HeadraceError
 from headrace.core.order_spec import GROUP
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
@@ -69,7 +69,7 @@ class Pin:
     async def _renew(self, inbox: str) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            with suppress(Unavailable):
+            with suppress(HeadraceError):
                 await self._ask(self._id, inbox)
 
     async def _ask(self, id: str, inbox: str) -> None:

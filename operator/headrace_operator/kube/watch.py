@@ -149,6 +149,9 @@ class Watch:
                 self._complain(error)
                 if isinstance(error, Refused):
                     self.cache.version = ""
+            except Exception as error:  # noqa: BLE001  # others wait for what this finds: it must go on
+                self._complain(Unavailable(f"unforeseen: {error!r}"))
+                self.cache.version = ""
             if self.cache.complete:
                 pause = FIRST_PAUSE
             self.cache.complete = False

@@ -164,10 +164,13 @@ class Connection(asyncio.Protocol):
         self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._leave()
-        if self._told is not None:
-            self._fail(self._cut(f"the connection broke ({error or 'closed'})"))
-        self._keeper.closed(self)
+        try:
+            self._leave()
+            if self._told is not None:
+                self._fail(self._cut(f"the connection broke ({error or 'closed'})"))
+        finally:
+            # Whoever closes the client waits for this, whatever those who are told make of it.
+            self._keeper.closed(self)
 
     def pause_writing(self) -> None:
         self._paused = True
