@@ -21,7 +21,7 @@ from tests.support.process import DidNotStart
 from tests.support.scraping import Scrape, scrape
 from tests.support.sending import BINARY, send
 from tests.support.streams import Channel, Nats
-from tests.support.subscriber import Cut, Say, Subscriber
+from tests.support.subscriber import Cut, Hold, Say, Subscriber
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.served"]
@@ -181,17 +181,23 @@ async def test_posts_are_told_as_knative_tells_of_them(forwarding: Told, nats: N
 async def test_an_open_lease_is_told_of_while_it_is_served(
     forwarding: Told, nats: Nats, subscriber: Subscriber
 ) -> None:
-    place = subscriber.place(Say(202), Say(202, delay=3))
+    place = subscriber.place(Say(202), Hold())
     lane = await nats.serve(forwarding.function, subscriber=place.uri)
+
+    async def one_is_told_of() -> bool:
+        found = await forwarding.scrape()
+        name, outcome = "headrace_forward_events_total", "delivered"
+        return found.has(name, outcome=outcome) and found.value(name, outcome=outcome) == 1
+
     async with lane.leased(linger=1) as lease:
-        await lane.store("1")
-        await lane.store("2")
+        await lane.store("1", "2")
         await place.wait(2)
+        await until("one is told of", one_is_told_of)
         found = await forwarding.scrape()
         assert found.value("headrace_forward_leases_open") == 1
         assert found.value("headrace_forward_in_flight_events") == 1
         assert found.value("headrace_forward_in_flight_bytes") > 0
-        assert found.value("headrace_forward_events_total", outcome="delivered") == 1
+        place.release()
         await lease
     found = await forwarding.scrape()
     assert found.value("headrace_forward_events_total", outcome="delivered") == 2

@@ -70,7 +70,7 @@ async def test_events_without_the_key_wait_for_nobody(nats: Nats, forward: Funct
 
 
 async def test_the_key_may_be_any_attribute(nats: Nats, forward: Function, subscriber: Subscriber) -> None:
-    place = subscriber.place(Hold(), Say())
+    place = subscriber.place().decides(lambda event: Hold() if event.event["id"] == "1" else Say())
     lane = await serve_by_key(nats, forward, subscriber=place.uri, orderKey="subject")
     for id, about in (("1", "x"), ("2", "x"), ("3", "y")):
         await nats.store(lane.channel.subject, b"{}", binary_event(id, subject=about))
@@ -79,10 +79,11 @@ async def test_the_key_may_be_any_attribute(nats: Nats, forward: Function, subsc
     async with lane.leased(linger=0.3) as lease:
         await place.wait(2)
         await asyncio.sleep(0.1)
-        assert place.ids == ["1", "3"]
+        # Of two keys nobody promises an order.
+        assert sorted(place.ids) == ["1", "3"]
         place.release()
         await lease
-    assert place.ids == ["1", "3", "2", "4"]
+    assert place.ids[2:] == ["2", "4"]
 
 
 @pytest.mark.parametrize(("policy", "times"), [pytest.param(SOON, 2, id="soon"), pytest.param(LATER, 1, id="later")])
@@ -169,12 +170,19 @@ async def test_one_key_alone_is_served_without_pause(
     nats: Nats, forward: Function, subscriber: Subscriber, slots: int
 ) -> None:
     place = subscriber.place()
-    lane = await serve_by_key(nats, forward, subscriber=place.uri)
-    await store_keyed(lane, *(f"a{number}" for number in range(150)))
-    began = time.monotonic()
-    answer = await lane.lease(max_in_flight=slots, linger=0.3)
-    assert (answer["delivered"], numbers(place.received)["a"]) == (150, list(range(150)))
-    assert time.monotonic() - began < 5
+    plain, lane = (
+        await nats.serve(forward, subscriber=place.uri),
+        await serve_by_key(nats, forward, subscriber=place.uri),
+    )
+    for each in (plain, lane):
+        await store_keyed(each, *(f"a{number}" for number in range(150)))
+    moments = [time.monotonic()]
+    for each, most in ((plain, 1), (lane, slots)):
+        assert (await each.lease(max_in_flight=most, linger=1))["delivered"] == 150
+        moments.append(time.monotonic())
+    assert numbers(place.received[150:])["a"] == list(range(150))
+    # One after the other without keys, on the same machine at the same time. The shortest pause, 0.04 s, would add 6 s.
+    assert moments[2] - moments[1] < 3 * (moments[1] - moments[0]) + 3
 
 
 @pytest.mark.parametrize("delay", ["PT0.3S", "PT1S"])
