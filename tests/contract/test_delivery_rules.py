@@ -24,7 +24,7 @@ pytest_plugins = ["tests.support.served"]
 
 # A retry that no test waits for.
 PATIENT = {"retry": 1, "backoffPolicy": "linear", "backoffDelay": "PT1H"}
-LATE = 0.3
+LATE = 5.0
 """How much later than due, in seconds, an attempt may come on a busy machine."""
 
 
@@ -156,12 +156,12 @@ async def test_silence_is_tried_again_after_exactly_the_timeout(
 async def test_an_answer_that_trickles_in_is_cut_off_at_the_timeout_as_well(
     nats: Nats, forward: Function, subscriber: Subscriber
 ) -> None:
-    place = subscriber.place(Say(200, {"content-type": "text/plain"}, b"late", delay=0.9))
+    place = subscriber.place(Say(200, {"content-type": "text/plain"}, b"late", delay=4))
     lane = await nats.serve(forward, subscriber=place.uri, policy={**PATIENT, "timeout": "PT0.3S"})
     await lane.store("1")
     began = time.monotonic()
     await _is_put_off_for_an_hour(await lane.take_one())
-    assert time.monotonic() - began < 0.9
+    assert time.monotonic() - began < 4
 
 
 async def _is_put_off_for_an_hour(answer: dict[str, Any]) -> None:

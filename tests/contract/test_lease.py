@@ -16,7 +16,7 @@ from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.served"]
 
-LATE = 0.5
+LATE = 4.0
 """How much later than due, in seconds, a lease may end on a busy machine."""
 
 
@@ -135,7 +135,7 @@ async def test_a_lease_whose_client_goes_away_finishes_what_is_in_hand_and_gives
     await lane.store("c")
     began = time.monotonic()
     answer = await lane.lease(linger=1)
-    assert (answer["delivered"], time.monotonic() - began < 3) == (1, True)
+    assert (answer["delivered"], time.monotonic() - began < 6) == (1, True)
     assert sorted(place.ids) == ["a", "b", "c"]
     assert (await lane.info())["num_ack_pending"] == 2
     place.release()
@@ -154,8 +154,9 @@ async def test_a_lease_that_ends_in_the_middle_of_a_burst_leaves_no_event_to_the
         await place.wait(20)
     began = time.monotonic()
     await lane.lease(linger=0.5)
-    await until("all is settled", lambda: is_settled(lane), seconds=1)
-    assert time.monotonic() - began < 5
+    await until("all is settled", lambda: is_settled(lane))
+    # Long before the ack wait of 8 s.
+    assert time.monotonic() - began < 7
     assert Counter(place.ids) == Counter(numbered(300))
 
 
@@ -166,7 +167,7 @@ async def test_a_client_that_goes_away_before_anything_came_leaves_nobody_pullin
     lane = await nats.serve(forward, subscriber=place.uri)
     async with lane.leased(linger=5):
         await until("it pulls", lambda: _is_pulling(lane))
-    await until("nobody pulls", lambda: _is_free(lane), seconds=1)
+    await until("nobody pulls", lambda: _is_free(lane), seconds=4)
     await lane.store("1")
     await asyncio.sleep(0.2)
     assert place.received == []

@@ -52,7 +52,8 @@ async def test_sigterm_finishes_what_is_in_hand_answers_and_gives_back_the_rest(
     assert mortal.wait() == 0
     began = time.monotonic()
     assert (await Lane(nats, forward, lane.channel, lane.consumer).lease(linger=1))["delivered"] == 1
-    assert time.monotonic() - began < 3
+    # Long before the ack wait of 8 s.
+    assert time.monotonic() - began < 6
     assert sorted(place.ids) == ["a", "b", "c"]
 
 
@@ -69,7 +70,7 @@ async def test_a_lease_says_at_once_that_its_process_ends_and_answers_when_its_s
         await place.wait(1)
         assert not ending.is_set()
         mortal.terminate()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await ending.wait()
         assert not lease.done()
         place.release()
@@ -98,7 +99,7 @@ async def test_what_was_on_its_way_when_the_client_went_away_is_given_back_at_on
             answer = await Lane(nats, forward, lane.channel, lane.consumer).lease(linger=1)
             assert (answer["delivered"], answer["redelivered"], answer["ack_pending"]) == (3, 3, 0)
             # Long before the ack wait of 8 s.
-            assert time.monotonic() - began < 4
+            assert time.monotonic() - began < 6
             assert sorted(place.ids) == ["a", "b", "c"]
         finally:
             await asyncio.to_thread(behind.stop)
@@ -128,7 +129,7 @@ async def test_a_lease_that_was_asked_for_while_the_process_began_to_end_pulls_n
                 await asyncio.sleep(0.3)
                 forward.app.drain()
                 shared_server.thaw()
-                answer = await asyncio.wait_for(lease, 2)
+                answer = await asyncio.wait_for(lease, 4)
         finally:
             shared_server.thaw()
     assert (answer["delivered"], answer["pending"], place.received) == (0, 1, [])

@@ -86,21 +86,25 @@ async def test_the_key_may_be_any_attribute(nats: Nats, forward: Function, subsc
     assert place.ids[2:] == ["2", "4"]
 
 
-@pytest.mark.parametrize(("policy", "times"), [pytest.param(SOON, 2, id="soon"), pytest.param(LATER, 1, id="later")])
+@pytest.mark.parametrize("policy", [pytest.param(SOON, id="soon"), pytest.param(LATER, id="later")])
 async def test_a_retry_blocks_its_key_and_no_other(
-    nats: Nats, forward: Function, subscriber: Subscriber, policy: dict[str, object], times: int
+    nats: Nats, forward: Function, subscriber: Subscriber, policy: dict[str, object]
 ) -> None:
-    place = subscriber.place().decides(fails_first("a1", times=times))
-    lane = await serve_by_key(nats, forward, subscriber=place.uri, policy=policy)
+    mended: list[bool] = []
+    place = subscriber.place().decides(lambda event: Say(202 if mended or event.event["id"] != "a1" else 503))
+    lane = await serve_by_key(nats, forward, subscriber=place.uri, policy={**policy, "retry": 50})
     await store_keyed(lane, "a1", "a2", "a3", "b1", "b2")
     async with leased_for_ever(lane):
         await place.wait(3)
         await store_keyed(lane, "a4", "b3")
-        await until("b is through", lambda: numbers(place.received)["b"] == [1, 2, 3], seconds=1)
+        await until("b is through", lambda: numbers(place.received)["b"] == [1, 2, 3])
         assert set(numbers(place.received)["a"]) == {1}
-        await place.wait(7 + times)
+        mended.append(True)
+        await until("a is through", lambda: numbers(place.received)["a"][-3:] == [2, 3, 4])
         await until("all is settled", lambda: is_settled(lane))
-    assert numbers(place.received) == {"a": [1] * times + [1, 2, 3, 4], "b": [1, 2, 3]}
+    came = numbers(place.received)
+    assert came == {"a": [1] * (len(came["a"]) - 3) + [2, 3, 4], "b": [1, 2, 3]}
+    assert len(came["a"]) >= 5
     assert await lane.aside("stage") == []
 
 
@@ -139,7 +143,7 @@ async def test_events_behind_one_that_hangs_leave_room_for_other_keys(
     lane = await serve_by_key(nats, forward, subscriber=place.uri)
     await store_keyed(lane, *(f"a{number}" for number in range(10)), "b0", "b1")
     async with lane.leased(max_in_flight=4, linger=2) as lease:
-        await until("b is through", lambda: numbers(place.received)["b"] == [0, 1], seconds=5)
+        await until("b is through", lambda: numbers(place.received)["b"] == [0, 1])
         assert numbers(place.received)["a"] == [0]
         place.release()
         await place.wait(12)
@@ -216,7 +220,8 @@ async def test_the_next_lease_knows_which_keys_are_blocked(
     await store_keyed(lane, "a3", "b2", "c1")
     began = time.monotonic()
     answer = await lane.lease()
-    assert time.monotonic() - began < 2
+    # A take-over that waits for what is put off takes 10 s.
+    assert time.monotonic() - began < 7
     assert place.ids[2:] == ["c1"]
     assert (answer["postponed"], answer["delivered"], answer["ack_pending"]) == (2, 1, 5)
 
@@ -230,7 +235,8 @@ async def test_leases_that_follow_one_another_hand_over_at_once(
         await store_keyed(lane, f"a{number}")
         began = time.monotonic()
         assert (await lane.lease(linger=0.05))["delivered"] == 1
-        assert time.monotonic() - began < 1
+        # A pin that is not given up is held for 5 s.
+        assert time.monotonic() - began < 4
     [group] = (await lane.info())["priority_groups"]
     assert "pinned_client_id" not in group
 

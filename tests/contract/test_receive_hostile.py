@@ -262,5 +262,5 @@ async def test_a_request_has_to_be_complete_in_time(
         began = time.monotonic()
         answer = await asyncio.wait_for(reader.read(), 5)
         assert status(answer) == 408
-        assert 0.4 < time.monotonic() - began < 2
+        assert 0.4 < time.monotonic() - began < 5
         writer.close()

@@ -152,7 +152,7 @@ async def test_a_cancelled_post_closes_its_connection(either):
         posting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await posting
-        await until("it is closed", lambda: server.open == 0, 2)
+        await until("it is closed", lambda: server.open == 0)
         assert (await either.post(server.url)).status == 202
 
 

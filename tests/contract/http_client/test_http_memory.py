@@ -30,7 +30,7 @@ async def test_a_failed_post_keeps_nothing_of_its_event(client: Client, script) 
         try:
             before = sys.getrefcount(body)
             answer = await client.post(server.url, body=body, seconds=0.2)
-            await until("nothing holds the body", lambda: sys.getrefcount(body) <= before, 2)
+            await until("nothing holds the body", lambda: sys.getrefcount(body) <= before)
         finally:
             gc.enable()
 

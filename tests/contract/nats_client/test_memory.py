@@ -23,6 +23,6 @@ async def test_a_request_without_an_answer_keeps_nothing_of_its_data(client: Cli
         # pytest.raises would hold the traceback, and with it the data.
         with suppress(Unavailable):
             pytest.fail(f"nobody answers, but {await client.request('silent', data, timeout=0.2)} came")
-        await until("nothing holds the data", lambda: sys.getrefcount(data) <= before, 2)
+        await until("nothing holds the data", lambda: sys.getrefcount(data) <= before)
     finally:
         gc.enable()
