@@ -164,7 +164,7 @@ async def test_more_than_may_wait_in_memory_waits_in_the_stream(
             assert numbers(place.received)["a"] == [0]
             assert await lane.aside("stage") != []
             place.release()
-            await place.wait(14, timeout=20)
+            await place.wait(14)
             assert (await lease)["postponed"] >= 6
     assert numbers(place.received)["a"] == list(range(12))
 

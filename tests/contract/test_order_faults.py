@@ -96,7 +96,7 @@ async def test_a_killed_forward_is_followed_by_one_that_keeps_the_order(
     successor = Lane(nats, pair[1], lane.channel, lane.consumer)
     async with leased_for_ever(successor):
         await store_keyed(lane, "a3")
-        await place.wait(5, timeout=20)
+        await place.wait(5)
     assert place.ids == ["a0", "a0", "a1", "a2", "a3"]
     assert place.received[1].at - died < BACK_TO_WORK
 

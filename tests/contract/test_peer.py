@@ -104,7 +104,7 @@ async def test_a_pull_consumer_of_the_peer_becomes_ours_with_its_position(hook: 
     await peer.make("limits", max_deliver=3, max_ack_pending=50)
     await peer.publish(5)
     bound = await peer._connection.jetstream().pull_subscribe_bind(THEIRS, STREAM)
-    for message in await bound.fetch(2, timeout=5):
+    for message in await bound.fetch(2, timeout=30):
         await message.ack_sync()
 
     answer = await hook.sync(channel(entry("aaaa-1")))

@@ -284,7 +284,7 @@ async def _publish_and_ack(stranger: nats.aio.client.Client, count: int) -> None
     for number in range(count):
         await jetstream.publish("shop.orders._knative", b"%d" % number)
     pull = await jetstream.pull_subscribe_bind(durable=BILLING, stream=STREAM)
-    for message in await pull.fetch(count, timeout=5):
+    for message in await pull.fetch(count, timeout=30):
         await message.ack_sync()
     await pull.unsubscribe()
 

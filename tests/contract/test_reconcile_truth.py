@@ -36,7 +36,7 @@ async def hook(connection: Client, stranger: nats.aio.client.Client) -> Hook:
     for number in range(5):
         await jetstream.publish("shop.orders._knative", str(number).encode())
     pulled = await jetstream.pull_subscribe_bind(BILLING, STREAM)
-    for message in await pulled.fetch(3, timeout=5):
+    for message in await pulled.fetch(3, timeout=30):
         await message.ack_sync()
     return hook
 

@@ -35,7 +35,7 @@ async def test_it_ends_in_order_and_waits_for_a_subscriber_that_works(
     laptop = run(channel(), subscription("billing", billing.uri), options=("--idle-seconds", "60"))
     laptop.wait_until_ready()
     await emit(laptop, "1")
-    await billing.wait(1, timeout=20)
+    await billing.wait(1)
 
     end(laptop)
     await asyncio.sleep(1.5)
@@ -58,7 +58,7 @@ async def test_a_second_interrupt_ends_it_at_once(run: Run, subscriber: Subscrib
     laptop = run(channel(), subscription("billing", billing.uri))
     laptop.wait_until_ready()
     await emit(laptop, "1")
-    await billing.wait(1, timeout=20)
+    await billing.wait(1)
 
     laptop.interrupt()
     await asyncio.sleep(1.0)
@@ -74,7 +74,7 @@ async def test_it_tells_what_it_waits_for(run: Run, subscriber: Subscriber) -> N
     laptop = run(channel(), subscription("billing", billing.uri))
     laptop.wait_until_ready()
     await emit(laptop, "1")
-    await billing.wait(1, timeout=20)
+    await billing.wait(1)
 
     laptop.interrupt()
     await asyncio.to_thread(
@@ -115,7 +115,7 @@ async def test_a_kill_leaves_no_child_behind(run: Run, subscriber: Subscriber) -
     laptop = run(channel(), subscription("billing", billing.uri))
     laptop.wait_until_ready()
     await emit(laptop, "1")
-    await billing.wait(1, timeout=20)
+    await billing.wait(1)
     assert len(laptop.family()) == 5
 
     laptop.signal(signal.SIGKILL)

@@ -98,7 +98,7 @@ class Sink:
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def next_arrival(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self._arrived.wait()
         self._arrived.clear()
 

@@ -18,7 +18,7 @@ from typing import Any
 from tests.support import tool_binaries
 from tests.support.nats_server import free_port
 
-START_SECONDS = 20.0
+START_SECONDS = 90.0
 _IMAGE = "application/vnd.oci.image.manifest.v1+json"
 _INDEX = "application/vnd.oci.image.index.v1+json"
 _CONFIG = "application/vnd.oci.image.config.v1+json"

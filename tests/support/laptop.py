@@ -22,7 +22,7 @@ import psutil
 from tests.support.nats_server import free_port
 from tests.support.sending import BINARY, Reply, send
 
-READY_SECONDS = 40.0
+READY_SECONDS = 90.0
 STOP_SECONDS = 30.0
 MARK = "LAPTOP_OF_A_TEST"
 
@@ -145,7 +145,7 @@ class Laptop:
         """What the status file says."""
         return json.loads((self._directory / "status.json").read_text())
 
-    def until(self, claim: Any, what: str, seconds: float = 20.0) -> None:
+    def until(self, claim: Any, what: str, seconds: float = 60.0) -> None:
         """Wait until `claim(self)` holds; fails the test when it does not."""
         deadline = time.monotonic() + seconds
         while not claim(self):

@@ -57,7 +57,7 @@ class OperatorProcess:
         """SIGTERM, as Kubernetes sends it."""
         self._running.terminate()
 
-    def wait(self, seconds: float = 20.0) -> int:
+    def wait(self, seconds: float = 60.0) -> int:
         """Its exit status, once it has ended by itself."""
         return self._running.wait(seconds)
 

@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-START_SECONDS = 20
+START_SECONDS = 90
 STOP_SECONDS = 35  # a lease of 25 s at most, and then some
 
 

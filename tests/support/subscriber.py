@@ -115,7 +115,7 @@ class Place:
         """The ids of the events that came, in their order."""
         return [request.event["id"] for request in self.received]
 
-    async def wait(self, count: int, timeout: float = 30.0) -> list[Received]:
+    async def wait(self, count: int, timeout: float = 60.0) -> list[Received]:
         """The first `count` requests; fails the test when fewer came in `timeout` seconds."""
         await until(f"{count} requests came to {self.uri}", lambda: len(self.received) >= count, timeout)
         return self.received[:count]

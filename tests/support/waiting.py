@@ -19,7 +19,7 @@ def beside(coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
     return future
 
 
-async def until(what: str, holds: Callable[[], bool | Awaitable[bool]], seconds: float = 30.0) -> None:
+async def until(what: str, holds: Callable[[], bool | Awaitable[bool]], seconds: float = 60.0) -> None:
     """Return as soon as it holds; fail the test, in these words, when it still does not after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
