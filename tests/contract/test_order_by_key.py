@@ -234,7 +234,7 @@ async def test_leases_that_follow_one_another_hand_over_at_once(
     for number in range(5):
         await store_keyed(lane, f"a{number}")
         began = time.monotonic()
-        assert (await lane.lease(linger=0.05))["delivered"] == 1
+        assert (await lane.lease(linger=0.3))["delivered"] == 1
         # A pin that is not given up is held for 5 s.
         assert time.monotonic() - began < 4
     [group] = (await lane.info())["priority_groups"]

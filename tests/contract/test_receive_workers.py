@@ -89,7 +89,10 @@ class Producer:
         return await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), 20)
 
     async def ended(self) -> bool:
-        return await asyncio.wait_for(self._reader.read(), 20) == b""
+        try:
+            return await asyncio.wait_for(self._reader.read(), 20) == b""
+        except ConnectionResetError:
+            return True
 
     def close(self) -> None:
         self._writer.close()
