@@ -69,6 +69,16 @@ async def test_a_lease_ends_one_linger_after_the_last_event(
     assert 0.55 <= time.monotonic() - place.received[0].at <= 0.6 + LATE
 
 
+async def test_a_lease_that_could_not_ask_for_more_goes_on_when_it_can(
+    nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    """Its subscriber takes longer for one event than it lingers, and it may hold no more."""
+    place = subscriber.place(Say(202, delay=0.3))
+    lane = await nats.serve(forward, subscriber=place.uri)
+    await lane.store("1", "2", "3")
+    assert (await lane.lease(max_in_flight=1, linger=0.1))["delivered"] == 3
+
+
 async def test_a_lease_ends_with_its_seconds_though_events_go_on_coming(
     nats: Nats, forward: Function, subscriber: Subscriber
 ) -> None:

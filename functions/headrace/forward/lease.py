@@ -260,12 +260,13 @@ class _Run:
         """Make the lease look again, unless all it could do is wait for its open pull or for more freed slots."""
         if not self._leaving:
             if self.inbox.pulling:
-                # `on_end` wakes the lease.
-                return
+                return  # `on_end` wakes the lease.
+            if not self.tasks:
+                # It could not ask while those were in hand: that nothing came says nothing.
+                self.arrived = self.effects.monotonic()
             patient = self.free_since is not None and self.effects.monotonic() - self.free_since < PATIENCE
             if patient and self._in_hand > self.window.crowded:
-                # The nap ends with the patience.
-                return
+                return  # The nap ends with the patience.
         self.changed.set()
 
     @property
