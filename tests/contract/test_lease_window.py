@@ -38,20 +38,26 @@ def narrow(shared_server: NatsServer, served_directory: Path) -> Iterator[Functi
 async def test_never_more_events_are_in_hand_than_the_lease_asks_for(
     nats: Nats, forward: Function, subscriber: Subscriber
 ) -> None:
-    place = subscriber.place(Say(202, delay=0.03))
+    place = subscriber.place(Hold())
     lane = await nats.serve(forward, subscriber=place.uri)
     await lane.store(*numbered(30))
-    assert (await lane.lease(max_in_flight=4))["delivered"] == 30
+    async with lane.leased(max_in_flight=4, linger=0.3) as lease:
+        await place.wait(4)
+        place.release()
+        assert (await lease)["delivered"] == 30
     assert place.most_at_once == 4
 
 
 async def test_never_more_events_are_in_hand_than_the_process_allows(
     nats: Nats, narrow: Function, subscriber: Subscriber
 ) -> None:
-    place = subscriber.place(Say(202, delay=0.03))
+    place = subscriber.place(Hold())
     lane = await nats.serve(narrow, subscriber=place.uri)
     await lane.store(*numbered(30))
-    assert (await lane.lease(max_in_flight=5000))["delivered"] == 30
+    async with lane.leased(max_in_flight=5000, linger=0.3) as lease:
+        await place.wait(6)
+        place.release()
+        assert (await lease)["delivered"] == 30
     assert place.most_at_once == 6
 
 
@@ -82,11 +88,15 @@ async def test_fresh_events_flow_while_others_hang(nats: Nats, forward: Function
 async def test_two_leases_at_once_deliver_each_event_once(
     nats: Nats, forward: Function, narrow: Function, subscriber: Subscriber
 ) -> None:
-    place = subscriber.place(Say(202, delay=0.01))
+    place = subscriber.place(Hold(Say(202)))
     lane = await nats.serve(forward, subscriber=place.uri)
     await lane.store(*numbered(150))
     other = Lane(nats, narrow, lane.channel, lane.consumer)
-    answers = await asyncio.gather(lane.lease(), lane.lease(), other.lease())
+    leases = asyncio.gather(lane.lease(), lane.lease(), other.lease())
+    # Each has what it may hold, so that none can be done before another has begun.
+    await place.wait(20 + 20 + 6)
+    place.release()
+    answers = await leases
     assert sum(answer["delivered"] for answer in answers) == 150
     assert min(answer["delivered"] for answer in answers) > 0
     assert Counter(place.ids) == Counter(numbered(150))

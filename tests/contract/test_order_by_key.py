@@ -48,10 +48,13 @@ async def is_settled(lane: Lane) -> bool:
 async def test_each_key_is_in_order_and_keys_are_in_parallel(
     nats: Nats, forward: Function, subscriber: Subscriber
 ) -> None:
-    place = subscriber.place(Say(202, delay=0.03))
+    place = subscriber.place(Hold())
     lane = await serve_by_key(nats, forward, subscriber=place.uri)
     await store_keyed(lane, *(f"{key}{number}" for number in range(10) for key in "abcd"))
-    answer = await lane.lease()
+    async with lane.leased(linger=0.3) as lease:
+        await place.wait(4)
+        place.release()
+        answer = await lease
     assert (answer["delivered"], answer["ack_pending"], answer["pending"]) == (40, 0, 0)
     assert numbers(place.received) == {key: list(range(10)) for key in "abcd"}
     assert place.most_at_once == 4
