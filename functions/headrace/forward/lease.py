@@ -261,8 +261,7 @@ class _Run:
         if not self._leaving:
             if self.inbox.pulling:
                 return  # `on_end` wakes the lease.
-            if not self.tasks:
-                # It could not ask while those were in hand: that nothing came says nothing.
+            if not self.tasks:  # It could not ask while those were in hand: that nothing came says nothing.
                 self.arrived = self.effects.monotonic()
             patient = self.free_since is not None and self.effects.monotonic() - self.free_since < PATIENCE
             if patient and self._in_hand > self.window.crowded:
