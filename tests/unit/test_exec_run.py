@@ -70,7 +70,33 @@ def test_what_it_began_ends_with_it_when_nobody_waits_for_it_any_more(on_loop: O
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        await until("its child is gone", lambda: not runs(child), 20.0)
+        await until("its child is gone", lambda: not runs(child))
+
+    on_loop(left())
+
+
+def test_so_it_does_when_that_comes_while_it_is_being_started(
+    on_loop: OnLoop, child: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = asyncio.create_subprocess_exec
+
+    async def slowly(*arguments: Any, **named: Any) -> asyncio.subprocess.Process:
+        process = await start(*arguments, **named)
+        await until("its child runs", lambda: runs(child))
+        begun.set()
+        await asyncio.sleep(0.1)
+        return process
+
+    begun = asyncio.Event()
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
+
+    async def left() -> None:
+        waiting = asyncio.create_task(run(f"sleep 600 & echo $! > {child}; wait"))
+        await begun.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await until("its child is gone", lambda: not runs(child))
 
     on_loop(left())
 

@@ -54,8 +54,8 @@ async def run(
     """
     output, words = bytearray(), _Words()
     with _pipe() as stdout, _pipe() as stderr:
-        try:
-            process = await asyncio.create_subprocess_exec(
+        starting = asyncio.create_task(
+            asyncio.create_subprocess_exec(
                 path,
                 *arguments,
                 env=dict(environment),
@@ -65,6 +65,13 @@ async def run(
                 stderr=None if interactive else stderr.theirs,
                 start_new_session=not interactive,
             )
+        )
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # It may run before the event loop says so, and would be left alone with what it has begun.
+            await _end(starting, group=not interactive)
+            raise
         except (OSError, ValueError) as error:
             raise Unavailable(f"the program {title!r} can't be run: {error}") from error
 
@@ -90,6 +97,13 @@ async def run(
     if len(output) > MOST_OUTPUT:
         raise Unavailable(f"the program {title!r} wrote more than {MOST_OUTPUT} bytes, which is no credential")
     return Ended(status, bytes(output), words.last)
+
+
+async def _end(starting: asyncio.Task[asyncio.subprocess.Process], *, group: bool) -> None:
+    with suppress(OSError, ValueError):
+        process = await starting
+        _kill(process, group=group)
+        await process.wait()
 
 
 def _kill(process: asyncio.subprocess.Process, *, group: bool) -> None:
