@@ -63,7 +63,7 @@ class SinkClient:
             async with asyncio.timeout(timeout.total_seconds()):
                 try:
                     return await self._post(destination, headers, body, limit, reused)
-                except (aiohttp.ServerDisconnectedError, ConnectionResetError, BrokenPipeError):
+                except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError, BrokenPipeError):
                     # A kept-alive connection that the server was just closing: nothing was answered, and no attempt
                     # of the budget may be spent on it.
                     if not reused:
