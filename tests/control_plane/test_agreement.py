@@ -13,9 +13,11 @@ from headrace.core import manifest, stream_config
 from headrace.core.errors import InvalidSpec
 from tests.control_plane import spec_generator
 from tests.control_plane.channel_manifests import channel
-from tests.support.kube_api import CHANNELS, Api
+from tests.support.kube_api import CHANNELS, Answer, Api
 
 DRAWS = 600
+# What an API server answers that has too much to do.
+BUSY = (429, 503, 504)
 
 
 def refusal(spec: dict[str, Any]) -> str:
@@ -29,7 +31,16 @@ def refusal(spec: dict[str, Any]) -> str:
 
 async def disagreements(api: Api, namespace: str, specs: list[dict[str, Any]]) -> list[str]:
     path = CHANNELS.format(namespace=namespace)
-    answers = await asyncio.gather(*(api.create(path, channel(spec=spec), strict=True, dry=True) for spec in specs))
+
+    async def asked(spec: dict[str, Any]) -> Answer:
+        for _ in range(100):
+            answer = await api.create(path, channel(spec=spec), strict=True, dry=True)
+            if answer.status not in BUSY:
+                break
+            await asyncio.sleep(0.2)
+        return answer
+
+    answers = await asyncio.gather(*map(asked, specs))
     found = []
     for spec, answer in zip(specs, answers, strict=True):
         ours = refusal(spec)
