@@ -219,15 +219,15 @@ class NatsPy:
             await client.subscribe(f"{self._prefix}.*", cb=self._on_answer, pending_msgs_limit=0, pending_bytes_limit=0)
             for subscribed, subject in list(self._subscriptions.items()):
                 await subscribed.on(client, subject)
+            if not client.is_connected:
+                raise nats.errors.ConnectionClosedError
+            self._up.set()
         finally:
             if old is not None:
                 moved = "moved to another NATS connection, as what is mounted has changed"
                 _log.info(moved if old.is_connected else "connection to NATS restored")
                 self._tell_broken()
                 await values.shut(old)
-        if not client.is_connected:
-            raise nats.errors.ConnectionClosedError
-        self._up.set()
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="nats-watch")
 

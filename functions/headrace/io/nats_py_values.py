@@ -23,6 +23,7 @@ from headrace.io.client import Headers, OnArrival
 # Two missed pings at this pace are noticed in 6 s; nats-py's own 120 s would take minutes (measured).
 PING_SECONDS = 3
 CONNECT_SECONDS = 2
+SHUT_SECONDS = 2.0
 # Short, since a NATS restart is usually over within the publish deadline of `receive`; jitter parts the herd.
 RECONNECT_SECONDS = 0.25
 _NOT_LET_IN = ("authorization", "authentication", "user ")
@@ -100,7 +101,9 @@ def refusal(error: Exception) -> str | None:
 async def shut(client: nats.aio.client.Client) -> None:
     """Close it, whatever the connection has come to: nats-py writes to transports that are gone, and lets that out."""
     try:
-        await client.close()
+        # In the middle of a TLS handshake it would wait for a transport that nobody tells it the end of.
+        async with asyncio.timeout(SHUT_SECONDS):
+            await client.close()
     except asyncio.CancelledError:
         # Closing cancels nats-py's own task, and with it the future that both wait for: then not we are meant.
         task = asyncio.current_task()

@@ -81,6 +81,27 @@ async def subscribed(kind: str, port: int) -> AsyncIterator[Client]:
         await client.close()
 
 
+@pytest.mark.parametrize("kind", ["engine", "nats-py"])
+async def test_it_can_be_closed_in_the_middle_of_a_handshake(kind):
+    left, first, begun = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def silent(peer: Peer) -> None:
+        await peer.say(b'INFO {"tls_required":true}\r\n')
+        # What a TLS client says first.
+        await peer.until(b"\x16\x03")
+        begun.set()
+        await peer.gone()
+
+    async with (
+        serving(taking(left, first), silent) as server,
+        asyncio.timeout(AGAIN_SECONDS),
+        subscribed(kind, server.port),
+    ):
+        await first.wait()
+        left.set()
+        await begun.wait()
+
+
 @pytest.mark.parametrize("turn_away", TURNS_AWAY.values(), ids=TURNS_AWAY)
 @pytest.mark.parametrize("kind", ["engine", "nats-py"])
 async def test_a_subscription_comes_again_by_itself(kind, turn_away):
