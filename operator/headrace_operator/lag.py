@@ -197,19 +197,21 @@ def hint_is_late(outlook: Outlook, now: float) -> bool:
     return outlook.hinted_at is not None and outlook.hinted_at >= now - LAST_LOOK
 
 
-def failed(outlook: Outlook, now: float, chance: float) -> Outlook:
+def failed(outlook: Outlook, now: float, chance: float, *, delivered: bool = False) -> Outlook:
     """A lease broke, or could not be opened; it is owed until a lease or a sweep says otherwise.
 
     Args:
         chance: from 0 to 1, parts the herd.
+        delivered: the lease had events settled before it broke: then it was none of a row of failures.
     """
+    before = 0 if delivered else outlook.failures
     # The failures that follow are of leases that could not be opened: they held nothing.
-    broken_at = now if not outlook.failures else outlook.broken_at
+    broken_at = outlook.broken_at if before else now
     after = replace(outlook, open=outlook.open - 1, hinted_at=now, broken_at=broken_at)
     if now < outlook.not_before:
         # Its neighbours broke with it: one failure.
         return after
-    failures = outlook.failures + 1
+    failures = before + 1
     return replace(after, failures=failures, not_before=now + failure_pause(failures, chance))
 
 

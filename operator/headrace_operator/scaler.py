@@ -22,7 +22,7 @@ from headrace.io.client import Client
 from headrace_operator import lag, losses
 from headrace_operator.agenda import Agenda
 from headrace_operator.lease_client import Meanwhile
-from headrace_operator.served import Clock, Served, ServedStreams
+from headrace_operator.served import Clock, LeaseCounts, Served, ServedStreams
 from headrace_operator.sweep import Sweep
 
 OpenLease = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
@@ -196,15 +196,16 @@ class Scaler:
 
     async def _hold_lease(self, served: Served) -> None:
         wanted = Lease(served.stream, served.consumer, self._lease_seconds, max_in_flight=self._max_in_flight)
+        counts = LeaseCounts(served.counts)
         try:
             async with self._timed(served, wanted.seconds + LATE_SECONDS) as is_ending:
-                answer = await self._open_lease(wanted, Meanwhile(is_ending, served.counting()))
+                answer = await self._open_lease(wanted, Meanwhile(is_ending, counts))
         except asyncio.CancelledError:
             served.outlook = lag.abandoned(served.outlook)
             self._note_change(served)
             raise
         except Exception as error:  # noqa: BLE001  # foreseen or not, it is the trouble of one lease
-            self._note_failed(served, error)
+            self._note_failed(served, error, delivered=counts.any)
             if isinstance(error, Refused):
                 await self.refresh(served.stream)
             return
@@ -259,10 +260,10 @@ class Scaler:
         self._open += 1
         self._note_change(served)
 
-    def _note_failed(self, served: Served, error: Exception) -> None:
+    def _note_failed(self, served: Served, error: Exception, *, delivered: bool) -> None:
         words = str(error) if isinstance(error, HeadraceError) else f"unforeseen: {error!r}"
         served.failures += 1
-        served.outlook = lag.failed(served.outlook, self._clock.monotonic(), self._clock.chance())
+        served.outlook = lag.failed(served.outlook, self._clock.monotonic(), self._clock.chance(), delivered=delivered)
         # Once per reason: a forward that is away for an hour would fill the log.
         if served.complaint != words:
             served.complaint = words

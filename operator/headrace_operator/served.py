@@ -37,6 +37,24 @@ class Clock:
     chance: Callable[[], float] = random.random
 
 
+class LeaseCounts:
+    """Adds the events of one lease to its consumer's, each time that it tells how many they are since it began."""
+
+    def __init__(self, total: dict[Outcome, int]) -> None:
+        self._total = total
+        self._counted: Counter[Outcome] = Counter()
+
+    def __call__(self, so_far: Mapping[str, int]) -> None:
+        for outcome in Outcome:
+            more = max(0, so_far.get(outcome, 0) - self._counted[outcome])
+            self._counted[outcome] += more
+            self._total[outcome] += more
+
+    @property
+    def any(self) -> bool:
+        return self._counted.total() > 0
+
+
 @dataclass(slots=True)
 class Served:
     """One consumer that is served, and what has been done for it.
@@ -66,18 +84,6 @@ class Served:
     def words(self) -> dict[str, str]:
         """For the log."""
         return {"subscription": self.subscriber.full_name, "stream": self.stream, "consumer": self.consumer}
-
-    def counting(self) -> Callable[[Mapping[str, int]], None]:
-        """What counts the events of one lease, each time that it tells how many they are since it began."""
-        counted: Counter[str] = Counter()
-
-        def count(so_far: Mapping[str, int]) -> None:
-            for outcome in Outcome:
-                more = max(0, so_far.get(outcome, 0) - counted[outcome])
-                counted[outcome] += more
-                self.counts[outcome] += more
-
-        return count
 
     @property
     def row(self) -> dict[str, Any]:

@@ -30,6 +30,14 @@ def test_what_a_broken_lease_held_is_probed_for_when_it_is_due(ended: float, pro
     assert outlook.probe_at == probed
 
 
+def test_a_lease_that_delivered_before_it_broke_is_none_of_a_row_of_failures() -> None:
+    outlook = opened_and_broken()
+    for at in (BROKEN + 100, BROKEN + 200, BROKEN + 300):
+        outlook = lag.failed(lag.opened(outlook, at - 10), at, 0.5, delivered=True)
+
+    assert (outlook.failures, outlook.broken_at, outlook.not_before) == (1, BROKEN + 300, BROKEN + 300.2)
+
+
 def test_a_lease_that_could_not_be_opened_held_nothing() -> None:
     outlook = lag.failed(lag.opened(opened_and_broken(), BROKEN + 1), BROKEN + 1, 0.5)
     outlook = lag.answered(lag.opened(outlook, BROKEN + 2), HELD, BROKEN + 4)
