@@ -18,6 +18,7 @@ def told(asked: Lease, tally: Tally, early: Early, stop: asyncio.Event, draining
     Args:
         stop: set when the lease is to pull no more; `draining`: whether since this process ends.
     """
+    early.lines = asked.progress_seconds > 0
     tasks = [asyncio.create_task(_announce(early, stop, draining))]
     if asked.progress_seconds:
         tasks.append(asyncio.create_task(_count(early, tally, asked.progress_seconds)))

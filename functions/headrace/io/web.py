@@ -92,19 +92,21 @@ async def disconnected(receive: Receive) -> None:
 
 
 class Early:
-    """An answer that begins before its end is known: 200 and a header now, then lines of JSON, the last the answer.
+    """An answer that begins before its end is known: 200 and a header now, JSON later.
 
     Attributes:
+        lines: there is more than one line of JSON, the last the answer. Whoever did not ask for that gets one.
         begun: the head has been sent, so that a failure after it can be told in the body only.
     """
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self.begun = False
+        self.lines = False
 
     async def begin(self, *headers: tuple[bytes, bytes]) -> None:
         self.begun = True
-        named = [(b"content-type", b"application/x-ndjson"), *headers]
+        named = [(b"content-type", b"application/x-ndjson" if self.lines else b"application/json"), *headers]
         await self._send({"type": "http.response.start", "status": 200, "headers": named})
         # White space in front of JSON, so that no server waits for the body to send the head.
         await self._send({"type": "http.response.body", "body": b"\n", "more_body": True})
