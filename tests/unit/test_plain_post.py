@@ -206,3 +206,12 @@ def test_who_sends_ever_new_shapes_does_not_have_them_remembered_without_end() -
     sent = [post((b"x-%d" % number, b"y")) for number in range(plain_post.MOST_SHAPES + 1)]
     assert [reader.read(one) is not None for one in sent] == [True] * plain_post.MOST_SHAPES + [False]
     assert reader.read(sent[0]) is not None
+
+
+def test_long_names_are_left_to_the_parser_and_take_no_place() -> None:
+    reader = PlainPosts()
+    long = [
+        post((b"x" * plain_post.MOST_NAME_BYTES + b"-%d" % number, b"y")) for number in range(plain_post.MOST_SHAPES)
+    ]
+    assert {reader.read(one) for one in long} == {None}
+    assert reader.read(post()) is not None

@@ -18,9 +18,11 @@ from headrace.core.nats_codec import ascii_msg_id
 from headrace.core.stored_block import Kind, kind_of, shape_of
 from headrace.core.value_patterns import PASSING, TIME, TOKEN, TYPE
 
-# Each costs a millisecond once. Who sends ever new ones goes the parser's way, and so does whatever is new then.
+# Each costs a millisecond once, or two with long names. Who sends ever new ones goes the parser's way, and so does
+# whatever is new then.
 MOST_SHAPES = 256
 MOST_NAMES = 32
+MOST_NAME_BYTES = 1024
 LONGEST_HEAD = 8 * 1024
 _END = b"\r\n\r\n"
 # In every event in binary mode, as clients write it, in structured ones never: the cheapest way to tell them apart.
@@ -111,7 +113,8 @@ class PlainPosts:
             return None
         names = tuple([line.partition(b":")[0] for line in data[:end].split(b"\r\n")[1:]])
         if names not in self._shapes:
-            if len(self._shapes) >= MOST_SHAPES or len(names) > MOST_NAMES:
+            most = len(self._shapes) >= MOST_SHAPES or len(names) > MOST_NAMES
+            if most or sum(map(len, names)) > MOST_NAME_BYTES:
                 return None
             self._shapes[names] = _shape(names)
         return self._shapes[names]
