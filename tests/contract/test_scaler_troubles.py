@@ -91,3 +91,20 @@ async def test_a_lease_that_fails_in_a_way_that_nobody_has_foreseen_ends_no_othe
         assert scaler.stats()["failures"] == 1
     finally:
         await running.stop()
+
+
+async def test_a_lease_that_answers_with_more_than_can_be_counted_has_failed_and_ends_no_other(
+    own_nats: Nats, stand_in: Place, scale: Scale
+) -> None:
+    stand_in.says(ended(pending=10**400), ended(delivered=1))
+    channel, durable = await subscribed(own_nats)
+
+    async with scale(channel) as running:
+        await store(own_nats, channel, 1)
+        await hint(own_nats, channel)
+
+        def row() -> tuple[int, int]:
+            found = running.scaler.stats()["consumers"][f"{channel.stream}/{durable}"]
+            return found["failures"], found["events"]["delivered"]
+
+        await until("the lease is tried again", lambda: row() == (1, 1))

@@ -58,6 +58,13 @@ def test_a_number_larger_than_any_float_is_clamped_like_others() -> None:
     assert asked == Lease("S", "C", 25.0, 10.0, 100, 1000)
 
 
+@pytest.mark.parametrize(
+    ("asked", "told_every"), [(0, 0.0), (1e-300, 0.1), (0.05, 0.1), (2, 2.0), (1e9, 25.0), (10**400, 25.0)]
+)
+def test_what_a_lease_has_done_is_told_at_most_ten_times_a_second(asked: float, told_every: float) -> None:
+    assert read(stream="S", consumer="C", progress_seconds=asked).progress_seconds == told_every
+
+
 def test_a_long_value_is_cut_in_the_message() -> None:
     with pytest.raises(InvalidSpec) as refused:
         read(stream="S", consumer="C", seconds="x" * 60_000)
@@ -96,6 +103,10 @@ def test_a_retry_that_is_overdue_is_due_now() -> None:
         {"pending": float("inf"), "ack_pending": 0, "next_due_seconds": None},
         {"pending": 0, "ack_pending": 0, "next_due_seconds": float("nan")},
         {"pending": 0, "ack_pending": 0, "next_due_seconds": 10**400},
+        {"pending": 10**400, "ack_pending": 0, "next_due_seconds": None},
+        {"pending": 0, "ack_pending": -1, "next_due_seconds": None},
+        {"pending": 0, "ack_pending": 0, "next_due_seconds": None, "delivered": 10**400},
+        {"pending": 0, "ack_pending": 0, "next_due_seconds": None, "delivered": 1.5},
     ],
 )
 def test_what_is_no_answer_of_a_lease_is_refused(body: Any) -> None:

@@ -26,6 +26,8 @@ LONGEST_NAME = 255
 
 PROGRESS_SECONDS = 2.0
 """How often whoever opens leases wants to hear what they have done: well within the 15 s between two scrapes."""
+LEAST_PROGRESS = 0.1
+"""Who wants to hear it more often hears it so often: a lease would do nothing else."""
 
 ENDING = ("headrace-lease", "ending")
 """The header of an answer that begins early: this process was told to end, so the lease pulls no more and only waits
@@ -46,7 +48,8 @@ class Lease:
         linger: seconds without any new message after which the lease ends early.
         max_in_flight, max_bytes: events, and bytes of them, in subscribers' hands at once.
         bits_per_second: this lease's share of the subscriber's rate limit; 0 is unlimited.
-        progress_seconds: how often its answer tells, before its end, what the lease has done; 0: not at all.
+        progress_seconds: how often its answer tells, before its end, what the lease has done: LEAST_PROGRESS or more,
+            or 0: not at all.
     """
 
     stream: str
@@ -82,6 +85,7 @@ def read(body: bytes, *, max_in_flight: int, max_bytes: int) -> Lease:
         raise InvalidSpec(f"the body is not JSON ({error}): send {{stream, consumer, …}}", field="body") from error
     if not isinstance(asked, dict):
         raise InvalidSpec("the body must be a JSON object with stream and consumer", field="body")
+    progress = _number(asked, "progress_seconds", 0.0, LONGEST_SECONDS)
     return Lease(
         stream=_name(asked, "stream"),
         consumer=_name(asked, "consumer"),
@@ -89,7 +93,7 @@ def read(body: bytes, *, max_in_flight: int, max_bytes: int) -> Lease:
         linger=_number(asked, "linger", DEFAULT_LINGER, LONGEST_LINGER),
         max_in_flight=max(1, int(_number(asked, "max_in_flight", float(max_in_flight), float(max_in_flight)))),
         max_bytes=max_bytes,
-        progress_seconds=_number(asked, "progress_seconds", 0.0, LONGEST_SECONDS),
+        progress_seconds=max(progress, LEAST_PROGRESS) if progress else 0.0,
     )
 
 
@@ -200,8 +204,7 @@ def read_news(line: bytes) -> News | None:
             return News(ending=True)
         case {"so_far": dict() as counts}:
             known = {str(outcome): counts.get(outcome, 0) for outcome in Outcome}
-            whole = all(type(count) is int and 0 <= count <= _MOST_EVENTS for count in known.values())
-            return News(known) if whole else None
+            return News(known) if all(map(_is_count, known.values())) else None
         case _:
             return None
 
@@ -223,14 +226,18 @@ def read_answer(body: Mapping[str, Any]) -> LeaseAnswer:
         due = None if body["next_due_seconds"] is None else float(body["next_due_seconds"])
         if due is not None and not math.isfinite(due):
             raise ValueError(f"next_due_seconds is {due}")
-        return LeaseAnswer(
-            counts={str(outcome): int(body.get(outcome, 0)) for outcome in Outcome},
-            pending=int(body["pending"]),
-            ack_pending=int(body["ack_pending"]),
-            next_due_seconds=due,
-        )
+        counts = {str(outcome): body.get(outcome, 0) for outcome in Outcome}
+        pending, ack_pending = body["pending"], body["ack_pending"]
+        if not all(map(_is_count, (*counts.values(), pending, ack_pending))):
+            raise ValueError("it counts what can't be counted")
+        return LeaseAnswer(counts, pending, ack_pending, due)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidSpec(f"that is not the answer of a lease: {error!r}", field="body") from error
+
+
+def _is_count(value: object) -> bool:
+    # One that is larger than any float would end whoever calculates with it.
+    return type(value) is int and 0 <= value <= _MOST_EVENTS
 
 
 def _name(asked: Mapping[str, object], key: str) -> str:
