@@ -117,7 +117,7 @@ def test_a_call_that_is_damaged_anywhere_is_answered(verb: str, data: st.DataObj
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("damage", [None, [None], 2**63])
+@pytest.mark.parametrize("damage", [None, "", [None], 2**63])
 @pytest.mark.parametrize("of", ["status", "children"])
 def test_what_is_damaged_of_our_own_writing_is_written_anew(name: str, damage: Any, of: str) -> None:
     call = CALLS[name]

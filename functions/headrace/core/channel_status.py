@@ -149,7 +149,7 @@ def _legible(members: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     for name, value in members:
         if isinstance(value, list) and _fits(name, []):
             yield name, [row for row in map(_without_null, value) if _fits(name, [row])]
-        elif value is not None and _fits(name, value):
+        elif value is not None and value != "" and _fits(name, value):
             yield name, value
 
 
