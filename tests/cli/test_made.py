@@ -53,7 +53,9 @@ async def test_a_dry_run_prints_the_manifest_and_asks_nobody() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--max-age", "soon"), "maxAge"),
+        (("--max-age", "soon"), "headrace: spec.stream.config.maxAge is 'soon', which is not a duration"),
+        (("--annotation", "headrace.dev/delivery-order=odd"), "is 'odd': it should be unordered, ordered, by-key"),
+        (("--annotation", "headrace.dev/delivery-oder=ordered"), "did you mean headrace.dev/delivery-order?"),
         (("--annotation", "x"), "--annotation is 'x': give name=value"),
         (("--retention", "Never"), "'Never' is not one of"),
     ],

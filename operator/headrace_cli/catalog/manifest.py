@@ -48,8 +48,14 @@ def of_channel(ref: Ref, given: Given) -> dict[str, Any]:
     body = {"apiVersion": CHANNEL_VERSION, "kind": CHANNEL_KIND, "metadata": metadata, "spec": spec}
     try:
         manifest.parse({**body, "metadata": {**metadata, "uid": "none-yet", "generation": 1}})
+        if "annotations" in metadata:
+            # Brings YAML, which whoever only looks into NATS may not have.
+            from headrace_cli import our_annotations
+            from headrace_cli.documents import Document
+
+            our_annotations.of_channel(Document(f"channel {ref}", body), metadata["annotations"])
     except InvalidSpec as error:
-        raise Misconfigured(f"{error.field}: {error}", field=error.field) from None
+        raise Misconfigured(str(error), field=error.field) from None
     return body
 
 
