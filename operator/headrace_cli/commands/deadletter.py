@@ -22,7 +22,7 @@ LIST_EXAMPLES = params.examples("""\
 """)
 
 SHOW = """\
-Show parked events whole: the event, whom it was for, how often it was tried and why it was given up.
+Show parked events in full: the event, whom it was for, how often it was tried and why it was given up.
 """
 
 SHOW_EXAMPLES = params.examples("""\
@@ -147,7 +147,7 @@ GROUP = click.Group(
         params.verb(
             "show",
             _show,
-            params.Words(SHOW, SHOW_EXAMPLES, "Show some whole, with what was answered."),
+            params.Words(SHOW, SHOW_EXAMPLES, "Show parked events in full, with the answers."),
             params.channel(),
             click.Argument(["positions"], nargs=-1, required=True, type=click.IntRange(1), metavar="POSITION..."),
             formats=("table", "json"),

@@ -134,7 +134,7 @@ COMMANDS = [
             default=256,
             metavar="BYTES",
             show_default=True,
-            help="Data of each.",
+            help="Data of each event.",
         ),
         click.Option(
             ["--keys"],
@@ -150,7 +150,7 @@ COMMANDS = [
             default=10,
             metavar="N",
             show_default=True,
-            help="So many are on their way at once.",
+            help="How many are on their way at once.",
         ),
         params.rate(),
         click.Option(["--publish-only"], is_flag=True, help="Don't wait for Subscriptions."),
@@ -160,9 +160,9 @@ COMMANDS = [
             default=60.0,
             metavar="S",
             show_default=True,
-            help="For Subscriptions, so long at most.",
+            help="How long to wait for Subscriptions, at most.",
         ),
-        params.address("--url", "POST them there."),
+        params.address("--url", "POST the events to this URL."),
         params.yes(),
         formats=("table", "json", "yaml"),
         rules=[
@@ -177,7 +177,7 @@ COMMANDS = [
         "convert",
         callback=_convert,
         help=CONVERT,
-        short_help="Manifests of other systems as ours.",
+        short_help="Convert manifests of other systems.",
         epilog=CONVERT_EXAMPLES,
         params=[
             click.Option(

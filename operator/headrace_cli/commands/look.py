@@ -154,7 +154,7 @@ TAIL_COMMAND = params.verb(
 PEEK_COMMAND = params.verb(
     "peek",
     _peek,
-    params.Words(PEEK, PEEK_EXAMPLES, "Read stored events without a trace."),
+    params.Words(PEEK, PEEK_EXAMPLES, "Read stored events, leaving no trace."),
     params.channel(),
     *_starts("Begin with the last so many."),
     *params.wanted(),

@@ -161,7 +161,7 @@ def dry_run() -> click.Option:
 
 def rate() -> click.Option:
     return click.Option(
-        ["--rate"], type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most so many a second."
+        ["--rate"], type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most this many per second."
     )
 
 

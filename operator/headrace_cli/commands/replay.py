@@ -154,7 +154,7 @@ async def _position(reader: Reader, given: Given, stream: str, target: str, chec
 COMMAND = params.verb(
     "replay",
     _replay,
-    params.Words(HELP, EPILOG, "Bring stored events again, to whom you say."),
+    params.Words(HELP, EPILOG, "Deliver stored events again, to whom you choose."),
     params.channel(),
     click.Option(["--sequence"], type=click.IntRange(1), metavar="N", help="Begin at this sequence."),
     click.Option(["--since"], metavar="TIME", help="Begin at what was stored then: RFC 3339, or 10m, 2h, 3d ago."),

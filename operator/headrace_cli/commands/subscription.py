@@ -43,8 +43,8 @@ DESCRIBE_EXAMPLES = params.examples("""\
 CREATE = """\
 Write the manifest of a Subscription: for a file of `headrace up`, or for kubectl. With --cluster the object is made.
 
-In a cluster `kn subscription create` does it, too, and takes Services and other objects as --sink; this one knows
-addresses only, and retries.
+In a cluster `kn subscription create` does this, too, and takes Services and other objects as --sink; this verb takes
+addresses only, but can set retries.
 """
 
 CREATE_EXAMPLES = params.examples("""\

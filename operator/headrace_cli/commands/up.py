@@ -109,10 +109,10 @@ COMMAND = click.Command(
             default=10.0,
             metavar="S",
             show_default=True,
-            help="How long forward and reconcile stay with nothing to do.",
+            help="How long forward and reconcile stay up with nothing to do.",
         ),
         click.Option(
-            ["--status-file"], metavar="PATH", help="Write the state of everything there as JSON, anew at each change."
+            ["--status-file"], metavar="PATH", help="Write the state of everything to this file, as JSON, at each change."
         ),
         click.Option(
             ["--metrics"],
