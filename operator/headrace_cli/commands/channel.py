@@ -104,7 +104,11 @@ _STREAM: list[click.Parameter] = [
     click.Option(["--replicas"], type=click.IntRange(1, 5), metavar="N", help="Copies of the stream."),
     click.Option(["--storage"], type=click.Choice(("File", "Memory")), help="Where the stream is kept."),
     click.Option(["--retention"], type=click.Choice(("Limits", "Interest", "Work")), help="How long events are kept."),
-    click.Option(["--discard"], type=click.Choice(("Old", "New")), help="What is dropped when it is full: old events, or new ones."),
+    click.Option(
+        ["--discard"],
+        type=click.Choice(("Old", "New")),
+        help="What is dropped when it is full: old events, or new ones.",
+    ),
     click.Option(["--max-age"], metavar="SPAN", help="How long events are kept, as 168h."),
     click.Option(["--max-bytes"], type=int, metavar="N", help="How many bytes the stream may hold."),
     click.Option(["--max-messages"], type=int, metavar="N", help="How many events it may hold."),

@@ -112,7 +112,9 @@ COMMAND = click.Command(
             help="How long forward and reconcile stay up with nothing to do.",
         ),
         click.Option(
-            ["--status-file"], metavar="PATH", help="Write the state of everything to this file, as JSON, at each change."
+            ["--status-file"],
+            metavar="PATH",
+            help="Write the state of everything to this file, as JSON, at each change.",
         ),
         click.Option(
             ["--metrics"],
