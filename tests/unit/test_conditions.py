@@ -27,6 +27,11 @@ NOW = "2026-01-31T12:00:00Z"
             "2026-01-01T00:00:00Z",
             id="it stays",
         ),
+        pytest.param(
+            [{"type": "Ready", "status": "True", "lastTransitionTime": "9999-01-01T00:00:00Z"}],
+            NOW,
+            id="its change has not been yet",
+        ),
     ],
 )
 def test_the_time_of_a_condition_is_that_of_its_last_change(before: Any, since: str) -> None:

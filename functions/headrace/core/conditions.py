@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+MOST_AHEAD = timedelta(minutes=5)
+"""A clock elsewhere may be ahead of ours; a change that is later than that has not been."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ def ready(conditions: Iterable[Condition]) -> Condition:
 
 def written(conditions: Iterable[Condition], parent: Mapping[str, Any], now: datetime) -> list[dict[str, str]]:
     """As the status holds them, sorted by type; the time of the last change is kept while the status is the same."""
-    before = _before(parent)
+    before = _before(parent, now + MOST_AHEAD)
     moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     found = []
     for condition in sorted(conditions, key=lambda one: one.type):
@@ -61,19 +64,20 @@ def added(status: Mapping[str, Any], condition: Condition, parent: Mapping[str, 
     return {**status, "conditions": sorted(conditions, key=lambda one: str(one["type"]))}
 
 
-def _before(parent: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def _before(parent: Mapping[str, Any], latest: datetime) -> dict[str, tuple[str, str]]:
     status = parent.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None
     return {
-        str(condition.get("type")): (str(condition.get("status")), _moment(condition.get("lastTransitionTime")))
+        str(condition.get("type")): (str(condition.get("status")), _moment(condition.get("lastTransitionTime"), latest))
         for condition in (conditions if isinstance(conditions, list) else [])
         if isinstance(condition, dict)
     }
 
 
-def _moment(text: object) -> str:
-    """The text, if it is a moment, else nothing."""
+def _moment(text: object, latest: datetime) -> str:
+    """The text, if it is a moment that can have been, else nothing."""
     try:
-        return text if isinstance(text, str) and datetime.fromisoformat(text).tzinfo else ""
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+        return str(text) if moment is not None and moment.tzinfo and moment <= latest else ""
     except ValueError:
         return ""
