@@ -21,6 +21,7 @@ from tests.support.kube_api import CHANNELS, Api, connect
 from tests.support.nats_server import NatsServer
 from tests.support.operator_process import OperatorProcess
 from tests.support.subscriber import Subscriber
+from tests.support.tenants import Accounts
 from tests.support.waiting import until
 
 NEIGHBOURS = Path(__file__).with_name("crds") / "neighbours.yaml"
@@ -80,6 +81,15 @@ def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
     server.start()
     yield server
     server.kill()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Accounts]:
+    """A running nats-server with accounts of several tenants."""
+    found = Accounts(tmp_path / "accounts")
+    found.start()
+    yield found
+    found.kill()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ channel, `receive` and the `forward` that its Deployment describes; the test pla
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -31,14 +31,6 @@ from tests.support.waiting import until
 Start = Callable[..., OperatorProcess]
 UID = "5d0a2f1c-0000-4000-8000-00000000000a"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Accounts]:
-    found = Accounts(tmp_path / "accounts")
-    found.start()
-    yield found
-    found.kill()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -20,14 +20,6 @@ from tests.support.waiting import until
 
 Start = Callable[..., OperatorProcess]
 CROWD, WORKERS = 60, 16
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Accounts]:
-    found = Accounts(tmp_path / "accounts")
-    found.start()
-    yield found
-    found.kill()
 
 
 @pytest.fixture

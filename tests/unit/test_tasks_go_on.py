@@ -70,6 +70,8 @@ async def test_a_take_over_ends_although_nobody_can_tell_what_is_left(broken: st
 
     clock = iter(range(0, 1_000_000, 3))
     woken = asyncio.Event()
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, words: told.append(type(words["exception"])))
     effects = SimpleNamespace(
         survey=Survey(unsettled, records, lambda _: None),
         monotonic=lambda: next(clock),
@@ -87,6 +89,7 @@ async def test_a_take_over_ends_although_nobody_can_tell_what_is_left(broken: st
         async with asyncio.timeout(10):
             await woken.wait()
     assert waiting.waiting == 0
+    assert {"unsettled": KeyError, "records": ValueError}[broken] in told
 
 
 async def test_a_watch_lists_again_after_an_answer_that_nobody_has_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:

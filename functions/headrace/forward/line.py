@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from headrace.core import jetstream, parked
-from headrace.core.errors import InvalidEvent
+from headrace.core.errors import InvalidEvent, Refused, Unavailable
 from headrace.core.jetstream import ACK_WAIT, Message
 from headrace.core.lease import Outcome, Tally
 from headrace.core.order import Changes, Go, Order, Postpone, Twin, Verdict, Wait
@@ -22,6 +22,8 @@ from headrace.core.window import Window
 from headrace.forward.one_event import deliver, postpone
 from headrace.forward.ports import Effects, Survey
 from headrace.forward.reading import read
+
+_Found = TypeVar("_Found")
 
 # Seconds, as all below. What a broken lease left comes back within the ack wait of 8 s; nothing is waited for longer.
 LONGEST_TAKE_OVER = ACK_WAIT.total_seconds() + 2.0
@@ -214,17 +216,13 @@ class Line:
     async def _missing(self) -> int:
         """How many are unaccounted for; 1 when NATS can't be asked."""
         asked = self._order.known()
-        try:
-            unsettled = await self._survey.unsettled()
-        except Exception:  # noqa: BLE001  # whatever it is, what waits for this task must not wait for ever
-            return 1
-        return self._order.missing(unsettled, asked)
+        unsettled = await _known(self._survey.unsettled())
+        return 1 if unsettled is None else self._order.missing(unsettled, asked)
 
     async def _read_records(self) -> bool:
         now = self._now()
-        try:
-            records = await self._survey.records()
-        except Exception:  # noqa: BLE001  # as above
+        records = await _known(self._survey.records())
+        if records is None:
             await asyncio.sleep(FIRST_LOOK)
             return False
         for sequence, record in records:
@@ -241,3 +239,15 @@ class Line:
 
     def _now(self) -> float:
         return self._effects.now().timestamp()
+
+
+async def _known(question: Awaitable[_Found]) -> _Found | None:
+    """What NATS says; None when it can't be asked, or is not understood: the lease must not wait for ever."""
+    try:
+        return await question
+    except (Refused, Unavailable):
+        return None
+    except Exception as error:  # noqa: BLE001  # nobody has foreseen it: it is told, and the take-over has its end
+        words = {"message": "what an earlier lease left could not be found out", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(words)
+        return None

@@ -1,8 +1,8 @@
 """The JetStream API as requests and JSON.
 
 Raw on purpose: nats-py's own dataclasses drop every configuration key that they do not know, so a read-modify-write
-through them loses what newer servers have. Used by all that
-asks or administers JetStream: `headrace.io.admin` for `reconcile`, `forward` to read its consumer, the scaler, the CLI.
+through them loses what newer servers have. Used by all that asks or administers JetStream: `headrace.io.admin` for
+`reconcile`, `forward` to read its consumer, the scaler, the CLI.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.errors import NotLetIn, Unavailable
 from headrace.core.settings import NatsSettings
 from headrace.io.client import Broken, Client
 from headrace.io.connect import client as connect
@@ -17,22 +16,11 @@ from tests.support.mounts import Mount
 from tests.support.nats_certificates import Certificates, SilentNatsServer
 from tests.support.nats_identities import Operator, user_key
 from tests.support.nats_server import NatsServer
+from tests.support.refusals import refused
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_factories=["uvloop"])
 CONNECT_SECONDS = 20.0
-REFUSED_SECONDS = 0.7
-
-
-async def refused(client: Client) -> bool:
-    """Is that what it says now of why it is not connected?"""
-    try:
-        await client.ready(REFUSED_SECONDS)
-    except NotLetIn:
-        return True
-    except Unavailable:
-        return False
-    return False
 
 
 @dataclass(frozen=True)

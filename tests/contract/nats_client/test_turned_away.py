@@ -6,33 +6,22 @@ from typing import Any
 
 import pytest
 
-from headrace.core.errors import NotLetIn, Unavailable
+from headrace.core.errors import Unavailable
 from headrace.core.settings import NatsSettings
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from tests.support.mounts import Mount
 from tests.support.raw_server import Peer, RawServer, serving
+from tests.support.refusals import REFUSED_SECONDS, refused
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_factories=["uvloop"])
 CONNECT_SECONDS = 20.0
-REFUSED_SECONDS = 0.7
 
 
 def client_of(kind: str, server: RawServer, **settings: Any) -> Client:
     given = {"client": kind, "url": f"nats://127.0.0.1:{server.port}", **settings}
     return connect(NatsSettings.model_validate(given))
-
-
-async def refused(client: Client) -> bool:
-    """Is that what it says now of why it is not connected?"""
-    try:
-        await client.ready(REFUSED_SECONDS)
-    except NotLetIn:
-        return True
-    except Unavailable:
-        return False
-    return False
 
 
 @pytest.mark.parametrize("kind", ["engine", "nats-py"])
