@@ -1,7 +1,8 @@
 """One wanted child of a channel: whose it is, what is sent to the API server, and whether that is there already.
 
 Pure. A child carries whose it is in labels and, in the channel's own namespace, in an ownerReference; a shared one
-belongs to every channel that wants it and goes with the last of them. Called by `headrace_operator.children`.
+belongs to every channel that wants it and goes with the last of them. That it is ours at all no label says, since
+Knative copies the labels of our Knative Services to all that it makes for them. Called by `headrace_operator.children`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headrace_operator.kube.api import FIELD_MANAGER
 from headrace_operator.kube.kinds import CHANNEL, Key, Kind
 
 MANAGED_BY, US = "app.kubernetes.io/managed-by", "headrace"
@@ -102,17 +104,42 @@ def owner(parent: Mapping[str, Any], *, shared: bool) -> Body:
 def owners(live: Mapping[str, Any] | None) -> dict[str, Body]:
     """The channels that own an object, by uid."""
     references = (live or {}).get("metadata", {}).get("ownerReferences") or ()
-    return {one["uid"]: one for one in references if one.get("kind") == CHANNEL.kind}
+    return {one["uid"]: one for one in references if _is_channel(one)}
+
+
+def is_ours(live: Mapping[str, Any]) -> bool:
+    """Was it made for a channel? That another kind controls it says no, a channel among its owners says yes.
+
+    Where no channel can own it, what the API server notes of our server-side apply says so: labels and annotations are
+    copied from object to object, and that note is not.
+
+    Args:
+        live: as the API server has it, with its managedFields.
+    """
+    metadata = live["metadata"]
+    if any(one.get("controller") and not _is_channel(one) for one in metadata.get("ownerReferences") or ()):
+        return False
+    notes = metadata.get("managedFields") or ()
+    applied = any(one.get("manager") == FIELD_MANAGER and one.get("operation") == "Apply" for one in notes)
+    return applied or bool(owners(live))
 
 
 def is_foreign(live: Mapping[str, Any], child: Child, parent: Mapping[str, Any]) -> bool:
-    """Is there already something of that name that is not ours to write?"""
+    """Is there already something of that name that is not ours to write? `live` is as for `is_ours`."""
     labels = live["metadata"].get("labels") or {}
     uid = parent["metadata"]["uid"]
+    if not is_ours(live):
+        return True
     if labels.get(MANAGED_BY) == US:
         return bool(not child.shared and labels.get(UID_LABEL) not in (uid, None))
     # The Go channel's objects have no such labels, but the same owner.
     return uid not in owners(live)
+
+
+def _is_channel(owner: Mapping[str, Any]) -> bool:
+    """Is an ownerReference to one of our channels, in whatever version?"""
+    group = str(owner.get("apiVersion")).partition("/")[0]
+    return bool(owner.get("kind") == CHANNEL.kind and group == CHANNEL.api_version.partition("/")[0])
 
 
 def with_owners(child: Child, references: Iterable[Body]) -> Body:

@@ -1,7 +1,8 @@
 """The children of all channels in the cluster: what there is of them, and making it what the hook wants.
 
-Every child kind is watched by our label. What is as it was applied is not applied again, so that an idle operator asks
-for nothing; what somebody has changed is healed. Which children there are is the hook's to say.
+Every child kind is watched by our label, and of what bears it only what is ours is looked at: the rest is what Knative
+and others make for our children, with the labels of these. What is as it was applied is not applied again, so that an
+idle operator asks for nothing; what somebody has changed is healed. Which children there are is the hook's to say.
 """
 
 from __future__ import annotations
@@ -266,6 +267,7 @@ class Children:
         watch = self._watches.get(kind)
         if watch is None:
             watch = Watch(self._api, kind, namespace=self._own_namespace, labels=f"{MANAGED_BY}={US}", quiet=True)
+            watch.cache.keeps = children_of.is_ours
             watch.cache.listeners.append(lambda old, new: self._on_change(kind, old, new))
             self._watches[kind] = watch
             self._spawn(watch.run())

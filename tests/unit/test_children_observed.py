@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from headrace.core import children
 from tests.support.channels import entry
-from tests.support.children import called, remaining, wanted
+from tests.support.children import as_observed, called, remaining, wanted
 
 PLAIN = {"runtime": "deployment"}
 
@@ -90,6 +91,23 @@ def test_of_what_is_shared_with_other_namespaces_nobody_may_have_told() -> None:
     (said,) = wanted(entry(), observed=[says(forward, Ready={"status": "True"})]).conditions
 
     assert said.holds
+
+
+def test_what_knative_makes_for_a_function_with_its_labels_is_no_object_of_the_channel() -> None:
+    (forward,) = (one for one in wanted(entry()).objects if one["metadata"]["name"].startswith("forward-"))
+    channel = {"apiVersion": "messaging.knative.dev/v1alpha1", "kind": "NatsJetStreamChannel", "controller": True}
+    revision = {"apiVersion": "serving.knative.dev/v1", "kind": "Revision", "controller": True}
+    ours = {**forward, "metadata": {**forward["metadata"], "ownerReferences": [channel]}}
+    copied = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {**forward["metadata"], "name": "forward-1-deployment", "ownerReferences": [revision]},
+    }
+
+    seen = children.legible(as_observed([ours, copied]))
+
+    assert list(seen["Service.serving.knative.dev/v1"].values()) == [ours]
+    assert seen["Deployment.apps/v1"] == {}
 
 
 NAMESPACED = {"eventing.knative.dev/scope": "namespace"}

@@ -12,6 +12,10 @@ from tests.support.channels import UID, channel
 
 SERVICE = Kind("v1", "Service", "services")
 PARENT = channel()
+OURS = {"app.kubernetes.io/managed-by": "headrace"}
+APPLIED = [{"manager": "headrace", "operation": "Apply"}, {"manager": "kubectl", "operation": "Update"}]
+CHANNEL = {"apiVersion": "messaging.knative.dev/v1alpha1", "kind": "NatsJetStreamChannel", "uid": UID}
+ROUTE = {"apiVersion": "serving.knative.dev/v1", "kind": "Route", "uid": "r", "controller": True}
 
 
 def answer(**metadata: Any) -> dict[str, Any]:
@@ -70,23 +74,46 @@ def test_the_digest_changes_with_what_is_wanted_only() -> None:
     [
         pytest.param({}, True, id="somebody's"),
         pytest.param({"labels": {"app.kubernetes.io/managed-by": "helm"}}, True, id="another tool's"),
+        pytest.param({"labels": {**OURS, "headrace.dev/channel-uid": UID}, "managedFields": APPLIED}, False, id="ours"),
+        pytest.param({"labels": {**OURS, "headrace.dev/channel-uid": UID}}, True, id="what bears our labels only"),
         pytest.param(
-            {"labels": {"app.kubernetes.io/managed-by": "headrace", "headrace.dev/channel-uid": UID}}, False, id="ours"
-        ),
-        pytest.param(
-            {"labels": {"app.kubernetes.io/managed-by": "headrace", "headrace.dev/channel-uid": "2"}},
+            {"labels": {**OURS, "headrace.dev/channel-uid": "2"}, "managedFields": APPLIED},
             True,
             id="another channel's",
         ),
         pytest.param(
-            {"ownerReferences": [{"kind": "NatsJetStreamChannel", "uid": UID, "controller": True}]},
-            False,
-            id="what the Go channel made for this one",
+            {"ownerReferences": [{**CHANNEL, "controller": True}]}, False, id="what the Go channel made for this one"
         ),
     ],
 )
 def test_what_is_not_of_this_channel_is_not_written(metadata: dict[str, Any], foreign: bool) -> None:
     assert child.is_foreign(live(**metadata), child.wanted(PARENT, answer(), SERVICE), PARENT) is foreign
+
+
+@pytest.mark.parametrize(
+    ("metadata", "ours"),
+    [
+        pytest.param({"ownerReferences": [{**CHANNEL, "controller": True}]}, True, id="a channel controls it"),
+        pytest.param({"ownerReferences": [CHANNEL, {**CHANNEL, "uid": "2"}]}, True, id="channels share it"),
+        pytest.param({"managedFields": APPLIED}, True, id="no channel can own it, and we have applied it"),
+        pytest.param({"ownerReferences": [ROUTE]}, False, id="Knative made it for a Route"),
+        pytest.param({"ownerReferences": [CHANNEL, ROUTE]}, False, id="a channel owns it, a Route controls it"),
+        pytest.param({"ownerReferences": [ROUTE], "managedFields": APPLIED}, False, id="somebody took it over"),
+        pytest.param({}, False, id="somebody copied it"),
+        pytest.param({"managedFields": APPLIED[1:]}, False, id="somebody has written it"),
+        pytest.param(
+            {"managedFields": [{"manager": "headrace", "operation": "Update"}]}, False, id="we have not applied it"
+        ),
+        pytest.param(
+            {"ownerReferences": [{**CHANNEL, "apiVersion": "messaging.example/v1"}]}, False, id="a kind of that name"
+        ),
+    ],
+)
+def test_what_is_ours_is_said_by_owners_and_by_who_applied_it_never_by_labels(
+    metadata: dict[str, Any], ours: bool
+) -> None:
+    copied = {"labels": {**OURS, "headrace.dev/channel-uid": UID}, "annotations": {"headrace.dev/applied": "1"}}
+    assert child.is_ours(live(**copied, **metadata)) is ours
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,15 @@ class ApiServer:
 
     async def list(self, path: str, _selection: Mapping[str, str]) -> tuple[list[dict[str, Any]], str]:
         labels = {"app.kubernetes.io/managed-by": "headrace", "headrace.dev/channel-uid": UID}
-        metadata = {"name": "forward-1", "namespace": "shop", "uid": "k", "resourceVersion": "7", "labels": labels}
+        owner = {"apiVersion": CHANNEL.api_version, "kind": CHANNEL.kind, "uid": UID, "controller": True}
+        metadata = {
+            "name": "forward-1",
+            "namespace": "shop",
+            "uid": "k",
+            "resourceVersion": "7",
+            "labels": labels,
+            "ownerReferences": [owner],
+        }
         return ([{"metadata": metadata}] if KNATIVE.api_version in path else []), "7"
 
     async def watch(self, _path: str, _parameters: Mapping[str, str]) -> AsyncIterator[None]:

@@ -37,6 +37,7 @@ class Cache:
         complete: it has been listed, and the watch is up: what is not here is not there, but for a moment.
         listeners: told of every change, after it was taken in.
         without: members of the objects that are not kept, as a Secret's data.
+        keeps: whether an object, as the API server sends it, belongs here; the others are as if they were not there.
     """
 
     def __init__(self, kind: Kind) -> None:
@@ -44,6 +45,7 @@ class Cache:
         self.complete = False
         self.listeners: list[Listener] = []
         self.without: tuple[str, ...] = ()
+        self.keeps: Callable[[Body], bool] = lambda _: True
         self.version = ""
         self._objects: dict[Key, Body] = {}
         self._listed = asyncio.Event()
@@ -73,6 +75,9 @@ class Cache:
         self.put(body)
 
     def put(self, body: Body) -> None:
+        if not self.keeps(body):
+            self.remove(body)
+            return
         body = slim(body)
         # Lists leave them out.
         body.setdefault("apiVersion", self.kind.api_version)

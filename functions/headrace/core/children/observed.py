@@ -11,6 +11,7 @@ from typing import Any
 from headrace.core.children.access import NAMED_VOLUME
 from headrace.core.children.pod import COMPONENT_LABEL, SHARED_LABEL
 from headrace.core.conditions import Condition
+from headrace.core.hook import KIND
 from headrace.core.secret_files import SecretFile
 
 _OURS = ("headrace.dev/", "app.kubernetes.io/", "networking.knative.dev/", "messaging.knative.dev/")
@@ -32,7 +33,8 @@ _ALLOCATED = (
 def legible(children: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
     """The objects that have the form of one, by kind and name; what is damaged is as if it were not there.
 
-    They are of our own making: what is not there is made once more. Below `spec` nothing is looked at.
+    They are of our own making: what is not there is made once more. Below `spec` nothing is looked at. What an object
+    of another kind controls was made for one of ours, by a controller that copies labels, and is left out.
     """
     groups = {kind: group if isinstance(group, Mapping) else {} for kind, group in children.items()}
     read = {kind: {name: _legible(one) for name, one in group.items()} for kind, group in groups.items()}
@@ -45,6 +47,8 @@ def _legible(one: Any) -> dict[str, Any] | None:
         return None
     names = (one.get("apiVersion"), one.get("kind"), metadata.get("namespace"), metadata.get("name"))
     if not all(isinstance(name, str) and name for name in names):
+        return None
+    if any(owner.get("controller") and owner.get("kind") != KIND for owner in _listed(metadata.get("ownerReferences"))):
         return None
     texts = {key: _texts(metadata.get(key)) for key in ("labels", "annotations") if key in metadata}
     told = {"conditions": _listed(_within(one, "status", "conditions"))}
