@@ -5,7 +5,7 @@ What is of the chart alone is written by hand in `infra/chart/templates`: names,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from infra.generate import marked
@@ -13,38 +13,38 @@ from infra.generate import marked
 INFRA = Path(__file__).resolve().parents[1]
 CHART = INFRA / "chart"
 _HEAD = "{{- /* Written by `task manifests` from infra/NAME: what it writes is marked there with `# chart`. */ -}}\n"
-_ONLY_IF = {
-    "reconcile.yaml": 'eq .Values.reconcile.kind "deployment"',
-    "reconcile-knative.yaml": 'eq .Values.reconcile.kind "knative"',
-}
+# Files of one name in two folders: what each is called in the chart, and when it counts.
+_RECONCILE = {"deployment": ("reconcile.yaml", "deployment"), "base": ("reconcile-knative.yaml", "knative")}
 
 
-def files(base: Iterable[Path], knative: str) -> dict[Path, str]:
+def files(base: Mapping[Path, str]) -> dict[Path, str]:
     """By path.
 
     Args:
-        base: the files of `infra/base`, and the CRD.
-        knative: `reconcile` as a Knative Service, with marks.
+        base: the files of `infra/base`, the CRD, and `reconcile` as a Deployment, with their marks.
     """
     written: dict[Path, str] = {}
-    for path in base:
-        text = path.read_text(encoding="utf-8")
+    for path, text in base.items():
         if path.parent.name == "crds":
             # Helm makes these once and never changes or deletes them: with a CRD go all channels.
             written[CHART / "crds" / path.name] = text
             continue
-        name = f"rbac-{path.name}" if path.parent.name == "rbac" else path.name
-        written[CHART / "templates" / name] = _template(name, str(path.relative_to(INFRA)), text)
-    name = "reconcile-knative.yaml"
-    written[CHART / "templates" / name] = _template(name, "overlays/knative/reconcile.yaml", knative)
+        origin = str(path.relative_to(INFRA))
+        if path.name == "reconcile.yaml":
+            name, kind = _RECONCILE[path.parent.name]
+            body = _template(origin, text, only_if=f'eq (include "headrace.reconcileKind" .) "{kind}"')
+        else:
+            name = f"rbac-{path.name}" if path.parent.name == "rbac" else path.name
+            body = _template(origin, text)
+        written[CHART / "templates" / name] = body
     for path in (*sorted((INFRA / "grafana").glob("*.json")), INFRA / "prometheus" / "alerts.yaml"):
         # Helm reads nothing outside of the chart.
         written[CHART / "files" / path.name] = path.read_text(encoding="utf-8")
     return written
 
 
-def _template(name: str, origin: str, text: str) -> str:
+def _template(origin: str, text: str, only_if: str = "") -> str:
     body = marked.template(text)
-    if condition := _ONLY_IF.get(name):
-        body = f"{{{{- if {condition} }}}}\n{body}{{{{- end }}}}\n"
+    if only_if:
+        body = f"{{{{- if {only_if} }}}}\n{body}{{{{- end }}}}\n"
     return _HEAD.replace("NAME", origin) + body

@@ -1,10 +1,13 @@
-"""Writes what follows from `infra/base`: `infra/install.yaml`, and `reconcile` as a Knative Service for its overlay.
+"""Writes what follows from `infra/base` and the overlay `deployment`: the two files for kubectl, and `reconcile` as a
+Knative Service.
 
 `task manifests` runs it and writes the Helm chart, too; a unit test holds the committed files against it.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
@@ -14,19 +17,27 @@ from infra.generate import chart, marked, values
 INFRA = Path(__file__).resolve().parents[1]
 BASE = INFRA / "base"
 INSTALL = INFRA / "install.yaml"
-KNATIVE = INFRA / "overlays" / "knative" / "reconcile.yaml"
+PLAIN = INFRA / "install-deployment.yaml"
+KNATIVE = BASE / "reconcile.yaml"
+DEPLOYMENT = INFRA / "overlays" / "deployment" / "reconcile.yaml"
 
 _HEAD = """\
-# Headrace, whole; written by `task manifests` from infra/base. Put the name of your image in place of
-# headrace.example/headrace:0.1.0, which is in three places; docs/install.md says how, and what has to be there before.
+# Headrace, whole, beside Knative Serving (without it: install-deployment.yaml); written by `task manifests` from
+# infra/base. Put the name of your image in place of headrace.example/headrace:0.1.0, which is in three places;
+# docs/install.md says how, and what has to be there before.
+"""
+_PLAIN_HEAD = """\
+# Headrace, whole, as plain Deployments, for a cluster without Knative Serving; written by `task manifests` from
+# infra/overlays/deployment. Put the name of your image in place of headrace.example/headrace:0.1.0, which is in three
+# places; docs/install.md says how, and what has to be there before.
 """
 _SERVICE = """\
-# `reconcile` as a Knative Service, which sleeps while no channel changes. Written by `task manifests` from
-# infra/base/reconcile.yaml.
+# `reconcile`, the hook that the operator asks, as a Knative Service: it sleeps while no channel changes. Written by
+# `task manifests` from infra/overlays/deployment/reconcile.yaml, and not of its name, since Knative makes a Service.
 apiVersion: serving.knative.dev/v1
 kind: Service
 metadata:
-  name: headrace-reconcile
+  name: headrace-hook
   namespace: knative-eventing
   labels:
     app.kubernetes.io/name: headrace
@@ -40,6 +51,10 @@ spec:
         autoscaling.knative.dev/class: kpa.autoscaling.knative.dev
         autoscaling.knative.dev/metric: concurrency
         autoscaling.knative.dev/min-scale: "0"
+        # A new image has answered a probe before it is asked anything, whatever the cluster's default is.
+        autoscaling.knative.dev/initial-scale: "1"
+        # Asleep again ten seconds after the last question.
+        autoscaling.knative.dev/window: "10s"
         # The operator asks about 16 channels at a time, and NATS is what they wait for.
         autoscaling.knative.dev/target: "50"
         autoscaling.knative.dev/max-scale: "2"
@@ -76,22 +91,50 @@ def resources(folder: Path = BASE) -> list[Path]:
 
 def install() -> str:
     """`infra/install.yaml`."""
-    texts = (marked.plain(path.read_text(encoding="utf-8")).strip() for path in resources())
-    return _HEAD + "".join(f"---\n{text}\n" for text in texts)
+    return _HEAD + _joined(knative() if path == KNATIVE else _read(path) for path in resources())
+
+
+def plain() -> str:
+    """`infra/install-deployment.yaml`: the base, with what the overlay has in the place of the Knative Service."""
+    texts = [_read(DEPLOYMENT if path == KNATIVE else path) for path in resources()]
+    for variable, value in _told_otherwise().items():
+        texts = [_with_value(text, variable, value) for text in texts]
+    return _PLAIN_HEAD + _joined(texts)
 
 
 def knative() -> str:
-    """`infra/overlays/knative/reconcile.yaml`: the pod of the Deployment, as Knative takes it."""
-    deployment = (BASE / "reconcile.yaml").read_text(encoding="utf-8").split("---\n")[0]
+    """`infra/base/reconcile.yaml`: the pod of the Deployment, as Knative takes it."""
+    deployment = _read(DEPLOYMENT).split("---\n")[0]
     image = next(line for line in deployment.splitlines(keepends=True) if line.startswith("          image: "))
     environment = deployment[deployment.index("          env:\n") : deployment.index("          ports:\n")]
     rest = deployment[deployment.index("          resources:") :]
-    return _SERVICE + image + environment + _PROBES + rest
+    return _SERVICE + image + environment.replace("value: deployment  #", "value: auto  #") + _PROBES + rest
 
 
 def files() -> dict[Path, str]:
     """All that is written, by path."""
-    return {INSTALL: install(), KNATIVE: knative(), **values.files(), **chart.files(resources(), knative())}
+    templates = {path: knative() if path == KNATIVE else _read(path) for path in (*resources(), DEPLOYMENT)}
+    written = {INSTALL: install(), PLAIN: plain(), KNATIVE: knative()}
+    return {**written, **values.files(), **chart.files(templates)}
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "".join(f"---\n{marked.plain(text).strip()}\n" for text in texts)
+
+
+def _told_otherwise() -> dict[str, str]:
+    """The variables that the overlay `deployment` gives another value to."""
+    (patch,) = yaml.safe_load_all(_read(DEPLOYMENT.parent / "operator.yaml"))
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    return {one["name"]: one["value"] for one in container["env"]}
+
+
+def _with_value(text: str, variable: str, value: str) -> str:
+    return re.sub(rf"(- name: {variable}\n +value: )[^\n]+", lambda found: found[1] + value, text)
 
 
 def main() -> None:

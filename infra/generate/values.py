@@ -64,7 +64,7 @@ class Token(_Values):
 
 class Placement(_Values):
     node_selector: Texts = Field(
-        {}, description="As in a pod; with reconcile.kind knative these need its feature flags."
+        {}, description="As in a pod; for reconcile as a Knative Service these need its feature flags."
     )
     tolerations: list[Free] = Field([], description="")
     affinity: Free = Field({}, description="")
@@ -73,7 +73,10 @@ class Placement(_Values):
 
 class Operator(Placement):
     replicas: int = Field(
-        2, ge=0, description="One works, the others wait for its Lease. 0 while another one has the channels."
+        1,
+        ge=0,
+        description="One works; a second takes over from it at once and not after some seconds, and is a pod more at "
+        "rest. 0 while another installation has the channels.",
     )
     resources: Free = Field(
         {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "256Mi"}}, description="Of its container."
@@ -82,8 +85,11 @@ class Operator(Placement):
 
 
 class Reconcile(Placement):
-    kind: Literal["deployment", "knative"] = Field(
-        "deployment", description="knative: it sleeps while no channel changes; needs Knative Serving."
+    kind: Literal["auto", "deployment", "knative"] = Field(
+        "auto",
+        description="knative: it sleeps while no channel changes; needs Knative Serving. auto: that, where the cluster "
+        "serves it. Without a cluster (helm template) auto is deployment, unless told by --api-versions "
+        "serving.knative.dev/v1.",
     )
     replicas: int = Field(1, ge=1, description="Of the deployment.")
     resources: Free = Field(
@@ -101,7 +107,9 @@ class Functions(_Values):
     )
     env: Texts = Field({}, description="Further variables of receive and forward, without white space in the values.")
     host_urls: bool = Field(
-        True, description="Beside Knative Services, one Deployment of receive for the Go channel's URLs."
+        False,
+        description="Beside Knative Services, one Deployment of receive for the Go channel's URLs; it runs all the "
+        "time.",
     )
     zero_initial_scale: bool = Field(
         False, description="New Knative Services begin with no pod; Knative must have allow-zero-initial-scale."

@@ -20,7 +20,7 @@ from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from headrace.io.web import Token
-from headrace_operator import probes
+from headrace_operator import probes, superseded
 from headrace_operator.announcing import Announcer
 from headrace_operator.children import Children
 from headrace_operator.election import Election
@@ -37,6 +37,7 @@ from headrace_operator.metrics import ConnectionMetrics, StorageMetrics
 from headrace_operator.one_channel import Cluster, OneChannel
 from headrace_operator.related import Related
 from headrace_operator.storage import Storage
+from headrace_operator.superseded import Superseded
 from headrace_operator.waking import Waking
 
 # What an installed or removed API changes: one request, for all of them.
@@ -170,8 +171,15 @@ class Operator:
                     tasks.create_task(Following(self._nats.config_dir, leading.queue_all).run(), name="config-map")
                 await self._discovered(discovery)
                 tasks.create_task(self._discover_for_ever(discovery, cluster, leading), name="discovery")
+                tasks.create_task(self._superseded(api, discovery, hook, place[0]).run(), name="superseded")
                 await children.watch_what_is_served()
                 await election.run(leading.run)
+
+    def _superseded(self, api: KubeApi, discovery: Discovery, hook: HookClient, namespace: str) -> Superseded:
+        # Nobody's: what would have to be observed for it follows from its name alone.
+        nobody = {"metadata": {"namespace": namespace, "name": "nobody"}}
+        named = tuple(superseded.named(self._settings.superseded))
+        return Superseded(api, discovery, namespace, named, lambda: hook.customize(self._settings.hook, nobody))
 
     async def _discovered(self, discovery: Discovery) -> None:
         while True:

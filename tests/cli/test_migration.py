@@ -137,7 +137,7 @@ async def test_to_headrace_and_back(hook: Hook, own_server: NatsServer, tmp_path
         assert "shop/billing" in looked.stdout or "all is well" in looked.stdout
         assert shell.told == [
             "kubectl -n knative-eventing scale deploy jetstream-ch-controller jetstream-ch-dispatcher --replicas=0",
-            "kubectl -n knative-eventing scale deploy headrace-operator --replicas=2",
+            "kubectl -n knative-eventing scale deploy headrace-operator --replicas=1",
             "kubectl get natsjsmc -A",
         ]
 

@@ -13,7 +13,7 @@ from tests.support.children import IMAGE, as_observed, at
 from tests.support.reconciling import Hook, condition
 
 DURABLE = "KN_SUB_AAAA1"
-CLUSTER_SCOPED = {"image": IMAGE, "runtime": "knative", "host_urls": False}
+CLUSTER_SCOPED = {"image": IMAGE, "runtime": "knative"}
 
 
 @pytest.fixture

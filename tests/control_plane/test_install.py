@@ -10,7 +10,7 @@ import yaml
 from tests.support.install import INFRA, SYSTEM, in_file, path_of
 from tests.support.kube_api import Api
 
-FILES = ("install.yaml", "overlays/knative/reconcile.yaml", "overlays/kind/nats.yaml", "overlays/kind/receive.yaml")
+FILES = ("install.yaml", "install-deployment.yaml", "components/kind/nats.yaml", "components/kind/receive.yaml")
 
 
 @pytest.fixture(autouse=True)

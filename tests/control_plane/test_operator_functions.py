@@ -36,7 +36,7 @@ def tenant(nats_server: NatsServer, tmp_path: Path) -> Tenant:
 
 @pytest.fixture
 def reconcile(nats_server: NatsServer, tenant: Tenant) -> Iterator[Function]:
-    with tenant.asking(nats_server.url, HEADRACE_IMAGE=IMAGE) as function:
+    with tenant.asking(nats_server.url, HEADRACE_IMAGE=IMAGE, HEADRACE_HOST_URLS="true") as function:
         yield function
 
 

@@ -56,7 +56,7 @@ async def hook(account_of: Callable[[str], Client], tenant: Tenant) -> AsyncIter
     calls = Calls(token_at, tenant.reach)
     digests = caller_token.digests(TOKEN.encode())
     around = Around(Defaults(), digests=digests, elsewhere=lambda url: Elsewhere(calls, url))
-    settings = {"image": IMAGE, "runtime": "knative", "host_urls": False, "nats_config_map": "config-nats"}
+    settings = {"image": IMAGE, "runtime": "knative", "nats_config_map": "config-nats"}
     yield Hook(account_of(INSTALLATION), around, **settings)
     await calls.close()
 

@@ -20,7 +20,10 @@ from tests.support.install import DOCUMENT, INFRA, ROOT, Block, blocks
 from tests.support.nats_server import NatsServer, free_port
 
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
-OURS = "deployments,services,serviceaccounts,roles,rolebindings,poddisruptionbudgets,clusterroles,clusterrolebindings"
+OURS = (
+    "deployments,services,services.serving.knative.dev,serviceaccounts,roles,rolebindings,poddisruptionbudgets,"
+    "clusterroles,clusterrolebindings"
+)
 ORDERS = """
 apiVersion: messaging.knative.dev/v1alpha1
 kind: NatsJetStreamChannel
@@ -137,7 +140,7 @@ def test_by_kubectl_in_and_out_again(shell: Shell) -> None:
     by_kubectl = next(block.text for block in of("Uninstall") if block.about == "run")
     run_section(shell, "kubectl")
     image = shell(
-        "kubectl -n knative-eventing get deployment headrace-reconcile -o jsonpath="
+        "kubectl -n knative-eventing get services.serving.knative.dev headrace-hook -o jsonpath="
         """'{.spec.template.spec.containers[0].env[?(@.name=="HEADRACE_IMAGE")].value}'"""
     )
     assert image.startswith("registry.example/headrace@sha256:0")
@@ -161,19 +164,31 @@ def test_by_kubectl_in_and_out_again(shell: Shell) -> None:
     assert shell("kubectl -n knative-eventing get configmap config-nats -o name").strip() == "configmap/config-nats"
 
 
+def test_without_knative_serving_kubectl_says_which_file_is_needed_and_that_one_mends_it(shell: Shell) -> None:
+    shell("kubectl delete crd services.serving.knative.dev")
+    (words,) = [line for line in DOCUMENT.read_text(encoding="utf-8").splitlines() if "says `no matches for" in line]
+    said = shell("kubectl apply --server-side -f infra/install.yaml 2>&1 || true")
+    assert words.partition("says `")[2].partition("`")[0] in said
+    shell("kubectl apply --server-side -f infra/install-deployment.yaml")
+    url = '{.spec.template.spec.containers[0].env[?(@.name=="HOOK_URL")].value}'
+    get = "kubectl -n knative-eventing get deployment"
+    assert shell(f"{get} headrace-operator -o jsonpath='{url}'") == "http://headrace-reconcile.knative-eventing.svc"
+    assert "headrace-reconcile" in shell(f"{get} -o name")
+
+
 def test_by_kustomize_the_image_is_the_users_everywhere(shell: Shell) -> None:
     run_section(shell, "kustomize")
-    deployments = shell("kubectl -n knative-eventing get deployments -o yaml")
-    assert deployments.count("registry.example/headrace:0.1.0") == 3
-    assert "headrace.example" not in deployments
+    programs = shell("kubectl -n knative-eventing get deployments,services.serving.knative.dev -o yaml")
+    assert programs.count("registry.example/headrace:0.1.0") == 3
+    assert "headrace.example" not in programs
 
 
-def test_by_kustomize_with_knative_it_is_the_users_too(tmp_path: Path) -> None:
+def test_by_kustomize_as_deployments_it_is_the_users_too(tmp_path: Path) -> None:
     (mine,) = [block.text for block in of("kustomize") if block.kind == "yaml"]
-    told = "{group: serving.knative.dev, kind: Service, name: headrace-reconcile}"
-    assert told in DOCUMENT.read_text(encoding="utf-8")
-    mine = mine.replace("../infra/base", "../infra/overlays/knative")
-    mine = mine.replace("select: {kind: Deployment, name: headrace-reconcile}", f"select: {told}")
+    told = "{kind: Deployment, name: headrace-reconcile}"
+    assert f"is `{told}`" in DOCUMENT.read_text(encoding="utf-8")
+    mine = mine.replace("../infra/base", "../infra/overlays/deployment")
+    mine = mine.replace("select: {group: serving.knative.dev, kind: Service, name: headrace-hook}", f"select: {told}")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "kustomization.yaml").write_text(mine, encoding="utf-8")
     shutil.copytree(INFRA, tmp_path / "infra")

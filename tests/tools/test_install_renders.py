@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -48,34 +49,50 @@ def rendered(helm: Path, *options: str, namespace: str = SYSTEM) -> Objects:
     return by_name(documents(said(*command)))
 
 
+def sorted_variables(objects: Objects) -> Objects:
+    """With the variables of each program in the order of their names: a patch moves what it changes."""
+    for body in objects.values():
+        for one in body.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
+            one.get("env", []).sort(key=lambda variable: str(variable["name"]))
+    return objects
+
+
 def test_the_base_is_install_yaml(kustomize: Path) -> None:
     assert built(kustomize, INFRA / "base") == by_name(in_file(INFRA / "install.yaml"))
 
 
-def test_as_plain_deployments_only_the_runtime_differs(kustomize: Path) -> None:
-    base, plain = built(kustomize, INFRA / "base"), built(kustomize, INFRA / "overlays/deployment")
-    reconcile = (DEPLOYMENT, SYSTEM, "headrace-reconcile")
-    assert variables(plain.pop(reconcile)) == {**variables(base.pop(reconcile)), "HEADRACE_RUNTIME": "deployment"}
-    assert plain == base
+def test_the_overlay_deployment_is_its_file(kustomize: Path) -> None:
+    found, file = built(kustomize, INFRA / "overlays/deployment"), by_name(in_file(INFRA / "install-deployment.yaml"))
+    assert sorted_variables(found) == sorted_variables(file)
 
 
-def test_with_knative_a_service_stands_in_the_place_of_the_deployment(kustomize: Path) -> None:
-    base, knative = built(kustomize, INFRA / "base"), built(kustomize, INFRA / "overlays/knative")
-    (service,) = in_file(INFRA / "overlays/knative/reconcile.yaml")
-    assert knative.pop((KNATIVE, SYSTEM, "headrace-reconcile")) == service
-    del base[DEPLOYMENT, SYSTEM, "headrace-reconcile"], base["v1 Service", SYSTEM, "headrace-reconcile"]
-    assert knative == base
+def test_the_overlay_knative_is_the_base_by_now(kustomize: Path) -> None:
+    assert built(kustomize, INFRA / "overlays/knative") == built(kustomize, INFRA / "base")
+
+
+@pytest.mark.parametrize("folder", ["base", "overlays/deployment"])
+def test_a_second_operator_is_a_component(kustomize: Path, tmp_path: Path, folder: str) -> None:
+    shutil.copytree(INFRA, tmp_path / "infra")
+    (tmp_path / "mine").mkdir()
+    text = f"resources: [../infra/{folder}]\ncomponents: [../infra/components/ha]\n"
+    (tmp_path / "mine" / "kustomization.yaml").write_text(text, encoding="utf-8")
+    found, base = built(kustomize, tmp_path / "mine"), built(kustomize, INFRA / folder)
+    operator = (DEPLOYMENT, SYSTEM, "headrace-operator")
+    assert (found[operator]["spec"].pop("replicas"), base[operator]["spec"].pop("replicas")) == (2, 1)
+    assert found == base
 
 
 def test_with_a_metacontroller_there_is_no_operator_and_functions_have_the_account_of_their_namespace(
     kustomize: Path,
 ) -> None:
-    base, found = built(kustomize, INFRA / "base"), built(kustomize, INFRA / "overlays/metacontroller")
+    base, found = built(kustomize, INFRA / "overlays/deployment"), built(kustomize, INFRA / "overlays/metacontroller")
     (controller,) = in_file(INFRA / "overlays/metacontroller/compositecontroller.yaml")
     assert found.pop(("metacontroller.k8s.io/v1alpha1 CompositeController", "", "headrace")) == controller
     reconcile = (DEPLOYMENT, SYSTEM, "headrace-reconcile")
     told = variables(base.pop(reconcile))
     del told["HEADRACE_SERVICE_ACCOUNT"]
+    # Of the kinds that the CompositeController names.
+    told["HEADRACE_RUNTIME"] = "auto"
     assert variables(found.pop(reconcile)) == told
     assert found == {key: one for key, one in base.items() if key[2] != "headrace-operator"}
 
@@ -92,30 +109,56 @@ def test_a_metacontroller_asks_the_reconcile_that_is_installed_and_for_nothing_b
     assert (spec["parentResource"]["apiVersion"], spec["parentResource"]["resource"]) == parent
 
 
-def test_kind_brings_nats_and_its_own_image(kustomize: Path) -> None:
-    base, kind = built(kustomize, INFRA / "base"), built(kustomize, INFRA / "overlays/kind")
+@pytest.mark.parametrize(
+    ("overlay", "folder", "reconcile"),
+    [
+        ("kind", "overlays/deployment", (DEPLOYMENT, SYSTEM, "headrace-reconcile")),
+        ("kind-serving", "base", (KNATIVE, SYSTEM, "headrace-hook")),
+    ],
+)
+def test_kind_brings_nats_and_its_own_image(
+    kustomize: Path, overlay: str, folder: str, reconcile: tuple[str, str, str]
+) -> None:
+    base, kind = built(kustomize, INFRA / folder), built(kustomize, INFRA / "overlays" / overlay)
     added = {(key, name) for key, _, name in kind.keys() - base.keys()}
     assert {("apps/v1 StatefulSet", "nats"), ("v1 Service", "headrace-receive-node")} < added
     assert base.keys() < kind.keys()
-    reconcile = kind[DEPLOYMENT, SYSTEM, "headrace-reconcile"]
     operator = kind[DEPLOYMENT, SYSTEM, "headrace-operator"]
-    images = {container(reconcile)["image"], container(operator)["image"], variables(reconcile)["HEADRACE_IMAGE"]}
+    told = variables(kind[reconcile])
+    images = {container(kind[reconcile])["image"], container(operator)["image"], told["HEADRACE_IMAGE"]}
     assert images == {"localhost/headrace:kind"}
+    # Else there is no plain `receive` that the node port leads to.
+    assert told["HEADRACE_RUNTIME"] == "deployment" or told["HEADRACE_HOST_URLS"] == "true"
 
 
 def test_the_chart_is_sound(helm: Path) -> None:
     said(helm, "lint", "--strict", CHART)
 
 
-def test_by_default_the_chart_is_the_base_and_a_token(helm: Path, kustomize: Path) -> None:
-    found = rendered(helm)
+# What Helm itself asks of the cluster; without one it has to be told.
+SERVED = ("--api-versions", "serving.knative.dev/v1")
+
+
+@pytest.mark.parametrize(
+    ("options", "folder"),
+    [
+        pytest.param(SERVED, "base", id="beside Knative Serving"),
+        pytest.param((), "overlays/deployment", id="without it"),
+        pytest.param(("--set", "reconcile.kind=knative"), "base", id="told so"),
+        pytest.param((*SERVED, "--set", "reconcile.kind=deployment"), "overlays/deployment", id="told otherwise"),
+    ],
+)
+def test_the_chart_is_what_fits_the_cluster_and_a_token(
+    helm: Path, kustomize: Path, options: tuple[str, ...], folder: str
+) -> None:
+    found, expected = rendered(helm, *options), built(kustomize, INFRA / folder)
     assert len(found.pop(TOKEN)["data"]["token"]) >= 32
-    assert found == built(kustomize, INFRA / "base")
-
-
-def test_with_knative_the_chart_is_the_overlay(helm: Path, kustomize: Path) -> None:
-    found = rendered(helm, "--set", "reconcile.kind=knative", "--set", "token.create=false")
-    assert found == built(kustomize, INFRA / "overlays/knative")
+    if (reconcile := expected.get((DEPLOYMENT, SYSTEM, "headrace-reconcile"))) is not None:
+        # The chart has a value for it, and `auto` is Deployments where there is nothing else.
+        (runtime,) = (one for one in container(reconcile)["env"] if one["name"] == "HEADRACE_RUNTIME")
+        assert runtime["value"] == "deployment"
+        runtime["value"] = "auto"
+    assert sorted_variables(found) == sorted_variables(expected)
 
 
 def test_the_release_is_in_whatever_namespace_it_is_given(helm: Path) -> None:
@@ -146,7 +189,7 @@ operator:
   env: {LOG_LEVEL: debug}
 reconcile: {replicas: 2, env: {HEADRACE_CLUSTER: west}, nodeSelector: {disk: slow}}
 functions:
-  {runtime: deployment, isolation: shared, hostUrls: false, zeroInitialScale: true, kedaMonitoring: "nats:8222",
+  {runtime: deployment, isolation: shared, hostUrls: true, zeroInitialScale: true, kedaMonitoring: "nats:8222",
    env: {LOG_LEVEL: debug, FORWARD_MAX_IN_FLIGHT: "20"}}
 """ % ("0" * 64)
 
@@ -190,7 +233,7 @@ def test_every_value_of_the_functions_arrives(valued: Objects) -> None:
         "HEADRACE_CLUSTER": "west",
         "HEADRACE_RUNTIME": "deployment",
         "HEADRACE_ISOLATION": "shared",
-        "HEADRACE_HOST_URLS": "false",
+        "HEADRACE_HOST_URLS": "true",
         "HEADRACE_ZERO_INITIAL_SCALE": "true",
         "HEADRACE_KEDA_MONITORING": "nats:8222",
         "HEADRACE_PULL_SECRETS": "one,two",

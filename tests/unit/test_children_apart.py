@@ -128,7 +128,7 @@ def test_what_a_config_map_names_is_mounted_and_holds_up_no_pod() -> None:
         {"secret": {"name": "nats-ca", "items": [{"key": "ca.crt", "path": "ca.crt"}], "optional": True}},
     ]
     pods = [*all_of(functions, KSVC), *all_of(functions, DEPLOYMENT)]
-    assert len(pods) == 4
+    assert len(pods) == 3
     assert {str(mounts(one)["nats-namespace"]) for one in pods} == {str(expected)}
     assert "namespace" in secret_files.LEVELS
 

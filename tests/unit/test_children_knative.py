@@ -92,6 +92,7 @@ def test_nobody_outside_of_the_cluster_may_open_leases_or_send() -> None:
     [
         pytest.param(POD + "containerConcurrency", 0, id="events wait for NATS, not for a CPU"),
         pytest.param(AUTOSCALING + "target", "100", id="a pod takes a hundred that wait"),
+        pytest.param(AUTOSCALING + "window", "10s", id="as soon at zero again as forward is"),
         pytest.param(AUTOSCALING + "min-scale", "0", id="nothing runs while nothing flows"),
         pytest.param(AUTOSCALING + "max-scale", None, id="as many as it takes"),
         pytest.param(POD + "timeoutSeconds", 60, id="an event is stored or refused long before"),

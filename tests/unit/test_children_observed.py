@@ -20,7 +20,7 @@ def says(one: dict[str, Any], **conditions: dict[str, str]) -> dict[str, Any]:
 
 def verdict(*conditions: dict[str, dict[str, str]], settings: dict[str, Any] | None = None) -> tuple[bool, str, bool]:
     """FunctionsReady, when the objects have these conditions, one after the other; the last ones for all others."""
-    given = {"host_urls": False, **(settings or {})}
+    given = settings or {}
     objects = wanted(entry(), settings=given).objects
     padded = [*conditions, *([conditions[-1]] * len(objects))]
     observed = [says(one, **said) for one, said in zip(objects, padded, strict=False)]

@@ -25,6 +25,7 @@ def namespaces(**given: Any) -> set[str]:
 
 
 SERVICE = "orders-kn-jsm-channel"
+HOST_URLS = {"host_urls": True}
 
 
 def test_without_an_image_there_are_no_functions() -> None:
@@ -61,24 +62,24 @@ def test_an_annotation_that_makes_no_sense_is_refused_by_its_name(name: str) -> 
     assert refused.value.field == f"metadata.annotations[headrace.dev/{name}]"
 
 
-def test_the_functions_of_a_channel_under_knative() -> None:
+def test_the_functions_of_a_channel_under_knative_are_all_such_that_sleep() -> None:
     functions = wanted(entry())
 
     forward = the(functions, KSVC, "forward")["metadata"]["name"]
-    assert called(functions) == sorted(
-        [
-            "Service knative-eventing/headrace-receive",
-            "Deployment knative-eventing/headrace-receive-plain",
-            "Service knative-eventing/headrace-receive-plain",
-            f"Service knative-eventing/{forward}",
-            "Service shop/orders-kn-jsm-channel",
-        ]
+    sleeping = ["Service knative-eventing/headrace-receive", f"Service knative-eventing/{forward}"]
+    assert called(functions) == sorted(sleeping)
+    host_urls = [
+        "Deployment knative-eventing/headrace-receive-plain",
+        "Service knative-eventing/headrace-receive-plain",
+    ]
+    assert called(wanted(entry(), settings=HOST_URLS)) == sorted(
+        [*sleeping, *host_urls, "Service shop/orders-kn-jsm-channel"]
     )
     assert {one.url for one in functions.forwards.values()} == {f"http://{forward}.knative-eventing.svc.cluster.local"}
 
 
 def test_what_several_share_is_labelled_so_and_nothing_else_is() -> None:
-    functions = wanted(entry(), annotations=NAMESPACED)
+    functions = wanted(entry(), annotations=NAMESPACED, settings=HOST_URLS)
 
     shared = {
         one["metadata"]["name"]: one["metadata"]["labels"].get("headrace.dev/scope")
@@ -204,7 +205,7 @@ def test_a_service_account_is_made_where_nobody_has_prepared_one(
     ("given", "urls"),
     [
         pytest.param(
-            {},
+            {"settings": HOST_URLS},
             (
                 "http://headrace-receive.knative-eventing.svc.cluster.local/shop/orders",
                 "http://orders-kn-jsm-channel.shop.svc.cluster.local",
@@ -212,7 +213,7 @@ def test_a_service_account_is_made_where_nobody_has_prepared_one(
             id="knative: by path, since its gateway knows no other hosts, and the Go channel's URL beside it",
         ),
         pytest.param(
-            {"settings": {"host_urls": False, "domain": "example.org"}},
+            {"settings": {"domain": "example.org"}},
             ("http://headrace-receive.knative-eventing.svc.example.org/shop/orders",),
             id="knative, nothing that runs all the time",
         ),
@@ -227,7 +228,7 @@ def test_a_service_account_is_made_where_nobody_has_prepared_one(
             id="a name that no Service can have",
         ),
         pytest.param(
-            {"settings": {"address": "http://gate/"}},
+            {"settings": {"address": "http://gate/", **HOST_URLS}},
             (
                 "http://gate/shop/orders",
                 "http://headrace-receive.knative-eventing.svc.cluster.local/shop/orders",
@@ -243,7 +244,7 @@ def test_how_a_channel_is_reached(given: dict[str, Any], urls: tuple[str, ...]) 
 
 
 def test_the_service_of_a_channel_leads_to_a_receive_that_knows_it_by_its_host() -> None:
-    body = the(wanted(entry()), "Service.v1", "channel")
+    body = the(wanted(entry(), settings=HOST_URLS), "Service.v1", "channel")
 
     assert body["metadata"] == {
         "name": "orders-kn-jsm-channel",
@@ -267,7 +268,8 @@ def test_an_entry_that_can_not_be_delivered_to_has_no_function() -> None:
 
 
 def test_the_image_is_the_one_that_was_set() -> None:
-    images = {at(one, "spec/template/spec/containers/0/image") for one in wanted(entry()).objects}
+    functions = wanted(entry(), settings=HOST_URLS)
+    images = {at(one, "spec/template/spec/containers/0/image") for one in functions.objects}
 
     assert images == {IMAGE, None}
     assert parse(channel()).spec.deployment_spec_template is None

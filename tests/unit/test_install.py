@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from headrace.core import secret_files, settings
 from headrace.core.settings import NatsSettings, OperatorSettings, ReconcileSettings, TokenSettings
 from headrace.io import environment
+from headrace_operator import superseded
 from infra.generate import install, marked, values
 from tests.support.install import INFRA, ROOT, SYSTEM, by_name, container, documents, in_file, variables
 from tests.support.nats_permissions import inbox_of
@@ -26,21 +27,42 @@ OPTIONAL = {
     "defaults": "config-ch-jetstream-defaults",
 }
 WRITTEN = install.files()
+Objects = dict[tuple[str, str, str], dict[str, Any]]
+
+
+OPERATOR = (DEPLOYMENT, SYSTEM, "headrace-operator")
+RECONCILE = {
+    install.INSTALL: (KNATIVE, SYSTEM, "headrace-hook"),
+    install.PLAIN: (DEPLOYMENT, SYSTEM, "headrace-reconcile"),
+}
+
+
+@pytest.fixture(scope="module", params=RECONCILE, ids=lambda path: path.name)
+def file(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.param
+    return found
 
 
 @pytest.fixture(scope="module")
-def installed() -> dict[tuple[str, str, str], dict[str, Any]]:
-    return by_name(in_file(install.INSTALL))
+def installed(file: Path) -> Objects:
+    return by_name(in_file(file))
 
 
 @pytest.fixture(scope="module")
-def reconcile(installed: dict[tuple[str, str, str], dict[str, Any]]) -> dict[str, Any]:
-    return installed[DEPLOYMENT, SYSTEM, "headrace-reconcile"]
+def reconcile(file: Path, installed: Objects) -> dict[str, Any]:
+    return installed[RECONCILE[file]]
 
 
 @pytest.fixture(scope="module")
-def operator(installed: dict[tuple[str, str, str], dict[str, Any]]) -> dict[str, Any]:
-    return installed[DEPLOYMENT, SYSTEM, "headrace-operator"]
+def operator(installed: Objects) -> dict[str, Any]:
+    return installed[OPERATOR]
+
+
+@pytest.fixture(params=["operator", "reconcile"])
+def program(
+    request: pytest.FixtureRequest, operator: dict[str, Any], reconcile: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    return request.param, operator if request.param == "operator" else reconcile
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(INFRA)))
@@ -60,25 +82,22 @@ def test_every_file_of_the_base_is_in_it() -> None:
     assert there == {path for path in install.resources() if path.is_relative_to(INFRA / "base")}
 
 
-def test_nothing_is_installed_that_users_have_or_that_holds_what_is_theirs(
-    installed: dict[tuple[str, str, str], dict[str, Any]],
-) -> None:
+def test_nothing_is_installed_that_users_have_or_that_holds_what_is_theirs(installed: Objects) -> None:
     kinds = {kind for kind, _, _ in installed}
     assert kinds & {"v1 Namespace", "v1 Secret", "v1 ConfigMap"} == set()
 
 
-@pytest.mark.parametrize("name", ["headrace-operator", "headrace-reconcile"])
 def test_what_users_have_is_mounted_where_it_is_and_the_token_must_be_there(
-    installed: dict[tuple[str, str, str], dict[str, Any]], name: str
+    program: tuple[str, dict[str, Any]],
 ) -> None:
-    body = installed[DEPLOYMENT, SYSTEM, name]
+    name, body = program
     for volume in body["spec"]["template"]["spec"]["volumes"]:
         source = volume.get("secret") or volume["configMap"]
         called = source.get("secretName") or source["name"]
         if volume["name"] == "token":
             assert (called, "optional" in source) == ("headrace-token", False)
         else:
-            expected = OPTIONAL[volume["name"]].format(name.removeprefix("headrace-"))
+            expected = OPTIONAL[volume["name"]].format(name)
             assert (called, source["optional"]) == (expected, True)
     mounted = {one["mountPath"] for one in container(body)["volumeMounts"]}
     found = variables(body)
@@ -86,7 +105,7 @@ def test_what_users_have_is_mounted_where_it_is_and_the_token_must_be_there(
     levels = {f"{found['NATS_CREDENTIALS_DIR']}/{level}" for level in ("cluster", "cluster-function")}
     assert {found["NATS_CONFIG_DIR"], "/etc/headrace/token"} | levels <= mounted
     assert {"cluster", "cluster-function"} < set(secret_files.LEVELS)
-    assert found["NATS_FUNCTION_INBOX_PREFIX"] == inbox_of(name.removeprefix("headrace-"))
+    assert found["NATS_FUNCTION_INBOX_PREFIX"] == inbox_of(name)
 
 
 def test_reconcile_takes_its_environment(reconcile: dict[str, Any]) -> None:
@@ -100,35 +119,63 @@ def test_reconcile_takes_its_environment(reconcile: dict[str, Any]) -> None:
     assert {found["HEADRACE_DEFAULTS_DIR"]} < {one["mountPath"] for one in container(reconcile)["volumeMounts"]}
 
 
-@pytest.mark.parametrize("name", ["headrace-operator", "headrace-reconcile"])
-def test_every_variable_is_a_setting(installed: dict[tuple[str, str, str], dict[str, Any]], name: str) -> None:
+def test_every_variable_is_a_setting(program: tuple[str, dict[str, Any]]) -> None:
     models = [model for model in vars(settings).values() if hasattr(model, "model_fields")]
     known = {field.alias for model in models for field in model.model_fields.values()}
-    told = {one["name"] for one in container(installed[DEPLOYMENT, SYSTEM, name])["env"]}
+    told = {one["name"] for one in container(program[1])["env"]}
     assert told - known == {"FUNCTION_TARGET"} & told
 
 
 def test_the_operator_asks_reconcile_where_it_is(
-    installed: dict[tuple[str, str, str], dict[str, Any]], operator: dict[str, Any]
+    installed: Objects, operator: dict[str, Any], reconcile: dict[str, Any]
 ) -> None:
-    service = installed["v1 Service", SYSTEM, "headrace-reconcile"]
     environment.read(OperatorSettings, variables(operator))
-    assert variables(operator)["HOOK_URL"] == f"http://{service['metadata']['name']}.{SYSTEM}.svc"
-    assert service["spec"]["ports"][0]["port"] == 80
+    name = reconcile["metadata"]["name"]
+    assert variables(operator)["HOOK_URL"] == f"http://{name}.{SYSTEM}.svc"
+    service = installed.get(("v1 Service", SYSTEM, name))
+    # Knative makes the Service of its own.
+    assert (reconcile["kind"] == "Service") if service is None else (service["spec"]["ports"][0]["port"] == 80)
 
 
-def test_as_a_knative_service_reconcile_has_the_pod_of_its_deployment(reconcile: dict[str, Any]) -> None:
-    (service,) = in_file(INFRA / "overlays/knative/reconcile.yaml")
-    for key in ("name", "image", "env", "resources", "securityContext", "volumeMounts"):
+def test_what_the_operator_deletes_of_other_installations_is_none_of_its_own(
+    installed: Objects, operator: dict[str, Any]
+) -> None:
+    named = list(superseded.named(variables(operator)["OPERATOR_SUPERSEDED"]))
+    assert named
+    assert [one for one in named if (f"{one.api_version} {one.kind}", SYSTEM, one.name) in installed] == []
+
+
+def test_what_one_installation_has_and_the_other_has_not_goes_when_they_are_changed() -> None:
+    objects = {file: by_name(in_file(file)) for file in RECONCILE}
+    for file, other in (install.INSTALL, install.PLAIN), (install.PLAIN, install.INSTALL):
+        left = {key for key in objects[other].keys() - objects[file].keys() if not key[0].endswith("Definition")}
+        named = superseded.named(variables(objects[file][OPERATOR])["OPERATOR_SUPERSEDED"])
+        assert left <= {(f"{one.api_version} {one.kind}", SYSTEM, one.name) for one in named}
+        assert [key for key in left if not superseded.is_left(objects[other][key])] == []
+
+
+def test_beside_knative_serving_only_the_operator_is_up_at_rest() -> None:
+    objects = by_name(in_file(install.INSTALL))
+    assert [key for key in objects if key[0].startswith("apps/v1 ")] == [OPERATOR]
+    assert objects[OPERATOR]["spec"]["replicas"] == 1
+    hook = objects[RECONCILE[install.INSTALL]]["spec"]["template"]["metadata"]["annotations"]
+    scaling = {name.partition("/")[2]: text for name, text in hook.items() if name.startswith("autoscaling.")}
+    assert (scaling["min-scale"], scaling["window"], scaling["initial-scale"]) == ("0", "10s", "1")
+    assert not ReconcileSettings().host_urls
+
+
+def test_as_a_knative_service_reconcile_has_the_pod_of_its_deployment() -> None:
+    reconcile, service = (by_name(in_file(file))[RECONCILE[file]] for file in (install.PLAIN, install.INSTALL))
+    for key in ("name", "image", "resources", "securityContext", "volumeMounts"):
         assert container(service)[key] == container(reconcile)[key]
+    assert variables(service) == {**variables(reconcile), "HEADRACE_RUNTIME": "auto"}
     pods, plain = service["spec"]["template"]["spec"], reconcile["spec"]["template"]["spec"]
     for key in ("serviceAccountName", "automountServiceAccountToken", "enableServiceLinks", "volumes"):
         assert pods[key] == plain[key]
 
 
-@pytest.mark.parametrize("name", ["headrace-operator", "headrace-reconcile"])
-def test_pods_are_restricted(installed: dict[tuple[str, str, str], dict[str, Any]], name: str) -> None:
-    context = container(installed[DEPLOYMENT, SYSTEM, name])["securityContext"]
+def test_pods_are_restricted(program: tuple[str, dict[str, Any]]) -> None:
+    context = container(program[1])["securityContext"]
     assert context == {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -138,8 +185,8 @@ def test_pods_are_restricted(installed: dict[tuple[str, str, str], dict[str, Any
     }
 
 
-def test_the_image_is_nobodys_until_it_is_set() -> None:
-    text = install.INSTALL.read_text(encoding="utf-8")
+def test_the_image_is_nobodys_until_it_is_set(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
     # As the head of the file says, which is the fourth.
     assert text.count("headrace.example/headrace:0.1.0") == 3 + 1
     version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
@@ -215,7 +262,7 @@ def test_kind_leads_this_machines_ports_to_those_of_the_overlay() -> None:
     services = [
         one
         for file in ("nats.yaml", "receive.yaml")
-        for one in in_file(INFRA / "overlays/kind" / file)
+        for one in in_file(INFRA / "components/kind" / file)
         if one["kind"] == "Service"
     ]
     opened = {port["nodePort"] for one in services for port in one["spec"]["ports"]}
@@ -223,14 +270,19 @@ def test_kind_leads_this_machines_ports_to_those_of_the_overlay() -> None:
     assert {one["listenAddress"] for one in led.values()} == {"127.0.0.1"}
 
 
-def test_kind_says_what_it_would_do_with_files_that_are_there() -> None:
-    command = ["bash", "infra/kind/up", "--serving", "--dry-run"]
+@pytest.mark.parametrize(
+    ("words", "overlay"),
+    [((), "infra/overlays/kind"), (("--serving",), "infra/overlays/kind-serving")],
+    ids=["without Serving", "with Serving"],
+)
+def test_kind_says_what_it_would_do_with_files_that_are_there(words: tuple[str, ...], overlay: str) -> None:
+    command = ["bash", "infra/kind/up", *words, "--dry-run"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     named = set(re.findall(r"infra/[\w./-]+", done.stdout))
-    assert named == {"infra/kind/cluster.yaml", "infra/overlays/kind"}
+    assert named == {"infra/kind/cluster.yaml", overlay}
     assert [name for name in named if not (ROOT / name).exists()] == []
-    assert "kubectl --context kind-headrace apply --server-side -k infra/overlays/kind" in done.stdout
+    assert f"kubectl --context kind-headrace apply --server-side -k {overlay}\n" in done.stdout
 
 
 def test_kind_does_nothing_with_a_word_that_it_does_not_know() -> None:

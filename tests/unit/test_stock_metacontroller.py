@@ -97,7 +97,7 @@ async def test_our_operator_which_sends_no_controller_gets_what_channels_share()
 
 
 async def test_a_knative_service_is_answered_where_it_may_be_a_child_and_forward_still_pulls_by_itself() -> None:
-    answer = await answered(SERVING, settings={"host_urls": False})
+    answer = await answered(SERVING)
 
     kinds = {
         (one["apiVersion"], one["metadata"]["labels"]["app.kubernetes.io/component"]) for one in answer["children"]

@@ -285,10 +285,10 @@ class FunctionsSettings(_Settings):
         "Knative refuses otherwise",
     )
     host_urls: bool = Field(
-        True,
+        False,
         alias="HEADRACE_HOST_URLS",
-        description="beside Knative Services, one Deployment of `receive` for the Go channel's URLs "
-        "`http://<name>-kn-jsm-channel.<namespace>.svc…`",
+        description="beside Knative Services, one Deployment of `receive`, which runs all the time, for the Go "
+        "channel's URLs `http://<name>-kn-jsm-channel.<namespace>.svc…`",
     )
     service_account: str | None = Field(
         None, alias="HEADRACE_SERVICE_ACCOUNT", description="service account of the functions; unset: `default`"
@@ -410,6 +410,12 @@ class OperatorSettings(_Settings):
         alias="OPERATOR_SWEEP",
         description="how often all streams are looked at, for what no wake hint has told",
         ge=timedelta(seconds=1),
+    )
+    superseded: str = Field(
+        "",
+        alias="OPERATOR_SUPERSEDED",
+        description="what an installation of another kind has left in the operator's namespace, as "
+        "`Deployment.apps/v1/headrace-reconcile`: deleted once `reconcile` at `HOOK_URL` has answered",
     )
     host: str = Field("0.0.0.0", alias="HOST", description="address of the probes and metrics")
     port: int = Field(8080, alias="PORT", description="port of `/healthz`, `/readyz` and `/metrics`", ge=0, le=65535)

@@ -40,8 +40,8 @@ priorityClassName: {{ . | quote }}
 {{- if ne .isolation "subscriber" }}
 - {name: HEADRACE_ISOLATION, value: {{ .isolation }}}
 {{- end }}
-{{- if not .hostUrls }}
-- {name: HEADRACE_HOST_URLS, value: "false"}
+{{- if .hostUrls }}
+- {name: HEADRACE_HOST_URLS, value: "true"}
 {{- end }}
 {{- if .zeroInitialScale }}
 - {name: HEADRACE_ZERO_INITIAL_SCALE, value: "true"}
@@ -57,4 +57,28 @@ priorityClassName: {{ . | quote }}
 {{- with .Values.image.pullSecrets }}
 - {name: HEADRACE_PULL_SECRETS, value: {{ join "," . | quote }}}
 {{- end }}
+{{- end }}
+
+{{- /* What reconcile is: knative or deployment. */ -}}
+{{- define "headrace.reconcileKind" -}}
+{{- if ne .Values.reconcile.kind "auto" -}}
+{{ .Values.reconcile.kind }}
+{{- else if .Capabilities.APIVersions.Has "serving.knative.dev/v1" -}}
+knative
+{{- else -}}
+deployment
+{{- end -}}
+{{- end }}
+
+{{- define "headrace.hook" -}}
+{{ if eq (include "headrace.reconcileKind" .) "knative" }}headrace-hook{{ else }}headrace-reconcile{{ end }}
+{{- end }}
+
+{{- /* As infra/base and infra/overlays/deployment have it. */ -}}
+{{- define "headrace.superseded" -}}
+{{- if eq (include "headrace.reconcileKind" .) "knative" -}}
+Deployment.apps/v1/headrace-reconcile Service.v1/headrace-reconcile Service.serving.knative.dev/v1/headrace-reconcile
+{{- else -}}
+Service.serving.knative.dev/v1/headrace-hook
+{{- end -}}
 {{- end }}

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from headrace.core import duration
+from headrace.core import duration, names
 from headrace.core.errors import InvalidSpec
 from headrace.core.quoting import quoted
 from headrace_cli.convert import objects
@@ -20,6 +20,10 @@ def of_the_peer(reading: Reading) -> Iterator[dict[str, Any]]:
     """Works as it is; what the API server has added is left out."""
     spec = {key: value for key, value in reading.object("spec").items() if key != "subscribers"}
     reading.advise("works unchanged: apply it as it is, its stream and its consumers are taken over")
+    reading.advise(
+        f"producers that POST to http://{names.channel(reading.namespace, reading.name).label}.… need "
+        "HEADRACE_HOST_URLS=true beside Knative Serving; those that read status.address need nothing"
+    )
     yield objects.channel(reading.namespace, reading.name, spec, reading.metadata)
 
 

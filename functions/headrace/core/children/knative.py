@@ -16,6 +16,9 @@ API_VERSION = "serving.knative.dev/v1"
 # A lease of 20 s, a cold start and what waits for a pod have 30 s, beside the one delivery that a lease may end with.
 LEASE_SECONDS = 30
 LEAST_TIMEOUT_SECONDS = 60
+# Over how long Knative averages: so long after the last request there is no pod. By default it is a minute, and less
+# than this would cost `forward` pods between leases.
+WINDOW = "10s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def of_leases(leases: int, pods: int, longest_delivery: timedelta) -> Scaling:
             # The activator stays in the path: it knows which pod has room, and wakes the first at once.
             "target-burst-capacity": "-1",
             # Pods go as soon as leases do; a slot that pauses for less than this, divided by the leases, costs no pod.
-            "window": "10s",
+            "window": WINDOW,
             "max-scale": str(pods),
         },
     )
@@ -58,7 +61,8 @@ def of_leases(leases: int, pods: int, longest_delivery: timedelta) -> Scaling:
 
 def of_events() -> Scaling:
     """The scaling of `receive`: events in flight wait for NATS, not for a CPU."""
-    return Scaling(container_concurrency=0, timeout_seconds=LEAST_TIMEOUT_SECONDS, annotations={"target": "100"})
+    annotations = {"target": "100", "window": WINDOW}
+    return Scaling(container_concurrency=0, timeout_seconds=LEAST_TIMEOUT_SECONDS, annotations=annotations)
 
 
 def timeout_seconds(longest_delivery: timedelta) -> int:

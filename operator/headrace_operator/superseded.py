@@ -1,0 +1,94 @@
+"""What an installation of another kind has left behind: a `reconcile` that nobody asks any more, and that would run on.
+
+The manifest names it, since kubectl deletes nothing that a file does not hold any more (ADR 032). It goes once the
+`reconcile` that is asked now has answered: where that can't run, what ran before may still be wanted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.core.errors import Refused, Unavailable
+from headrace.io import log
+from headrace_operator.kube.api import Body, KubeApi
+from headrace_operator.kube.kinds import Discovery
+
+LOOK_AGAIN_SECONDS = 5.0
+# Whoever has made something else of that name keeps it.
+LABELS = {"app.kubernetes.io/name": "headrace", "app.kubernetes.io/component": "reconcile"}
+
+_log = log.get("operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One object of our own namespace."""
+
+    api_version: str
+    kind: str
+    name: str
+
+
+def named(text: str) -> Iterator[Named]:
+    """Read `Kind.apiVersion/name`, with spaces between several: `Deployment.apps/v1/headrace-reconcile`."""
+    for word in text.split():
+        kind, _, rest = word.partition(".")
+        api_version, _, name = rest.rpartition("/")
+        if kind and api_version and name:
+            yield Named(api_version, kind, name)
+
+
+def is_left(body: Mapping[str, Any]) -> bool:
+    """Is it ours, and nobody's who will see to it himself? Knative's Route owns a Service of its name."""
+    metadata = body["metadata"]
+    labels = metadata.get("labels") or {}
+    return labels.items() >= LABELS.items() and not (
+        metadata.get("ownerReferences") or metadata.get("deletionTimestamp")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """Deletes what is named, once.
+
+    Attributes:
+        answers: asks the hook of now something harmless, raises Unavailable or Refused when it does not answer.
+    """
+
+    api: KubeApi
+    discovery: Discovery
+    namespace: str
+    named: tuple[Named, ...]
+    answers: Callable[[], Awaitable[object]]
+    pause: float = LOOK_AGAIN_SECONDS
+
+    async def run(self) -> None:
+        """Returns when nothing is left, or when that is not ours to delete."""
+        while True:
+            try:
+                left = [found async for found in self._left()]
+                if left:
+                    await self.answers()
+                for path, body in left:
+                    await self.api.delete(path, body["metadata"]["uid"])
+                    _log.info("superseded, deleted", path=path)
+                return
+            except Refused as error:
+                _log.info("what another installation has left is not looked for", error=str(error))
+                return
+            except Unavailable as error:
+                _log.debug("what another installation has left stays for now", error=str(error))
+            await asyncio.sleep(self.pause)
+
+    async def _left(self) -> AsyncIterator[tuple[str, Body]]:
+        for one in self.named:
+            kind = await self.discovery.by_kind(one.api_version, one.kind)
+            if kind is None:
+                continue
+            path = kind.path(self.namespace, one.name)
+            body = await self.api.get(path)
+            if body is not None and is_left(body):
+                yield path, body
