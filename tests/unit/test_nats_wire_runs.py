@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.core.nats_wire import Answered, Arrival, Decoder, Frame, ProtocolError, Pulled
@@ -59,6 +59,15 @@ answers = st.builds(
 anything = st.lists(st.one_of(pulled, answers, answers, signals), max_size=8)
 
 
+def answer(subject: str, sid: int) -> Arrival:
+    return Arrival(subject, "", data=b'{"stream":"S","seq":1}', sid=sid)
+
+
+# What was remembered of subscription 2 told where an answer to it ends, when 1 had just been learnt.
+@example(
+    [answer("inbox.1", 2), answer("inbox.1", 1), answer("box.1", 1), answer("inbox.1", 1), answer("inbox.1", 2)],
+    [42, 166],
+)
 @given(st.lists(answers, max_size=8), cuts)
 def test_answers_are_the_same_however_they_are_split(sent, cuts):
     assert decoded(split(b"".join(map(said, sent)), cuts)) == sent

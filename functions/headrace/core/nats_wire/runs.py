@@ -121,6 +121,9 @@ class AnswerReader:
         between = data[4 + len(subject) : line_end - len(size)]
         if not data.startswith(common) or between.split() != [sid] or not sid.isdigit():
             return False
+        if between != self._between:
+            # It bears the other subscription's number.
+            self._ending, self._size = _CRLF, -1
         self._common, self._between, self._stem, self._sid = common, between, stem, int(sid)
         return True
 
