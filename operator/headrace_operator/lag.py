@@ -16,9 +16,9 @@ from typing import Any
 
 from headrace.core.lease import LeaseAnswer
 
-# The first is about what a lost connection lasts, the last is the longest that a recovered forward waits
-# (ADR 011); both are below what would matter to the pods of a busy subscriber.
-FIRST_FAILURE_PAUSE, FIRST_EMPTY_PAUSE, LONGEST_PAUSE = 0.2, 0.5, 30.0
+# The first is below what would matter to the pods of a busy subscriber, the last is the longest that a recovered
+# forward waits (ADR 011).
+FIRST_EMPTY_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 # Our ack wait is 8 s: what a broken lease left is due again then, and nobody says so.
 FIRST_PROBE, LONGEST_PROBE = 8.0, 30.0
 # The same, for a lease that was seen to break; the server's own timers run a little late.
@@ -52,6 +52,7 @@ class Outlook:
         open: leases that are open now.
         late: those of them whose time is up: they wait for slow subscribers and pull no more.
         ending: those of the late ones whose process is going, too.
+        trials: those of the open ones that pull, and were opened to find out whether forward is back.
         known_at: when `counters` were true.
         hinted_at: a hint, or a lease that failed, which no lease has answered for.
         due_at: earliest delayed retry that a lease has told of.
@@ -70,6 +71,7 @@ class Outlook:
     open: int = 0
     late: int = 0
     ending: int = 0
+    trials: int = 0
     known_at: float = -math.inf
     hinted_at: float | None = None
     due_at: float | None = None
@@ -110,15 +112,15 @@ def wanted(outlook: Outlook, now: float) -> int:
     """How many leases should be open now; more than that close after their answer."""
     if now < outlook.not_before:
         return 0
-    leases = min(math.ceil(lag(outlook, now) / outlook.threshold), outlook.max_scale)
-    # After a failure one lease finds out whether forward is back, before all of them try.
-    return min(leases, 1) if outlook.failures else leases
+    return min(math.ceil(lag(outlook, now) / outlook.threshold), outlook.max_scale)
 
 
 def short(outlook: Outlook, now: float) -> int:
     """How many more leases to open now. A late one is no puller, but it still has its pod, unless that is going."""
     going = outlook.ending
-    return min(wanted(outlook, now) - (outlook.open - outlook.late), outlook.max_scale - (outlook.open - going))
+    short = min(wanted(outlook, now) - (outlook.open - outlook.late), outlook.max_scale - (outlook.open - going))
+    # After a failure one lease tries for all, beside those that have not broken.
+    return min(short, 1 - outlook.trials) if outlook.failures else short
 
 
 def look_again_at(outlook: Outlook, now: float) -> float | None:
@@ -153,6 +155,7 @@ def opened(outlook: Outlook, now: float) -> Outlook:
     return replace(
         outlook,
         open=outlook.open + 1,
+        trials=outlook.trials + (outlook.failures > 0),
         hinted_at=None,
         due_at=None if _past(outlook.due_at, now) else outlook.due_at,
         dues=outlook.dues[_past_dues(outlook, now) :],
@@ -162,8 +165,12 @@ def opened(outlook: Outlook, now: float) -> Outlook:
     )
 
 
-def answered(outlook: Outlook, answer: LeaseAnswer, now: float) -> Outlook:
-    """A lease has ended well."""
+def answered(outlook: Outlook, answer: LeaseAnswer, now: float, *, cut: bool = False) -> Outlook:
+    """A lease has ended well.
+
+    Args:
+        cut: it was so short that its end says nothing of what there is.
+    """
     late = hint_is_late(outlook, now)
     known = replace(outlook.counters, pending=answer.pending, ack_pending=answer.ack_pending, waiting=0)
     due_at, due_again = outlook.due_at, 0
@@ -172,10 +179,15 @@ def answered(outlook: Outlook, answer: LeaseAnswer, now: float) -> Outlook:
         if answer.next_due_seconds <= 0 and answer.moved:
             # It ran to its end and more was due: nobody knows how much, so one lease more each time.
             due_again = min(answer.ack_pending, outlook.threshold * outlook.open + 1)
+    if cut and answer.moved:
+        # What broken leases held may all be due, and that is told by no due time.
+        due_again = max(due_again, min(answer.ack_pending, 1))
     # What was stored after the lease's last look is no proof that nothing can be had.
     promised = (answer.pending > 0 and not known.full) or (answer.ack_pending > 0 and _past(due_at, now) > 0)
     empty = promised and not answer.moved and not late
     empties = outlook.empties + 1 if empty else 0
+    # What others failed of before is no reason to wait any more.
+    free_at = -math.inf if outlook.failures else outlook.not_before
     after = replace(
         outlook,
         counters=known,
@@ -187,7 +199,7 @@ def answered(outlook: Outlook, answer: LeaseAnswer, now: float) -> Outlook:
         probes=0 if answer.moved else outlook.probes,
         empties=empties,
         failures=0,
-        not_before=now + empty_pause(empties) if empty else outlook.not_before,
+        not_before=now + empty_pause(empties) if empty else free_at,
     )
     return _probing(after, now)
 
@@ -195,24 +207,6 @@ def answered(outlook: Outlook, answer: LeaseAnswer, now: float) -> Outlook:
 def hint_is_late(outlook: Outlook, now: float) -> bool:
     """Did a hint come after the last look of the lease that answers now?"""
     return outlook.hinted_at is not None and outlook.hinted_at >= now - LAST_LOOK
-
-
-def failed(outlook: Outlook, now: float, chance: float, *, delivered: bool = False) -> Outlook:
-    """A lease broke, or could not be opened; it is owed until a lease or a sweep says otherwise.
-
-    Args:
-        chance: from 0 to 1, parts the herd.
-        delivered: the lease had events settled before it broke: then it was none of a row of failures.
-    """
-    before = 0 if delivered else outlook.failures
-    # The failures that follow are of leases that could not be opened: they held nothing.
-    broken_at = outlook.broken_at if before else now
-    after = replace(outlook, open=outlook.open - 1, hinted_at=now, broken_at=broken_at)
-    if now < outlook.not_before:
-        # Its neighbours broke with it: one failure.
-        return after
-    failures = before + 1
-    return replace(after, failures=failures, not_before=now + failure_pause(failures, chance))
 
 
 def abandoned(outlook: Outlook) -> Outlook:
@@ -248,12 +242,6 @@ def ending(outlook: Outlook, now: float) -> Outlook:
 def caught_up(outlook: Outlook, *, ended: bool = False) -> Outlook:
     """A late lease has ended, however; one whose process was `ending`, when `ended`."""
     return replace(outlook, late=outlook.late - 1, ending=outlook.ending - ended)
-
-
-def failure_pause(failures: int, chance: float) -> float:
-    """Seconds after that many failures in a row, give or take a fifth."""
-    pause = FIRST_FAILURE_PAUSE * 2.0 ** min(failures - 1, 16) * (0.8 + 0.4 * chance)
-    return min(LONGEST_PAUSE, max(FIRST_FAILURE_PAUSE, pause))
 
 
 def empty_pause(empties: int) -> float:

@@ -80,7 +80,7 @@ class LeaseClient:
             sock_connect=CONNECT_SECONDS,
         )
         headers = {"Authorization": f"Bearer {self._token(url)}"}
-        asked = replace(wanted, progress_seconds=PROGRESS_SECONDS).to_json()
+        asked = replace(wanted, progress_seconds=wanted.progress_seconds or PROGRESS_SECONDS).to_json()
         try:
             async with self._session.post(
                 url, json=asked, headers=headers, timeout=timeout, allow_redirects=False

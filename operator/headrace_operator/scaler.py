@@ -8,21 +8,21 @@ answer of the one before and never earlier: an overlap costs a pod (ADR 011). Fo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
 from typing import Any
 
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Refused
 from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer, Outcome
-from headrace.core.order_spec import DeliveryOrder
 from headrace.io import hints, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
-from headrace_operator import lag, losses
+from headrace_operator import failing, lag, losses
 from headrace_operator.agenda import Agenda
+from headrace_operator.held import Held
 from headrace_operator.lease_client import Meanwhile
-from headrace_operator.served import Clock, LeaseCounts, Served, ServedStreams
+from headrace_operator.served import Clock, Served, ServedStreams
 from headrace_operator.sweep import Sweep
 
 OpenLease = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
@@ -32,8 +32,6 @@ OpenLease = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
 REFRESH_SECONDS = 1.0
 # Thoughts are coalesced, so that many answers at once cost one pass.
 PASS_SECONDS = 0.01
-# A lease of 20 s may be a little longer on its way before it begins.
-LATE_SECONDS = 2.0
 
 _log = log.get("scaler")
 
@@ -89,11 +87,11 @@ class Scaler:
         """Serve until cancelled; that closes the open leases' connections."""
         self._streams.begin()
         self._open = 0
-        subject, sweep_now = names.wake_subject(">"), self._sweep_now.set
+        subject = names.wake_subject(">")
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                tasks.create_task(hints.hear(self._client, subject, self._on_hint, sweep_now), name="hints")
+                tasks.create_task(hints.hear(self._client, subject, self._on_hint, self._on_restored), name="hints")
                 tasks.create_task(self._sweep_for_ever(), name="sweep")
                 tasks.create_task(self._keep_the_agenda(), name="agenda")
         finally:
@@ -136,6 +134,13 @@ class Scaler:
             stream.listed_at = now
             self._spawn(self.refresh(name))
 
+    def _on_restored(self) -> None:
+        """NATS is there (again): what leases have failed of may be over, and hints may have been missed."""
+        for served in self._streams.all():
+            served.outlook = failing.forgiven(served.outlook, self._clock.monotonic(), self._clock.chance())
+            self._agenda.add((served.key,))
+        self._sweep_now.set()
+
     def _on_turned(self, served: Served) -> None:
         """Give up its open leases: they would deliver by the old word for up to 20 s."""
         slots = self._slots.get(served.key, set())
@@ -171,41 +176,47 @@ class Scaler:
         """Open as many slots as the consumer is short of."""
         if self.spares(*served.key):
             return
-        now = self._clock.monotonic()
-        why = lag.reason(served.outlook, now)
-        for _ in range(lag.short(served.outlook, now)):
-            self._note_opened(served, why)
-            slots = self._slots.setdefault(served.key, set())
-            slot = self._spawn(self._hold_slot(served))
-            slots.add(slot)
-            slot.add_done_callback(slots.discard)
+        for _ in range(lag.short(served.outlook, self._clock.monotonic())):
+            self._open_slot(served)
 
-    async def _hold_slot(self, served: Served) -> None:
+    def _open_slot(self, served: Served) -> None:
+        held, slots = self._begin(served), self._slots.setdefault(served.key, set())
+
+        def is_over(slot: asyncio.Task[None]) -> None:
+            slots.discard(slot)
+            if not held.was_held:
+                # Given up in the very moment in which it was opened: it would count as open for ever.
+                self._open -= 1
+                self._note_abandoned(held)
+
+        slot = self._spawn(self._hold_slot(held))
+        slots.add(slot)
+        slot.add_done_callback(is_over)
+
+    async def _hold_slot(self, held: Held) -> None:
+        served = held.served
         while True:
             try:
-                await self._hold_lease(served)
+                await self._hold_lease(held)
             finally:
                 self._open -= 1
-            now = self._clock.monotonic()
-            if not self._streams.holds(served) or lag.short(served.outlook, now) <= 0:
+            if not self._streams.holds(served) or lag.short(served.outlook, self._clock.monotonic()) <= 0:
                 break
-            self._note_opened(served, lag.reason(served.outlook, now))
+            held = self._begin(served)
         self._note_change(served)
         if not self._open:
             _log.debug("forward is idle", **served.words)
 
-    async def _hold_lease(self, served: Served) -> None:
-        wanted = Lease(served.stream, served.consumer, self._lease_seconds, max_in_flight=self._max_in_flight)
-        counts = LeaseCounts(served.counts)
+    async def _hold_lease(self, held: Held) -> None:
+        served = held.served
         try:
-            async with self._timed(served, wanted.seconds + LATE_SECONDS) as is_ending:
-                answer = await self._open_lease(wanted, Meanwhile(is_ending, counts))
+            with held.timed() as meanwhile:
+                answer = await self._open_lease(held.asked, meanwhile)
         except asyncio.CancelledError:
-            served.outlook = lag.abandoned(served.outlook)
-            self._note_change(served)
+            self._note_abandoned(held)
             raise
         except Exception as error:  # noqa: BLE001  # foreseen or not, it is the trouble of one lease
-            self._note_failed(served, error, delivered=counts.any)
+            self._note_failed(served, error, delivered=held.any_settled)
             if isinstance(error, Refused):
                 await self.refresh(served.stream)
             return
@@ -216,54 +227,43 @@ class Scaler:
         now = self._clock.monotonic()
         look_closer = lag.hint_is_late(served.outlook, now)
         self._note_outcomes(served, answer)
-        served.outlook = lag.answered(served.outlook, answer, now)
+        served.outlook = lag.answered(served.outlook, answer, now, cut=held.is_short)
         if look_closer:
             await self._streams.look_closer(served)
 
-    @asynccontextmanager
-    async def _timed(self, served: Served, seconds: float) -> AsyncIterator[Callable[[], None]]:
-        """While a lease is open: beyond its time it counts as late, or fresh events would wait for slow ones.
-
-        Gives what to call when its process was told to end, which makes it late at once.
-        """
-        late = ending = False
-
-        def is_late() -> None:
-            nonlocal late
-            late = True
-            served.outlook = lag.overdue(served.outlook)
-            self._note_change(served)
-
-        def is_ending() -> None:
-            nonlocal late, ending
-            # A by-key lease keeps all others out until its last event is settled (ADR 015).
-            if late or served.subscriber.order.kind is DeliveryOrder.BY_KEY:
-                return
-            timer.cancel()
-            late = ending = True
-            served.outlook = lag.ending(served.outlook, self._clock.monotonic())
-            self._note_change(served)
-
-        timer = asyncio.get_running_loop().call_later(seconds, is_late)
-        try:
-            yield is_ending
-        finally:
-            timer.cancel()
-            if late:
-                served.outlook = lag.caught_up(served.outlook, ended=ending)
-
-    def _note_opened(self, served: Served, why: str) -> None:
+    def _begin(self, served: Served) -> Held:
+        """One lease more; whoever calls holds it at once."""
+        now = self._clock.monotonic()
         if not self._open:
-            _log.debug("forward is woken", **served.words, why=why)
-        served.outlook = lag.opened(served.outlook, self._clock.monotonic())
+            _log.debug("forward is woken", **served.words, why=lag.reason(served.outlook, now))
+        usual = Lease(served.stream, served.consumer, self._lease_seconds, max_in_flight=self._max_in_flight)
+        held = Held(served, usual, self._clock, self._on_news)
+        served.outlook = lag.opened(served.outlook, now)
         served.opened += 1
         self._open += 1
         self._note_change(served)
+        return held
+
+    def _on_news(self, held: Held) -> None:
+        self._note_change(held.served)
+        if held.works:
+            # While nothing could be delivered nobody has counted what came.
+            self._spawn(self._look_closer(held.served))
+
+    async def _look_closer(self, served: Served) -> None:
+        await self._streams.look_closer(served)
+        self._note_change(served)
+
+    def _note_abandoned(self, held: Held) -> None:
+        held.end_trial()
+        held.served.outlook = lag.abandoned(held.served.outlook)
+        self._note_change(held.served)
 
     def _note_failed(self, served: Served, error: Exception, *, delivered: bool) -> None:
         words = str(error) if isinstance(error, HeadraceError) else f"unforeseen: {error!r}"
         served.failures += 1
-        served.outlook = lag.failed(served.outlook, self._clock.monotonic(), self._clock.chance(), delivered=delivered)
+        now, chance = self._clock.monotonic(), self._clock.chance()
+        served.outlook = failing.failed(served.outlook, now, chance, delivered=delivered)
         # Once per reason: a forward that is away for an hour would fill the log.
         if served.complaint != words:
             served.complaint = words

@@ -56,6 +56,18 @@ async def test_a_lease_tells_what_it_has_done_while_it_goes_on(
     assert [each["delivered"] for each in told] == sorted(each["delivered"] for each in told)
 
 
+async def test_a_lease_that_can_do_nothing_yet_says_once_that_it_pulls(
+    nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane = await nats.serve(forward, subscriber=subscriber.place().uri)
+    told: list[Mapping[str, int]] = []
+    async with LeaseClient(TOKEN) as client:
+        wanted = Lease(lane.channel.stream, lane.consumer, linger=1.0)
+        answer = await client.open(forward.url, wanted, Meanwhile(counted=told.append))
+    assert [sum(each.values()) for each in told] == [0, 0]
+    assert told[-1] == answer.counts
+
+
 async def test_that_its_process_ends_is_told_in_an_answer_that_has_begun(
     own_nats: Nats, mortal: Function, subscriber: Subscriber
 ) -> None:

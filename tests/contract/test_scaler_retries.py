@@ -118,6 +118,24 @@ async def test_a_forward_that_is_not_there_is_called_again_and_not_in_a_storm(ow
     assert 2 <= stats["failures"] <= 5
 
 
+async def test_when_nats_is_there_again_no_pause_of_before_is_kept(
+    own_nats: Nats, nats_server: NatsServer, stand_in: Place, scale: Scale
+) -> None:
+    stand_in.says(Say(503))
+    channel, _ = await subscribed(own_nats)
+    await store(own_nats, channel, 1)
+
+    async with scale(channel):
+        await stand_in.wait(6)
+        # The next pause would be of 5.1 s or more.
+        nats_server.restart()
+        requests = await stand_in.wait(8)
+
+    assert gaps(requests)[5] < 5.0
+    # As after a first failure, and not in a row with those of before.
+    assert gaps(requests)[6] < 2.5
+
+
 async def test_a_lease_that_delivers_nothing_of_what_is_pending_is_followed_by_pauses(
     own_nats: Nats, stand_in: Place, scale: Scale
 ) -> None:
@@ -129,6 +147,21 @@ async def test_a_lease_that_delivers_nothing_of_what_is_pending_is_followed_by_p
         requests = await stand_in.wait(4)
 
     assert [gap >= least for gap, least in zip(gaps(requests), (0.5, 1.0, 2.0), strict=True)] == [True] * 3
+
+
+async def test_so_is_a_trial_and_the_leases_after_it_are_usual_ones(
+    own_nats: Nats, stand_in: Place, scale: Scale
+) -> None:
+    stand_in.says(Say(503), ended(pending=5))
+    channel, _ = await subscribed(own_nats)
+
+    async with scale(channel):
+        await hint(own_nats, channel)
+        requests = await stand_in.wait(4)
+
+    assert [lease["seconds"] for lease in leases(stand_in)[:4]] == [20.0, 1.0, 20.0, 20.0]
+    assert [lease["progress_seconds"] for lease in leases(stand_in)[:4]] == [2.0, 0.1, 2.0, 2.0]
+    assert [gap >= least for gap, least in zip(gaps(requests), (0.2, 0.5, 1.0), strict=True)] == [True] * 3
 
 
 @pytest.mark.parametrize("status", [404, 409])

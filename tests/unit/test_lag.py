@@ -56,7 +56,6 @@ def answer(
         ),
         pytest.param(replace(QUIET, probe_at=NOW), 1, id="a probe is one lease"),
         pytest.param(replace(pending(500), not_before=NOW + 1), 0, id="a pause is kept"),
-        pytest.param(replace(pending(500), failures=1), 1, id="after a failure one lease tries for all"),
     ],
 )
 def test_leases_follow_lag(outlook: Outlook, leases: int) -> None:
@@ -162,39 +161,6 @@ def test_a_promised_retry_that_does_not_come_is_followed_by_pauses_too() -> None
     after = lag.answered(lag.opened(outlook, NOW), answer(ack_pending=3, due=0.0), NOW + 2)
 
     assert after.not_before == NOW + 2.5
-
-
-@pytest.mark.parametrize(
-    ("failures", "chance", "seconds"),
-    [
-        pytest.param(1, 0.0, 0.2, id="never below the first"),
-        pytest.param(1, 1.0, 0.24, id="jitter adds up to a fifth"),
-        pytest.param(4, 0.5, 1.6, id="doubled each time"),
-        pytest.param(4, 0.0, 1.28, id="jitter takes up to a fifth"),
-        pytest.param(12, 0.5, 30.0, id="never above 30 s"),
-        pytest.param(100_000, 1.0, 30.0, id="after any number of failures"),
-    ],
-)
-def test_the_back_off_while_forward_fails(failures: int, chance: float, seconds: float) -> None:
-    assert lag.failure_pause(failures, chance) == pytest.approx(seconds)
-
-
-def test_a_lease_that_broke_is_owed_until_it_is_made_up_for() -> None:
-    broken = lag.failed(lag.opened(replace(QUIET, hinted_at=NOW), NOW), NOW + 1, 0.5)
-
-    assert (lag.wanted(broken, NOW + 1), lag.look_again_at(broken, NOW + 1)) == (0, NOW + 1.2)
-    assert lag.wanted(broken, NOW + 1.2) == 1
-    healed = lag.answered(lag.opened(broken, NOW + 1.2), answer(delivered=1), NOW + 3)
-    assert (healed.failures, lag.wanted(healed, NOW + 3)) == (0, 0)
-
-
-def test_leases_that_break_together_are_one_failure() -> None:
-    three = lag.opened(lag.opened(lag.opened(pending(300), NOW), NOW), NOW)
-
-    for moment in (NOW + 1.0, NOW + 1.01, NOW + 1.02):
-        three = lag.failed(three, moment, 0.5)
-
-    assert (three.open, three.failures, three.not_before) == (0, 1, NOW + 1.2)
 
 
 @pytest.mark.parametrize(

@@ -152,8 +152,7 @@ class LeaseAnswer:
 
     @property
     def moved(self) -> int:
-        """Events that the lease has settled for good or put off: a lease that moved none did no work."""
-        return sum(self.counts.get(outcome, 0) for outcome in _MOVES)
+        return moved(self.counts)
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -162,6 +161,11 @@ class LeaseAnswer:
             "ack_pending": self.ack_pending,
             "next_due_seconds": self.next_due_seconds,
         }
+
+
+def moved(counts: Mapping[str, int]) -> int:
+    """Events that a lease has settled for good or put off: a lease that moved none did no work."""
+    return sum(counts.get(outcome, 0) for outcome in _MOVES)
 
 
 _MOVES = (

@@ -41,8 +41,11 @@ async def _announce(early: Early, stop: asyncio.Event, draining: Callable[[], bo
 
 
 async def _count(early: Early, tally: Tally, seconds: float) -> None:
-    """Say again and again what the lease has done, while that changes; one that does nothing stays silent."""
-    said = lease.so_far(tally)
+    """Say again and again what the lease has done, while that changes; one that does nothing says so once.
+
+    That it pulls is news to whoever can't know how long its request was on the way.
+    """
+    said = b""
     while True:
         await asyncio.sleep(seconds)
         line = lease.so_far(tally)
