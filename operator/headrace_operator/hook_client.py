@@ -13,6 +13,7 @@ from typing import Any, Self
 import aiohttp
 
 from headrace.core.errors import InvalidSpec, Unavailable
+from headrace.io import tls
 from headrace_operator.hook_calls import HookCalls
 from headrace_operator.lease_client import refusal
 
@@ -76,6 +77,7 @@ class HookClient:
         """
         self.calls = HookCalls()
         self._token = token if callable(token) else lambda: token
+        self._trust = tls.SystemTrust()
         self._session = aiohttp.ClientSession(
             # A kept connection may lead to a function that is just being scaled away.
             connector=aiohttp.TCPConnector(force_close=True),
@@ -122,7 +124,9 @@ class HookClient:
     async def _post(self, url: str, body: bytes) -> str:
         headers = {**JSON, "Authorization": f"Bearer {self._token()}"}
         try:
-            async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
+            async with self._session.post(
+                url, data=body, headers=headers, ssl=self._trust.at(url), allow_redirects=False
+            ) as answer:
                 text = await answer.text(errors="replace")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"reconcile at {url}: {error or type(error).__name__}") from error

@@ -17,7 +17,7 @@ from headrace.core import lease
 from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
 from headrace.core.lease import ENDING, PROGRESS_SECONDS, Lease, LeaseAnswer
 from headrace.core.subscriber import LONGEST_TIMEOUT
-from headrace.io import bounded
+from headrace.io import bounded, tls
 
 CONNECT_SECONDS = 10.0
 LINES = "application/x-ndjson"
@@ -52,6 +52,7 @@ class LeaseClient:
         token: the shared token, or what gives the one to show at a URL.
         """
         self._token = token if callable(token) else lambda _: token
+        self._trust = tls.SystemTrust()
         # A fresh connection for each: a lease lasts seconds, and a kept one may lead to a forward that is
         # being scaled away.
         self._session = aiohttp.ClientSession(
@@ -83,7 +84,7 @@ class LeaseClient:
         asked = replace(wanted, progress_seconds=wanted.progress_seconds or PROGRESS_SECONDS).to_json()
         try:
             async with self._session.post(
-                url, json=asked, headers=headers, timeout=timeout, allow_redirects=False
+                url, json=asked, headers=headers, ssl=self._trust.at(url), timeout=timeout, allow_redirects=False
             ) as answer:
                 if answer.headers.get(ENDING[0]) == ENDING[1]:
                     meanwhile.ending()

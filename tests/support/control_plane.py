@@ -19,9 +19,9 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import trustme
-
+from headrace.core import trust
 from tests.support import control_plane_binaries as binaries
+from tests.support.authorities import as_openssl_makes_it
 
 # Alone on two cores all is up in 5 s; on busy ones it takes as long as it takes.
 START_SECONDS = 180.0
@@ -93,7 +93,7 @@ class ControlPlane:
 
     def context(self) -> ssl.SSLContext:
         """What clients trust."""
-        return ssl.create_default_context(cafile=str(self.ca))
+        return trust.context(self.ca.read_bytes())
 
     def log(self, program: str) -> str:
         return (self._directory / f"{program}.log").read_text(encoding="utf-8", errors="replace")
@@ -180,14 +180,14 @@ class ControlPlane:
             time.sleep(_POLL_SECONDS)
 
     def _write_files(self) -> None:
-        authority = trustme.CA()
-        server = authority.issue_cert("127.0.0.1", "localhost")
-        authority.cert_pem.write_to_path(self.ca)
-        server.cert_chain_pems[0].write_to_path(self._directory / "server.pem")
-        server.private_key_pem.write_to_path(self._directory / "server.key")
-        admin = authority.issue_cert("admin.test", common_name="admin", organization_name="system:masters")
-        admin.cert_chain_pems[0].write_to_path(self.certificate)
-        admin.private_key_pem.write_to_path(self.key)
+        authority = as_openssl_makes_it()
+        server = authority.issue("127.0.0.1", "localhost")
+        self.ca.write_bytes(authority.pem)
+        (self._directory / "server.pem").write_bytes(server.shown)
+        (self._directory / "server.key").write_bytes(server.key_pem)
+        admin = authority.issue("admin.test", name="admin", organization="system:masters")
+        self.certificate.write_bytes(admin.shown)
+        self.key.write_bytes(admin.key_pem)
         (self._directory / "tokens.csv").write_text(f'{self.token},admin,uid-admin,"system:masters"\n')
         names = {"cluster": "tests", "user": "admin"}
         config = {

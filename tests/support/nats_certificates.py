@@ -1,12 +1,11 @@
-"""TLS files for a nats-server on the loopback, and for its clients; made anew by `trustme`."""
+"""TLS files for a nats-server on the loopback, and for its clients; made anew, by a CA as people make them."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
-import trustme
-
+from tests.support.authorities import Authority, as_openssl_makes_it
 from tests.support.nats_server import START_SECONDS, NatsServer
 
 
@@ -15,22 +14,24 @@ class Certificates:
 
     Attributes:
         ca, client_cert, client_key: paths of PEM files.
+        ca_pem: what the first of them holds.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, authority: Authority | None = None) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        authority = trustme.CA()
-        server, client = authority.issue_cert("127.0.0.1", "localhost"), authority.issue_cert("client.example")
+        authority = authority or as_openssl_makes_it()
+        server, client = authority.issue("127.0.0.1", "localhost"), authority.issue("client.example")
         self.ca = str(directory / "ca.pem")
         self.client_cert, self.client_key = str(directory / "client.pem"), str(directory / "client.key")
         self._cert, self._key = str(directory / "server.pem"), str(directory / "server.key")
-        authority.cert_pem.write_to_path(self.ca)
+        self.ca_pem = authority.pem
+        Path(self.ca).write_bytes(self.ca_pem)
         for issued, cert, key in (
             (server, self._cert, self._key),
             (client, self.client_cert, self.client_key),
         ):
-            issued.cert_chain_pems[0].write_to_path(cert)
-            issued.private_key_pem.write_to_path(key)
+            Path(cert).write_bytes(issued.shown)
+            Path(key).write_bytes(issued.key_pem)
 
     def config(self, *, verify: bool = False, first: bool = False) -> str:
         """The lines of nats-server's configuration.

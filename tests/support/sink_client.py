@@ -17,6 +17,7 @@ import yarl
 
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.subscriber import Destination
+from headrace.io import tls
 
 # Below the 5 s after which common servers (uvicorn, Node) close an idle connection: a POST on a connection that is
 # being closed can't be told from a failed one.
@@ -101,7 +102,7 @@ class SinkClient:
         key = hashlib.sha256(destination.ca_certs.encode()).hexdigest()
         context = self._contexts.get(key)
         if context is None:
-            context = ssl.create_default_context()
+            context = tls.of_system()
             context.load_verify_locations(cadata=destination.ca_certs)
             self._contexts[key] = context
             if len(self._contexts) > TLS_CONTEXTS:

@@ -121,6 +121,22 @@ def test_importing_an_entry_file_opens_no_connection_and_starts_no_thread(name):
     subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=30)
 
 
+def test_tls_contexts_are_made_in_one_place_since_what_python_makes_by_itself_differs_by_its_version():
+    makers = {"SSLContext", "create_default_context", "create_urllib3_context", "_create_unverified_context"}
+
+    def called(node: ast.AST) -> str:
+        target = node.func if isinstance(node, ast.Call) else node
+        return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+
+    found = {
+        name
+        for name in files("functions/*.py", "operator/*.py", "spark/*.py", "examples/*.py", "bench/*.py")
+        for node in ast.walk(parsed(name))
+        if isinstance(node, ast.Call) and called(node) in makers
+    }
+    assert found == {"functions/headrace/core/trust.py"}
+
+
 def test_the_distribution_is_what_kn_func_demands():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["name"] == "function"

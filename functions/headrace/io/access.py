@@ -11,12 +11,12 @@ import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.core import secret_files
+from headrace.core import secret_files, trust
 from headrace.core.errors import Misconfigured
 from headrace.core.nats_wire import Credentials, Server, read_credentials, read_servers, signed, user_or_token
 from headrace.core.secret_files import Level
 from headrace.core.settings import NatsSettings
-from headrace.io import log
+from headrace.io import log, tls
 from headrace.io.mounted import LastGood, Reading, directories, texts
 
 # A ConfigMap has a megabyte at most.
@@ -76,7 +76,7 @@ class Entry:
 
     def context(self) -> ssl.SSLContext:
         """Trusts the CA of the settings, else the system's; shows our certificate, if there is one."""
-        return self.tls or ssl.create_default_context()
+        return self.tls or tls.of_system()
 
 
 class Access:
@@ -90,8 +90,10 @@ class Access:
 
     @property
     def mounted(self) -> bool:
-        """Is there something mounted, which may change between two connects?"""
-        return bool(self._settings.config_dir or self._settings.credentials_dir)
+        """Is there a file or a mount that may change between two connects?"""
+        given = self._settings
+        files = (given.creds_file, given.nkey_seed_file, given.tls_ca_file, given.tls_cert_file, given.tls_key_file)
+        return any((given.config_dir, given.credentials_dir, *files))
 
     def now(self) -> Reading[Entry]:
         """What counts now.
@@ -114,6 +116,8 @@ class Access:
             digest.update(text.encode())
         for path in (settings.tls_ca_file, settings.tls_cert_file, settings.tls_key_file):
             digest.update(_bytes(path) if path else b"-")
+        if _asks_for_tls(settings) and not _authorities(settings):
+            digest.update(repr(tls.system_stamps()).encode())
         read_servers(settings.url, origin="NATS_URL")
         before, print_ = self._entry, digest.digest()
         if before is not None and before.print == print_:
@@ -155,17 +159,25 @@ class Access:
                 _log.warning("not all of the ConfigMap is obeyed", why=remark)
 
 
+def _asks_for_tls(settings: NatsSettings) -> bool:
+    return bool(settings.tls_first or _authorities(settings) or settings.tls_cert_file)
+
+
+def _authorities(settings: NatsSettings) -> str | None:
+    return settings.tls_ca_file or settings.tls_ca
+
+
 def _tls(settings: NatsSettings) -> ssl.SSLContext | None:
     # Only when it is needed: the system's CAs take 10 ms to load.
-    if not (settings.tls_first or settings.tls_ca_file or settings.tls_ca or settings.tls_cert_file):
+    if not _asks_for_tls(settings):
         return None
-    # CA bundles hold remarks in any language, and Python refuses what is not ASCII.
-    given = settings.tls_ca and settings.tls_ca.encode("ascii", "ignore").decode()
     try:
-        context = ssl.create_default_context(cafile=settings.tls_ca_file, cadata=given)
+        given = [Path(settings.tls_ca_file).read_bytes()] if settings.tls_ca_file else []
+        given += [settings.tls_ca.encode()] if settings.tls_ca else []
+        context = trust.context(b"\n".join(given)) if given else tls.of_system()
         if settings.tls_cert_file and settings.tls_key_file:
             context.load_cert_chain(settings.tls_cert_file, settings.tls_key_file)
-    except OSError as error:  # ssl.SSLError is one, too
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError, too
         raise Misconfigured(
             f"the TLS files for NATS can't be read ({error}): check NATS_TLS_CA_FILE, NATS_TLS_CERT_FILE and "
             "NATS_TLS_KEY_FILE",

@@ -18,7 +18,7 @@ from headrace.core.action import Action, Outcome
 from headrace.core.errors import Unavailable
 from headrace.core.named import Named
 from headrace.core.raw_config import Config
-from headrace.io import bounded
+from headrace.io import bounded, tls
 
 # All calls of one channel's reconciling; the other one waits 5 s for its own NATS.
 TOGETHER_SECONDS = 20.0
@@ -52,6 +52,7 @@ class Calls:
         """
         self._token_at = token_at
         self._reach = reach
+        self._trust = tls.SystemTrust()
         self._session = aiohttp.ClientSession(
             # One that is kept may lead to a pod that is going.
             connector=aiohttp.TCPConnector(force_close=True),
@@ -84,7 +85,12 @@ class Calls:
         where = self._reach(url)
         try:
             async with self._session.post(
-                where + lent.PATH, data=call.to_bytes(), headers=headers, timeout=timeout, allow_redirects=False
+                where + lent.PATH,
+                data=call.to_bytes(),
+                headers=headers,
+                ssl=self._trust.at(where),
+                timeout=timeout,
+                allow_redirects=False,
             ) as answer:
                 body = await bounded.body_of(answer, LONGEST_ANSWER)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:

@@ -72,9 +72,8 @@ def options(entry: Entry) -> dict[str, Any]:
         options |= {"user": settings.user, "password": settings.password.get_secret_value()}
     if settings.token is not None:
         options["token"] = settings.token.get_secret_value()
-    if entry.asks_for_tls:
-        options |= {"tls": entry.context(), "tls_handshake_first": settings.tls_first}
-    return options
+    # Also where nobody asks for it: to a server that demands TLS nats-py would go with a context of its own.
+    return options | {"tls": entry.context(), "tls_handshake_first": settings.tls_first}
 
 
 def _signing(credentials: Credentials | None) -> dict[str, Any]:

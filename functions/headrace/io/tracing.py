@@ -33,6 +33,10 @@ _CONTEXT = (PARENT, STATE)
 _UNSAMPLED = re.compile(rb"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f][02468ace]")
 # The distributed tracing extension of CloudEvents: the context in which the event came to be.
 _EXTENSION = b"ce-traceparent"
+_SESSION_GIVERS = (
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_TRACES_CREDENTIAL_PROVIDER",
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
+)
 # For what is not exported yet when the process ends; Kubernetes waits for longer, people at a terminal do not.
 CLOSE_SECONDS = 3.0
 
@@ -99,13 +103,17 @@ class Tracing:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+        from headrace.io import export
+
         _hear_of_troubles()
         given = Resource.create()
         # Without OTEL_SERVICE_NAME the SDK has a name for what has none.
         named = not str(given.attributes["service.name"]).startswith("unknown_service")
         resource = given if named else given.merge(Resource({"service.name": f"headrace-{function}"}))
         self._provider: TracerProvider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._provider.add_span_processor(
+            BatchSpanProcessor(OTLPSpanExporter(session=None if _has_own_session() else export.session()))
+        )
         self._tracer = self._provider.get_tracer("headrace")
         # As all samplers but three do, that which counts when none is named included.
         self._obeys = environment.variable("OTEL_TRACES_SAMPLER", "parentbased").startswith("parentbased")
@@ -193,6 +201,11 @@ def _made(function: str) -> Tracing | None:
     except Exception as error:  # noqa: BLE001  # the SDK names none; it is not worth an event
         _log.error("no spans are made: check the OTEL_ variables", error=f"{type(error).__name__}: {error}")
         return None
+
+
+def _has_own_session() -> bool:
+    """Has a plugin been named to the SDK that gives the exporter its session, credentials included?"""
+    return any(environment.variable(name) for name in _SESSION_GIVERS)
 
 
 class _Troubles(logging.Handler):

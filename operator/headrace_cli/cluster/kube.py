@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import http.client
 import json
 import os
@@ -17,7 +18,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace.core.quoting import cut
+from headrace.io.tls import Stamp, stamp
 from headrace_cli.cluster.objects import Object
+from headrace_cli.cluster.trusting import with_our_context
 from headrace_operator.kube import exec_spec
 from headrace_operator.kube import kubeconfig as kubeconfig_files
 from headrace_operator.kube.exec_plugin import Credential, ExecPlugin
@@ -27,6 +30,7 @@ try:
     import urllib3.exceptions
     import yaml
     from kubernetes import client, config
+    from kubernetes.config import incluster_config
 except ModuleNotFoundError as error:
     raise Misconfigured(
         f"{error.name} is not installed: install the extra `kn` to ask a cluster", field="--cluster"
@@ -40,6 +44,8 @@ LONGEST_WORDS = 1000
 UNUSABLE = (config.ConfigException, OSError, ValueError)
 # What the client lets out when something else than an API server answers.
 STRANGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+USER_FILES = ("client-certificate", "client-key", "tokenFile")
+IN_CLUSTER = (incluster_config.SERVICE_CERT_FILENAME,)
 # In whose documents it says how each is installed.
 BRINGS = {CHANNELS: "Headrace's CRD", SUBSCRIPTIONS: "Knative Eventing"}
 
@@ -65,6 +71,10 @@ class Kube:
         file = None if kubeconfig is None else str(kubeconfig)
         self._program: ExecPlugin | None = None
         self._credential: Credential | None = None
+        # The client is made anew when one of the files has changed; with a program that gives credentials it is not.
+        self._make: Callable[[], client.ApiClient] | None = None
+        self._files: tuple[str, ...] = ()
+        self._stamps: tuple[Stamp, ...] = ()
         try:
             if file is None and context is None and not _has_config():
                 try:
@@ -73,11 +83,11 @@ class Kube:
                     where = os.environ.get("KUBECONFIG") or "~/.kube/config"
                     problem = f"there is no kubeconfig ({where}), and this is no pod"
                     raise Misconfigured(f"{problem}: name one with --kubeconfig", field="--kubeconfig") from None
-                self._api, self.namespace = client.ApiClient(), "default"
+                self.namespace = "default"
+                self._follow(client.ApiClient, IN_CLUSTER)
                 return
-            self._chosen = kubeconfig_files.chosen(
-                kubeconfig_files.paths(file or os.environ.get("KUBECONFIG", "")), context
-            )
+            paths = kubeconfig_files.paths(file or os.environ.get("KUBECONFIG", ""))
+            self._chosen = kubeconfig_files.chosen(paths, context)
             self.namespace = self._chosen.namespace
             if self._chosen.cluster.get("insecure-skip-tls-verify"):
                 # Its owner has said so, and need not be told with each request.
@@ -86,10 +96,23 @@ class Kube:
             if user.get("exec") and not user.get("token") and not user.get("tokenFile"):
                 self._program = ExecPlugin(exec_spec.program(user["exec"], self._chosen.cluster), os.environ)
             else:
-                self._api = config.new_client_from_config(config_file=file, context=context)
+                named = [self._chosen.cluster.get("certificate-authority"), *(user.get(each) for each in USER_FILES)]
+                files = (*map(str, paths), *(each for each in named if each))
+                self._follow(lambda: config.new_client_from_config(config_file=file, context=context), files)
         except (*UNUSABLE, KeyError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
             where = file or "the kubeconfig"
             raise Misconfigured(f"{where} can't be used: {error}", field="--kubeconfig") from error
+
+    def _follow(self, make: Callable[[], client.ApiClient], files: tuple[str, ...]) -> None:
+        stamps = tuple(map(stamp, files))
+        self._api = with_our_context(make())
+        self._make, self._files, self._stamps = make, files, stamps
+
+    def _made_anew(self) -> None:
+        """With what the files say by now; while they can't be used, the last good client goes on."""
+        if self._make is not None and tuple(map(stamp, self._files)) != self._stamps:
+            with contextlib.suppress(*UNUSABLE, KeyError, TypeError, AttributeError, yaml.YAMLError):
+                self._follow(self._make, self._files)
 
     async def channels(self, namespace: str | None) -> list[Object]:
         return await self._list(CHANNELS, namespace)
@@ -178,11 +201,12 @@ class Kube:
     async def _authenticated(self) -> client.ApiClient:
         """The client, with what the program gives if there is one."""
         if self._program is None:
+            self._made_anew()
             return self._api
         credential = await self._program.credential()
         if credential is not self._credential:
             try:
-                self._api = config.new_client_from_config_dict(_with(self._chosen, credential))
+                self._api = with_our_context(config.new_client_from_config_dict(_with(self._chosen, credential)))
             except UNUSABLE as error:
                 self._program.refuse(credential)
                 raise Unavailable(f"what the kubeconfig's program gave can't be used: {error}") from error

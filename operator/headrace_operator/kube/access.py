@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from headrace.core import trust
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.settings import KubeSettings
-from headrace.io import environment
+from headrace.io import environment, tls
 from headrace_operator.kube import exec_spec, kubeconfig
 from headrace_operator.kube.exec_plugin import Credential, ExecPlugin
 
@@ -123,7 +124,10 @@ def from_service_account(host: str, port: int, directory: Path) -> Access:
         )
     address = f"[{host}]" if ":" in host else host
     own = namespace.read_text(encoding="utf-8").strip() if namespace.exists() else "default"
-    context = ssl.create_default_context(cafile=str(authority))
+    try:
+        context = trust.context(authority.read_bytes())
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError, too
+        raise Misconfigured(f"{authority} can't be used: {error}", field="KUBECONFIG") from error
     return Access(f"https://{address}:{port}", context, TokenFile(directory / "token"), own)
 
 
@@ -144,14 +148,14 @@ def from_kubeconfig(*files: Path) -> Access:
     server = str(cluster["server"]).rstrip("/")
     secure = server.startswith("https")
     try:
-        tls = _context(cluster, user) if secure else None
+        context = _context(cluster, user) if secure else None
     except (OSError, ValueError, TypeError) as error:
         raise Misconfigured(
             f"KUBECONFIG {found.title!r}: its certificates can't be used: {error}", field="KUBECONFIG"
         ) from error
     told = Access(
         server,
-        tls,
+        context,
         _token(user),
         found.namespace,
         server_name=cluster.get("tls-server-name") or None,
@@ -197,10 +201,12 @@ def _token(user: Mapping[str, Any]) -> Callable[[], str]:
 def _context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
     # As kubectl has it: data overrides the file that is named.
     data = cluster.get("certificate-authority-data")
-    context = ssl.create_default_context(
-        cafile=(cluster.get("certificate-authority") or None) if not data else None,
-        cadata=base64.b64decode(data).decode() if data else None,
-    )
+    if data:
+        context = trust.context(base64.b64decode(data))
+    elif file := cluster.get("certificate-authority"):
+        context = trust.context(Path(file).read_bytes())
+    else:
+        context = tls.of_system()
     if cluster.get("insecure-skip-tls-verify"):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

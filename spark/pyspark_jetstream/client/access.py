@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from headrace.core import trust
 from headrace.core.errors import Misconfigured
 from headrace.core.nats_wire import Credentials, Server, read_credentials, read_servers, signed, user_or_token
 
@@ -124,10 +125,12 @@ class Access:
             Misconfigured: a file can't be read.
         """
         try:
-            context = ssl.create_default_context(cafile=self.tls_ca_file or None)
+            context = trust.context(Path(self.tls_ca_file).read_bytes() if self.tls_ca_file else b"")
+            if not self.tls_ca_file:
+                context.load_default_certs()
             if self.tls_cert_file:
                 context.load_cert_chain(self.tls_cert_file, self.tls_key_file)
-        except OSError as error:  # ssl.SSLError is one, too
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError, too
             raise Misconfigured(
                 f"the TLS files can't be read on this machine ({error}): check tlsCaFile, tlsCertFile and tlsKeyFile",
                 field="tlsCaFile",

@@ -6,32 +6,34 @@ import ssl
 from functools import lru_cache
 
 from headrace.core.errors import InvalidSpec
+from headrace.io import tls
+from headrace.io.tls import Stamp
 
 # Loading what the system trusts takes some 20 ms; a set of functions serves few authorities.
 _REMEMBERED = 64
 
 
 class TlsContexts:
-    """One context per set of CA certificates, made at first use."""
+    """One context per set of CA certificates, made at first use, and anew when the system trusts others."""
 
     def __init__(self) -> None:
-        self.context = lru_cache(_REMEMBERED)(_context)
+        self._made = lru_cache(_REMEMBERED)(_context)
 
-
-def _context(ca_certs: str | None) -> ssl.SSLContext:
-    """Demands a certificate that names the host, from an authority of the system's or one of `ca_certs` (PEM).
-
-    Raises:
+    def context(self, ca_certs: str | None) -> ssl.SSLContext:
+        """Raises:
         InvalidSpec: the certificates can't be read.
-    """
-    context = ssl.create_default_context()
+        """
+        return self._made(ca_certs, tls.system_stamps())
+
+
+def _context(ca_certs: str | None, _of: tuple[Stamp, ...]) -> ssl.SSLContext:
+    """Demands a certificate that names the host, from an authority of the system's or one of `ca_certs` (PEM)."""
+    try:
+        context = tls.of_system(ca_certs or "")
+    except (ssl.SSLError, ValueError) as error:
+        raise InvalidSpec(
+            f"CACerts can't be read ({error}): give certificates in PEM form, each from BEGIN to END",
+            field="CACerts",
+        ) from error
     context.set_alpn_protocols(["http/1.1"])
-    if ca_certs:
-        try:
-            context.load_verify_locations(cadata=ca_certs)
-        except (ssl.SSLError, ValueError) as error:
-            raise InvalidSpec(
-                f"CACerts can't be read ({error}): give certificates in PEM form, each from BEGIN to END",
-                field="CACerts",
-            ) from error
     return context
