@@ -46,7 +46,7 @@ class Issued:
 
     @property
     def key_pem(self) -> bytes:
-        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
 
     def serving(self) -> ssl.SSLContext:
         """A server's side."""
