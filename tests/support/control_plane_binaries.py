@@ -20,7 +20,8 @@ COMMAND = "task control-plane"
 OLDEST = (1, 30)
 
 
-def _stamped(version: str) -> str:
+def stamped(version: str) -> str:
+    """Flags of the linker that have the programs of Kubernetes know their version."""
     major, minor, _ = version.split(".")
     values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
     return " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{name}={value}" for name, value in values.items())])
@@ -34,7 +35,7 @@ def _of_kubernetes(name: str, says_version: tuple[str, ...] = ("--version",)) ->
         f"k8s.io/kubernetes/cmd/{name}",
         cache="control-plane",
         environment="KUBEBUILDER_ASSETS",
-        link_flags=_stamped,
+        link_flags=stamped,
         says_version=says_version,
         usable=lambda version: version >= OLDEST,
     )

@@ -7,6 +7,7 @@ once wait for one another.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -38,7 +39,7 @@ class Program:
 
     Attributes:
         module: the folder with its go.mod.
-        root: the module path whose version there is the program's.
+        root: the module path whose version there is the program's; empty for a module of ours.
         package: that it is built from.
         cache: folder under the cache that its builds are kept in.
         environment: a variable that names a folder in which to look first.
@@ -47,6 +48,7 @@ class Program:
         edits: what is built otherwise than its modules have it: module, file, old text, which is there once, new text.
         usable: is a found version, as (major, minor), good enough?
         tags: of the build, as `-tags` takes them.
+        of_tests: is it the package's tests, as `go test -c` makes them?
     """
 
     name: str
@@ -60,11 +62,12 @@ class Program:
     usable: Callable[[tuple[int, int]], bool] = lambda _version: True
     edits: tuple[tuple[str, str, str, str], ...] = ()
     tags: str = ""
+    of_tests: bool = False
 
     @property
     def version(self) -> str:
-        """As its go.mod pins it: `1.36.3`."""
-        return self.pinned(self.root)
+        """As its go.mod pins it: `1.36.3`. Of a module of ours: a digest of its files."""
+        return self.pinned(self.root) if self.root else _digest(self.module)
 
     def pinned(self, module: str) -> str:
         """The version of a module in its go.mod, without the v."""
@@ -141,7 +144,8 @@ def _build(program: Program) -> None:
     target, flags = program.built, f"-ldflags={program.link_flags(program.version)}"
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{program.name}.partial")
-    command = [str(_go()), "build", "-v", "-trimpath", flags, "-o", str(partial)]
+    verb = ["test", "-c"] if program.of_tests else ["build"]
+    command = [str(_go()), *verb, "-v", "-trimpath", flags, "-o", str(partial)]
     command += [f"-tags={program.tags}"] if program.tags else []
     with tempfile.TemporaryDirectory() as folder:
         # Everybody else on the machine goes first; alone it is as fast as ever.
@@ -201,6 +205,12 @@ def _watched(command: list[str], program: Program) -> None:
     if status != 0:
         raise Missing(f"`{' '.join(command)}` ended with {status}:\n{''.join(lines[-20:])}")
     say(f"{program.name}: built in {time.monotonic() - began:.0f} s")
+
+
+def _digest(module: Path) -> str:
+    files = sorted(each for each in module.rglob("*") if each.is_file())
+    text = b"".join(f"{each.relative_to(module)}\n".encode() + each.read_bytes() for each in files)
+    return hashlib.sha256(text).hexdigest()[:12]
 
 
 def _environment() -> dict[str, str]:

@@ -1,0 +1,3 @@
+module headrace.dev/cluster/ingress
+
+go 1.26

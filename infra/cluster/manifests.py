@@ -1,0 +1,54 @@
+"""Objects in YAML, as others have written them and as a cluster of one small node takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Manifest = dict[str, Any]
+# What a node of two processors has room for: with Knative's own requests it would be full. Less, and pods of ours would
+# be given ten times the time of the activator that they wait for.
+_REQUESTED = {"cpu": "25m", "memory": "20Mi"}
+
+
+def read(paths: Iterable[Path]) -> Iterator[Manifest]:
+    """The objects of these files, and of the files in these folders, sorted by name."""
+    for path in paths:
+        for file in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
+            yield from (each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each)
+
+
+def text(manifests: Iterable[Manifest]) -> str:
+    """As kubectl takes them."""
+    return yaml.safe_dump_all(manifests)
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """The same with each string changed."""
+    match value:
+        case str():
+            return change(value)
+        case list():
+            return [mapped(each, change) for each in value]
+        case dict():
+            return {key: mapped(each, change) for key, each in value.items()}
+        case _:
+            return value
+
+
+def small(manifest: Manifest) -> Manifest:
+    """A Deployment that asks for next to nothing; whatever else, as it is."""
+    if manifest["kind"] == "Deployment":
+        for container in manifest["spec"]["template"]["spec"]["containers"]:
+            container.setdefault("resources", {})["requests"] = dict(_REQUESTED)
+    return manifest
+
+
+def with_data(manifest: Manifest, data: Mapping[str, Mapping[str, str]]) -> Manifest:
+    """A ConfigMap that is named in `data` with these values, too; whatever else, as it is."""
+    if manifest["kind"] == "ConfigMap" and (more := data.get(manifest["metadata"]["name"])):
+        manifest["data"] = {**(manifest.get("data") or {}), **more}
+    return manifest
