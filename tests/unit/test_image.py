@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 import zipfile
 from fnmatch import fnmatch
@@ -31,8 +32,7 @@ SETTINGS = dict(
 
 def uv(*words: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """uv as it is here, offline, told what the Containerfile tells it."""
-    around = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PYC_"))}
-    # Kept: the wheel has to be compiled, whatever a cache holds.
+    around = {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
     environment = {**around, **SETTINGS, **settings}
     return subprocess.run(["uv", *words], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
@@ -49,16 +49,27 @@ def wheel(tmp_path: Path) -> Path:
     return place
 
 
-def test_uv_takes_each_setting_and_compiles_what_is_never_compared_with_its_source(wheel: Path, tmp_path: Path) -> None:
-    assert {"UV_COMPILE_BYTECODE", "PYC_INVALIDATION_MODE"} <= SETTINGS.keys()
+def test_uv_takes_each_setting(wheel: Path, tmp_path: Path) -> None:
+    assert {"UV_LINK_MODE", "UV_PYTHON_DOWNLOADS"} <= SETTINGS.keys()
     install = ("pip", "install", "--offline", "--no-index", "--no-deps", "--target", tmp_path / "there", wheel)
     done = uv(*install)
     assert done.returncode == 0, done.stderr
-    (compiled,) = (tmp_path / "there").rglob("*.pyc")
-    # PEP 552: the second word is 1 where the byte code has a hash that is not to be looked at.
-    assert int.from_bytes(compiled.read_bytes()[4:8], "little") == 1
-    wrong = uv(*install, "--reinstall", PYC_INVALIDATION_MODE="unchecked-hash")
-    assert wrong.returncode != 0
+    for name in ("UV_LINK_MODE", "UV_PYTHON_DOWNLOADS", "UV_NO_CACHE"):
+        assert uv(*install, **{name: "nonsense"}).returncode != 0, name
+
+
+def test_python_compiles_as_it_is_told_and_what_it_compiles_is_never_compared_with_its_source(tmp_path: Path) -> None:
+    commands = [part for line in INSTRUCTIONS for part in re.findall(r"python (-m compileall [^&]*)", line)]
+    assert len(commands) == 2
+    for number, command in enumerate(commands):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "tiny.py").write_text("x = 1\n")
+        done = subprocess.run([sys.executable, *shlex.split(command)[:-1], folder], capture_output=True, text=True)
+        assert (done.returncode, done.stdout + done.stderr) == (0, "")
+        (compiled,) = folder.rglob("*.pyc")
+        # PEP 552: the second word is 1 where the byte code has a hash that is not to be looked at.
+        assert int.from_bytes(compiled.read_bytes()[4:8], "little") == 1
 
 
 def test_uv_takes_each_of_its_commands(tmp_path: Path) -> None:
