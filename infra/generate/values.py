@@ -43,7 +43,8 @@ class Nats(_Values):
     config_map: str = Field(
         "config-nats",
         min_length=1,
-        description="ConfigMap with eventing-jetstream or eventing-nats; yours, and optional.",
+        description="ConfigMap with eventing-jetstream or eventing-nats; yours, and optional. The proposal's "
+        "config-jetstream counts, too (docs/install.md).",
     )
     credentials_secret: str = Field(
         "headrace-nats",

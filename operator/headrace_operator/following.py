@@ -1,4 +1,4 @@
-"""Notices that the mounted ConfigMap of NATS was edited: what it names may have to be mounted into many pods.
+"""Notices that a mounted ConfigMap of NATS was edited: what it names may have to be mounted into many pods.
 
 The kubelet swaps the files of each pod when it comes to it, so the hook may see an edit a minute after we do.
 """
@@ -9,10 +9,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headrace.core.config_maps import PEER_KEY, PROPOSED_KEY
 from headrace.core.errors import Misconfigured
-from headrace.io.access import LONGEST_CONFIG
-from headrace.io.mounted import texts
+from headrace.io.nats_config import mounted
 
 LOOK_SECONDS = 5.0
 LATE_SECONDS = 90.0
@@ -47,6 +45,6 @@ class Following:
     def _texts(self) -> dict[str, str] | None:
         """None for what can't be read, of which the client tells."""
         try:
-            return texts(self.directory, (PROPOSED_KEY, PEER_KEY), longest=LONGEST_CONFIG)
+            return mounted(self.directory)
         except Misconfigured:
             return None

@@ -104,3 +104,44 @@ async def test_a_broken_edit_of_the_address_is_told_by_every_channel_and_harms_n
         "ConfigMap config-jetstream, key eventing-jetstream: url has 'nonsense://a'"
         in (broken["NatsSettingsRead"]["message"])
     )
+
+
+async def test_the_default_for_the_cluster_says_which_config_map_counts_for_reconcile_and_for_the_functions(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    root = tmp_path / "config"
+    Mount(root / "named", **{"eventing-nats": f"url: {nats_server.url}"})
+    Mount(root / "proposed", **{"eventing-jetstream": "url: nats://127.0.0.1:1"})
+    defaults = Mount(root / "defaults", **{KEY: "clusterDefault: {configName: config-nats}"})
+    mounts = {"NATS_CONFIG_DIR": str(root), "HEADRACE_DEFAULTS_DIR": defaults.path, "NATS_CONFIG_NAME": "config-nats"}
+    told = {
+        **mounts,
+        "HEADRACE_NATS_CONFIG_MAP": "config-nats",
+        "HEADRACE_IMAGE": "image",
+        "HEADRACE_RUNTIME": "deployment",
+    }
+    with Function("reconcile", "nats://127.0.0.1:1", tmp_path, **told) as function:
+        chosen = called(function, "sync", channel())
+        defaults.swap(**{KEY: "clusterDefault: {configName: custom}"})
+        Mount(root / "proposed")
+        unmounted = called(function, "sync", channel())
+
+    assert conditions(chosen)["StreamReady"]["status"] == "True"
+    assert "NatsSettingsRead" not in conditions(chosen)
+    assert config_maps(chosen) == {"/etc/headrace/nats-config": "config-nats"}
+    assert conditions(unmounted)["NatsSettingsRead"]["message"].startswith(
+        "clusterDefault.configName of ConfigMap config-ch-jetstream-defaults is 'custom', which is not mounted"
+    )
+    assert config_maps(unmounted) == {
+        "/etc/headrace/nats-config/named": "config-nats",
+        "/etc/headrace/nats-config/proposed": "config-jetstream",
+    }
+
+
+def config_maps(answer: dict[str, Any]) -> dict[str, str]:
+    """Those of `receive`, by where they are mounted."""
+    pods = [one["spec"]["template"]["spec"] for one in answer["children"] if "template" in one["spec"]]
+    (pod,) = (one for one in pods if one["containers"][0]["name"] == "receive")
+    paths = {one["name"]: one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
+    found = {one["name"]: one["projected"]["sources"][0].get("configMap", {}) for one in pod["volumes"]}
+    return {paths[name]: source["name"] for name, source in found.items() if source}

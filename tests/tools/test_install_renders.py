@@ -215,8 +215,10 @@ def test_every_value_of_the_operator_arrives(valued: Objects) -> None:
     assert [one.get("secret") or one["configMap"] for one in pods["volumes"]] == [
         {"secretName": "shared"},
         {"name": "config-jetstream", "optional": True},
+        {"name": "config-jetstream", "optional": True},
         {"secretName": "mine", "optional": True},
         {"secretName": "mine-operator", "optional": True},
+        {"name": "config-ch-jetstream-defaults", "optional": True},
     ]
     found = variables(operator)
     assert (found["LOG_LEVEL"], found["NATS_URL"]) == ("debug", "nats://a:4222,nats://b:4222")

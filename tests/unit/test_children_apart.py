@@ -74,7 +74,7 @@ def test_each_function_may_have_a_user_of_its_own_beside_each_secret(target: str
 
     found = mounts(the(functions, DEPLOYMENT, target))
 
-    del found["nats-config"]
+    del found["nats-config"], found["nats-config-proposed"]
     secrets = {name: [one["secret"]["name"] for one in sources] for name, sources in found.items()}
     assert secrets == {
         "nats-cluster": ["headrace-nats"],
@@ -103,7 +103,7 @@ def test_credentials_are_mounted_and_never_copied() -> None:
         },
     ]
     assert at(body, "spec/template/spec/containers/0/volumeMounts") == [
-        {"name": "nats-config", "mountPath": "/etc/headrace/nats-config", "readOnly": True},
+        {"name": "nats-config", "mountPath": "/etc/headrace/nats-config/named", "readOnly": True},
         {"name": "nats-cluster", "mountPath": "/etc/headrace/credentials/cluster", "readOnly": True},
         {"name": "nats-cluster-function", "mountPath": "/etc/headrace/credentials/cluster-function", "readOnly": True},
     ]
@@ -112,6 +112,16 @@ def test_credentials_are_mounted_and_never_copied() -> None:
     assert variables["NATS_CONFIG_NAME"] == "config-jetstream"
     assert variables["NATS_CREDENTIALS_DIR"] == "/etc/headrace/credentials"
     assert variables["NATS_FUNCTION_INBOX_PREFIX"] == "_INBOX_receive"
+
+
+def test_the_proposals_config_map_is_mounted_beside_the_one_that_is_named_unless_one_is_chosen() -> None:
+    def mounted(chosen: str) -> dict[str, str]:
+        found = children.by_settings(GIVEN, config_map=chosen).mounts
+        return {one.path: one.files[0].config_map for one in found if one.path.startswith("/etc/headrace/nats-config")}
+
+    root = "/etc/headrace/nats-config"
+    assert mounted("") == {f"{root}/named": "config-nats", f"{root}/proposed": "config-jetstream"}
+    assert mounted("theirs") == {root: "theirs"}
 
 
 def test_a_name_that_leaves_no_room_for_a_functions_has_none() -> None:

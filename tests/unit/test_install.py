@@ -22,6 +22,7 @@ DEPLOYMENT = "apps/v1 Deployment"
 KNATIVE = "serving.knative.dev/v1 Service"
 OPTIONAL = {
     "nats-config": "config-nats",
+    "nats-config-proposed": "config-jetstream",
     "nats-credentials": "headrace-nats",
     "nats-own-credentials": "headrace-nats-{}",
     "defaults": "config-ch-jetstream-defaults",
@@ -103,7 +104,10 @@ def test_what_users_have_is_mounted_where_it_is_and_the_token_must_be_there(
     found = variables(body)
     assert found["HEADRACE_TOKEN_FILE"] == "/etc/headrace/token/token"
     levels = {f"{found['NATS_CREDENTIALS_DIR']}/{level}" for level in ("cluster", "cluster-function")}
-    assert {found["NATS_CONFIG_DIR"], "/etc/headrace/token"} | levels <= mounted
+    config = {f"{found['NATS_CONFIG_DIR']}/{folder}" for folder in ("named", "proposed", "defaults")}
+    assert {"/etc/headrace/token"} | levels | config <= mounted
+    if name == "reconcile":
+        assert found["HEADRACE_DEFAULTS_DIR"] in mounted
     assert {"cluster", "cluster-function"} < set(secret_files.LEVELS)
     assert found["NATS_FUNCTION_INBOX_PREFIX"] == inbox_of(name)
 

@@ -17,14 +17,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from headrace.core.conditions import Condition, added
+from headrace.core.config_choice import DEFAULTS_KEY as KEY
+from headrace.core.config_choice import DEFAULTS_NAME as NAME
 from headrace.core.config_maps import document, unknown_members
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.field_words import path_of, sentence
 from headrace.core.manifest import Spec
 from headrace.core.part import RULE, Part
 
-KEY = "jetstream-dispatcher-config"
-NAME = "config-ch-jetstream-defaults"
 APPLIED = "DefaultsApplied"
 
 Raw = Mapping[str, Any]

@@ -18,12 +18,14 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from headrace.core.config_choice import PEER_NAME, PROPOSED_NAME
 from headrace.core.errors import Misconfigured
 from headrace.core.field_words import path_of, sentence
 from headrace.core.nats_wire import read_servers
 from headrace.core.secret_files import CA, CERTIFICATE, CREDENTIALS, KEY, PASSWORD, SEED, TOKEN, USER, SecretFile
 
 PROPOSED_KEY, PEER_KEY = "eventing-jetstream", "eventing-nats"
+KEYS = (PROPOSED_KEY, PEER_KEY)
 # What the Go channel dials when its ConfigMap names no server.
 PEER_URL = "nats://nats.nats-io.svc.cluster.local"
 
@@ -161,7 +163,7 @@ def document(model: type[Document], text: str, origin: str) -> Document:
 
 
 def _usual_name(key: str) -> str:
-    return {PROPOSED_KEY: "config-jetstream", PEER_KEY: "config-nats"}[key]
+    return {PROPOSED_KEY: PROPOSED_NAME, PEER_KEY: PEER_NAME}[key]
 
 
 def _secrets(found: _Nats, origin: str) -> Iterator[SecretFile]:

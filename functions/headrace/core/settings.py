@@ -100,10 +100,16 @@ class NatsSettings(_Settings):
     config_dir: str | None = Field(
         None,
         alias="NATS_CONFIG_DIR",
-        description="ConfigMap `config-jetstream` or `config-nats`, mounted; what it says wins over the variables, and "
-        "an edit takes effect within seconds",
+        description="where ConfigMaps are mounted that say how NATS is reached: in the folder `named` the one that "
+        "`NATS_CONFIG_NAME` names, in `proposed` the proposal's `config-jetstream`, in `defaults` "
+        "`config-ch-jetstream-defaults`; or one alone, without a folder. What the one that counts (docs/install.md) "
+        "says wins over the variables, and an edit takes effect within seconds",
     )
-    config_name: str | None = Field(None, alias="NATS_CONFIG_NAME", description="its name, for messages")
+    config_name: str | None = Field(
+        None,
+        alias="NATS_CONFIG_NAME",
+        description="name of the ConfigMap in the folder `named`",
+    )
     credentials_dir: str | None = Field(
         None,
         alias="NATS_CREDENTIALS_DIR",
@@ -307,7 +313,8 @@ class FunctionsSettings(_Settings):
     nats_config_map: str | None = Field(
         None,
         alias="HEADRACE_NATS_CONFIG_MAP",
-        description="ConfigMap that is mounted for the functions as their `NATS_CONFIG_DIR`, where it is there",
+        description="ConfigMap that is mounted for the functions in their `NATS_CONFIG_DIR`, where it is there, beside "
+        "`config-jetstream`",
     )
     creds_secret: str | None = Field(
         None,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headrace.core import caller_token, channel_defaults, lent
+from headrace.core import caller_token, channel_defaults, config_choice, lent
 from headrace.core import metric_families as families
 from headrace.core.caller_token import Digests
 from headrace.core.channel_defaults import Defaults
@@ -141,8 +141,8 @@ class Reconciling:
         return channel_defaults.kept(reading.value, reading.problem) if reading.problem else reading.value
 
     def _read_defaults(self) -> Defaults:
-        files = texts(self._settings.defaults_dir or "", (channel_defaults.KEY,), longest=LONGEST_DEFAULTS)
-        text = files.get(channel_defaults.KEY, "")
+        files = texts(self._settings.defaults_dir or "", (config_choice.DEFAULTS_KEY,), longest=LONGEST_DEFAULTS)
+        text = files.get(config_choice.DEFAULTS_KEY, "")
         if text != self._known[0]:
             self._known = text, channel_defaults.read(files)
             for remark in self._known[1].remarks:

@@ -19,8 +19,6 @@ from headrace.core.settings import NatsSettings
 from headrace.io import log, tls
 from headrace.io.mounted import LastGood, Reading, directories, texts
 
-# A ConfigMap has a megabyte at most.
-LONGEST_CONFIG = 1024 * 1024
 _log = log.get("nats")
 
 
@@ -137,12 +135,9 @@ class Access:
         config, secrets = None, {}
         if given.config_dir:
             # On demand: it brings YAML.
-            from headrace.core import config_maps
+            from headrace.io import nats_config
 
-            keys = (config_maps.PROPOSED_KEY, config_maps.PEER_KEY)
-            config = config_maps.read_nats(
-                texts(given.config_dir, keys, longest=LONGEST_CONFIG), name=given.config_name or ""
-            )
+            config, _ = nats_config.read(given, nats_config.mounted(given.config_dir))
             self._tell(config.remarks if config else ())
         if given.credentials_dir:
             found = [

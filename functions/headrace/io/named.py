@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 
-from headrace.core import config_maps, secret_files
+from headrace.core import secret_files
 from headrace.core.config_maps import NatsConfig
 from headrace.core.errors import Misconfigured
 from headrace.core.named import Named
 from headrace.core.settings import NatsSettings
-from headrace.io.access import LONGEST_CONFIG
-from headrace.io.mounted import directories, texts
-
-_KEYS = (config_maps.PROPOSED_KEY, config_maps.PEER_KEY)
+from headrace.io import nats_config
+from headrace.io.mounted import directories
 
 
 class NamedSecrets:
@@ -22,6 +20,7 @@ class NamedSecrets:
         self._settings = settings
         self._texts: dict[str, str] = {}
         self._config: NatsConfig | None = None
+        self._name = settings.config_name or ""
 
     def now(self, problem: str = "") -> Named:
         """What it names now.
@@ -31,7 +30,7 @@ class NamedSecrets:
         """
         config = self._read()
         if config is None:
-            return Named(config_map=self._settings.config_name or "", problem=problem)
+            return Named(config_map=self._name, problem=problem)
         root = self._settings.credentials_dir or ""
         places = directories(root, secret_files.LEVELS) if root else []
         missing = (
@@ -39,15 +38,15 @@ class NamedSecrets:
             for one in config.secrets
             if not one.optional and not any(os.path.exists(os.path.join(place, one.file)) for place in places)
         )
-        return Named(config.secrets, tuple(missing), self._settings.config_name or "", problem)
+        return Named(config.secrets, tuple(missing), self._name, problem)
 
     def _read(self) -> NatsConfig | None:
         if not self._settings.config_dir:
             return None
         try:
-            found = texts(self._settings.config_dir, _KEYS, longest=LONGEST_CONFIG)
+            found = nats_config.mounted(self._settings.config_dir)
             if found != self._texts:
-                self._config = config_maps.read_nats(found, name=self._settings.config_name or "")
+                self._config, self._name = nats_config.read(self._settings, found)
                 self._texts = found
         except Misconfigured:
             # The client tells of it.

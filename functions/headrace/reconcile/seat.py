@@ -6,10 +6,10 @@ That is our own `reconcile`, or the `reconcile` among the channel's own function
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.core import children, connection_spec, manifest
+from headrace.core import children, config_choice, connection_spec, manifest
 from headrace.core.channel_defaults import Defaults
 from headrace.core.children import Access, Apart, Cluster
 from headrace.core.conditions import Condition
@@ -59,10 +59,11 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
     """
     secret = connection_spec.own_secret(request.parent)
     namespace = str(request.parent["metadata"]["namespace"])
-    usual = children.with_own(children.by_settings(settings, around.digests), secret)
+    chosen, ours = _chosen(around, settings)
+    usual = children.with_own(children.by_settings(settings, around.digests, config_map=chosen), secret)
     cluster, channel = cluster_of(request), _parsed(request.parent)
     if channel is None or around.elsewhere is None or children.apart(channel, settings, usual, cluster) is None:
-        return Seat(own, usual.with_named(around.named.secrets), around.named)
+        return Seat(own, usual.with_named(around.named.secrets), ours)
     config_map = (around.defaults or Defaults()).config_name(namespace)
     access = children.with_own(children.by_settings(settings, around.digests, config_map=config_map), secret)
     connection = f"Secret {secret}" if secret else f"namespace {namespace}"
@@ -76,6 +77,16 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
         raise NotThere(str(error), Seat(api, kept, Named(), apart, connection)) from error
     access = access.with_named(named.secrets)
     return Seat(api, access, named, children.apart(channel, settings, access, cluster), connection)
+
+
+def _chosen(around: Around, settings: ReconcileSettings) -> tuple[str, Named]:
+    """The ConfigMap that `clusterDefault` chooses for the installation, where it can; and what is wrong with ours."""
+    chosen, named = (around.defaults or Defaults()).config_names.get("", ""), settings.nats_config_map
+    if not chosen or named is None:
+        return "", around.named
+    if chosen in config_choice.order(named, ""):
+        return chosen, around.named
+    return "", replace(around.named, problem=around.named.problem or config_choice.unmounted(chosen))
 
 
 def cluster_of(request: HookRequest) -> Cluster:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from headrace.core import secret_files
 from headrace.core.caller_token import Digests
+from headrace.core.config_choice import PROPOSED_NAME
 from headrace.core.secret_files import OF_FUNCTION, SecretFile
 from headrace.core.settings import FunctionsSettings
 
@@ -90,9 +91,19 @@ class Access:
         return told._with_variable("NATS_FUNCTION_INBOX_PREFIX", f"_INBOX_{target}") if own else told
 
     def with_config_map(self, name: str) -> Access:
-        """With a ConfigMap that says where NATS is."""
+        """With a ConfigMap that says where NATS is, and the proposal's beside it (`config_choice.order`)."""
+        told = self._with_config_map(name, "/named")
+        proposed = File(config_map=PROPOSED_NAME, optional=True)
+        mount = Mount("nats-config-proposed", f"{CONFIG_DIRECTORY}/proposed", (proposed,))
+        return replace(told, mounts=(*told.mounts, mount)) if name != PROPOSED_NAME else told
+
+    def with_chosen_config_map(self, name: str) -> Access:
+        """With this one alone."""
+        return self._with_config_map(name, "")
+
+    def _with_config_map(self, name: str, folder: str) -> Access:
         # Optional: a namespace without it, whose functions are told NATS_URL, is no reason for pods that never start.
-        mount = Mount("nats-config", CONFIG_DIRECTORY, (File(config_map=name, optional=True),))
+        mount = Mount("nats-config", CONFIG_DIRECTORY + folder, (File(config_map=name, optional=True),))
         told = self._with_variable("NATS_CONFIG_DIR", CONFIG_DIRECTORY)._with_variable("NATS_CONFIG_NAME", name)
         return replace(told, mounts=(*self.mounts, mount))
 
@@ -104,12 +115,14 @@ def by_settings(settings: FunctionsSettings, digests: Digests | None = None, *, 
     """What the installation gives to all channels.
 
     Args:
-        config_map: the ConfigMap of the pods' namespace, where that is not the usual one.
+        config_map: the one that `configName` chooses for these pods.
     """
     variables = (("NATS_URL", settings.functions_nats_url),) if settings.functions_nats_url else ()
     access = Access(variables, digests=digests)
-    if name := config_map or settings.nats_config_map:
-        access = access.with_config_map(name)
+    if config_map:
+        access = access.with_chosen_config_map(config_map)
+    elif settings.nats_config_map:
+        access = access.with_config_map(settings.nats_config_map)
     return access.with_secret("cluster", settings.creds_secret) if settings.creds_secret else access
 
 
