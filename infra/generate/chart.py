@@ -16,6 +16,9 @@ _HEAD = "{{- /* Written by `task manifests` from infra/NAME: what it writes is m
 # Files of one name in two folders: what each is called in the chart, and when it counts.
 _RECONCILE = {"deployment": ("reconcile.yaml", "deployment"), "base": ("reconcile-knative.yaml", "knative")}
 
+# There the operator may ask Knative what its autoscaler allows.
+_ONLY_IF = {"rbac-serving.yaml": 'include "headrace.asksKnative" .'}
+
 
 def files(base: Mapping[Path, str]) -> dict[Path, str]:
     """By path.
@@ -35,7 +38,7 @@ def files(base: Mapping[Path, str]) -> dict[Path, str]:
             body = _template(origin, text, only_if=f'eq (include "headrace.reconcileKind" .) "{kind}"')
         else:
             name = f"rbac-{path.name}" if path.parent.name == "rbac" else path.name
-            body = _template(origin, text)
+            body = _template(origin, text, only_if=_ONLY_IF.get(name, ""))
         written[CHART / "templates" / name] = body
     for path in (*sorted((INFRA / "grafana").glob("*.json")), INFRA / "prometheus" / "alerts.yaml"):
         # Helm reads nothing outside of the chart.

@@ -19,6 +19,7 @@ BASE = INFRA / "base"
 INSTALL = INFRA / "install.yaml"
 PLAIN = INFRA / "install-deployment.yaml"
 KNATIVE = BASE / "reconcile.yaml"
+OF_SERVING = BASE / "rbac" / "serving.yaml"
 DEPLOYMENT = INFRA / "overlays" / "deployment" / "reconcile.yaml"
 
 _HEAD = """\
@@ -96,7 +97,7 @@ def install() -> str:
 
 def plain() -> str:
     """`infra/install-deployment.yaml`: the base, with what the overlay has in the place of the Knative Service."""
-    texts = [_read(DEPLOYMENT if path == KNATIVE else path) for path in resources()]
+    texts = [_read(DEPLOYMENT if path == KNATIVE else path) for path in resources() if path != OF_SERVING]
     for variable, value in _told_otherwise().items():
         texts = [_with_value(text, variable, value) for text in texts]
     return _PLAIN_HEAD + _joined(texts)
@@ -108,7 +109,7 @@ def knative() -> str:
     image = next(line for line in deployment.splitlines(keepends=True) if line.startswith("          image: "))
     environment = deployment[deployment.index("          env:\n") : deployment.index("          ports:\n")]
     rest = deployment[deployment.index("          resources:") :]
-    return _SERVICE + image + environment.replace("value: deployment  #", "value: auto  #") + _PROBES + rest
+    return _SERVICE + image + _beside_serving(environment) + _PROBES + rest
 
 
 def files() -> dict[Path, str]:
@@ -116,6 +117,14 @@ def files() -> dict[Path, str]:
     templates = {path: knative() if path == KNATIVE else _read(path) for path in (*resources(), DEPLOYMENT)}
     written = {INSTALL: install(), PLAIN: plain(), KNATIVE: knative()}
     return {**written, **values.files(), **chart.files(templates)}
+
+
+def _beside_serving(environment: str) -> str:
+    """With what is told where there is Knative Serving."""
+    for plain in ("value: deployment  #", 'value: "false"  # chart: {{ include "headrace.zero'):
+        assert environment.count(plain) == 1, plain
+        environment = environment.replace(plain, f"value: auto  #{plain.partition('#')[2]}")
+    return environment
 
 
 def _read(path: Path) -> str:

@@ -112,8 +112,10 @@ class Functions(_Values):
         description="Beside Knative Services, one Deployment of receive for the Go channel's URLs; it runs all the "
         "time.",
     )
-    zero_initial_scale: bool = Field(
-        False, description="New Knative Services begin with no pod; Knative must have allow-zero-initial-scale."
+    zero_initial_scale: Literal["auto"] | bool = Field(
+        "auto",
+        description="A forward begins with no pod, once the receive beside it has been ready with the same image and "
+        "settings; auto: where Knative has allow-zero-initial-scale.",
     )
     keda_monitoring: str = Field("", description="Host and port of NATS's monitoring, for KEDA to scale Deployments.")
 

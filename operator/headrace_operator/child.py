@@ -80,6 +80,14 @@ def wanted(parent: Mapping[str, Any], answer: Mapping[str, Any], kind: Kind) -> 
     return Child(kind, (namespace, str(metadata["name"])), body, shared)
 
 
+def told(live: Body) -> Body:
+    """As it is told to the hook, which does not ask who has written what."""
+    metadata = {
+        name: value for name, value in live["metadata"].items() if name not in ("managedFields", "ownerReferences")
+    }
+    return {**live, "metadata": metadata}
+
+
 def title_and_name(answer: Mapping[str, Any]) -> tuple[str, str]:
     """Of what was answered, whatever it is: as the title of a Kind, and its name."""
     return f"{answer.get('kind')}.{answer.get('apiVersion')}", str((answer.get("metadata") or {}).get("name"))
@@ -178,4 +186,5 @@ def signature(live: Mapping[str, Any]) -> object:
     if (metadata.get("labels") or {}).get(SHARED_LABEL) == "true":
         # That one more channel wants it is nothing to the others, of which there may be a thousand.
         metadata.pop("ownerReferences", None)
-    return fingerprint({**live, "metadata": metadata}), conditions, status.get("url"), status.get("address")
+    told = [status.get(name) for name in ("url", "address", "latestReadyRevisionName", "latestCreatedRevisionName")]
+    return fingerprint({**live, "metadata": metadata}), conditions, told

@@ -105,6 +105,15 @@ class Children:
             found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = body
         return found
 
+    def shared(self, parent: Mapping[str, Any]) -> dict[str, dict[str, Body]]:
+        """Those that it may share with other channels, as the hook wants to be told of them, whoever owns them."""
+        found: dict[str, dict[str, Body]] = {}
+        for kind, place in self._index.shared:
+            body, own = self._watch(kind).cache.get(place), place[0] == parent["metadata"]["namespace"]
+            if body is not None and (own or not is_of_one_namespace(body)):
+                found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = children_of.told(body)
+        return found
+
     async def make_so(self, parent: Mapping[str, Any], answers: Iterable[Mapping[str, Any]]) -> Outcome:
         """Apply what is wanted and not there, delete what is there and not wanted.
 

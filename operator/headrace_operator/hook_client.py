@@ -53,12 +53,12 @@ class Observation:
     Attributes:
         children: by `Kind.apiVersion`, then by name, with the namespace before it when it is not the parent's.
         related: the same, written as JSON already: it may hold thousands of objects that are the same for all parents.
-        headrace: `complete`, `absent`, `unserved`, `apis`, `ending`; empty where nobody knows.
+        headrace: `complete`, `absent`, `unserved`, `apis`, `shared`, `ending`; empty where nobody knows.
     """
 
     children: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     related: bytes = b"{}"
-    headrace: Mapping[str, Sequence[str] | bool] = field(default_factory=dict)
+    headrace: Mapping[str, Sequence[str] | Mapping[str, Any] | bool] = field(default_factory=dict)
 
 
 NOTHING = Observation()

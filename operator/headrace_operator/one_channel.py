@@ -170,6 +170,7 @@ class OneChannel:
                 "absent": [],
                 "unserved": self._cluster.related.unserved(key(channel)),
                 "apis": self._cluster.children.apis,
+                "shared": self._cluster.children.shared(channel),
                 "ending": self._known.setdefault(key(channel), Known()).ending,
             },
         )

@@ -63,6 +63,8 @@ def deeds(namespace: str) -> Iterator[tuple[str, Deed]]:
         yield from _watched(path.replace("/namespaces/{}", ""))
     yield from _event(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", namespace)
     yield from _lease(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases")
+    autoscaler = "/api/v1/namespaces/knative-serving/configmaps"
+    yield from _watched(autoscaler, fieldSelector="metadata.name=config-autoscaler")
     yield "let a channel go", lambda api: api.merge(one, {"metadata": {"finalizers": None}})
 
 

@@ -15,8 +15,8 @@ FILES = ("install.yaml", "install-deployment.yaml", "components/kind/nats.yaml",
 
 @pytest.fixture(autouse=True)
 async def namespaces(api: Api) -> None:
-    """There, if they were not: those of Knative Eventing and of NATS."""
-    for name in (SYSTEM, "nats-io"):
+    """There, if they were not: those of Knative Eventing and Serving, and of NATS."""
+    for name in (SYSTEM, "knative-serving", "nats-io"):
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         assert (await api.create("/api/v1/namespaces", body)).status in (201, 409)
 

@@ -26,8 +26,9 @@ PATCHED = "from headrace_operator.kube import access; access.SERVICE_ACCOUNT = a
 
 async def installed(api: Api) -> dict[str, Any]:
     """Everything but the CRD, which is there; gives the operator's Deployment."""
-    body: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}
-    assert (await api.create("/api/v1/namespaces", body)).status in (201, 409)
+    for name in (SYSTEM, "knative-serving"):
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        assert (await api.create("/api/v1/namespaces", body)).status in (201, 409)
     bodies = [one for one in in_file(INFRA / "install.yaml") if one["kind"] != "CustomResourceDefinition"]
     for one in bodies:
         (await api.apply(path_of(one), one, manager="installer", force=True)).unwrapped()

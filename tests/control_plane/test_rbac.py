@@ -21,6 +21,7 @@ from tests.support.waiting import until
 RBAC = Path(__file__).parents[2] / "infra" / "base" / "rbac"
 OPERATOR = f"system:serviceaccount:{SYSTEM}:headrace-operator"
 FUNCTIONS = f"system:serviceaccount:{SYSTEM}:headrace-functions"
+SERVING = "knative-serving"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 # What the operator has to do with, and what nobody should give it by mistake.
 RESOURCES = (
@@ -81,8 +82,9 @@ def path_of(body: dict[str, Any]) -> str:
 @pytest.fixture
 async def installed(api: Api) -> None:
     """Our roles, accounts and bindings."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}
-    (await api.apply(f"/api/v1/namespaces/{SYSTEM}", namespace, manager="test")).unwrapped()
+    for name in (SYSTEM, SERVING):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        (await api.apply(f"/api/v1/namespaces/{name}", namespace, manager="test")).unwrapped()
     for body in documents():
         (await api.apply(f"{path_of(body)}/{body['metadata']['name']}", body, manager="test")).unwrapped()
 
@@ -125,6 +127,10 @@ async def test_the_operator_may_do_what_its_role_says_and_no_more(api: Api) -> N
     assert await all_allowed(api, OPERATOR, "shop") == everywhere
     assert await all_allowed(api, OPERATOR, SYSTEM) == everywhere | leases
     assert await all_allowed(api, OPERATOR, SYSTEM, "headrace-operator") == everywhere | leases | own
+    # Of all ConfigMaps it may see this one.
+    autoscaler = {(verb, "/configmaps") for verb in ("list", "watch")}
+    assert await all_allowed(api, OPERATOR, SERVING) == everywhere
+    assert await all_allowed(api, OPERATOR, SERVING, "config-autoscaler") == everywhere | autoscaler
 
 
 async def aggregated(api: Api) -> None:
@@ -185,7 +191,8 @@ async def test_each_rule_of_the_operator_is_what_some_deed_of_its_needs(
             done = await answered(operator, deed)
             assert done.accepted, (name, done.message)
 
-    roles = permissions(role("headrace-operator")) | permissions(role("headrace-operator", "Role"))
+    of_roles = (role(name, "Role") for name in ("headrace-operator", "headrace-operator-autoscaler"))
+    roles = permissions(role("headrace-operator")).union(*map(permissions, of_roles))
     assert needed == roles
 
 

@@ -31,6 +31,9 @@ def wanted(
     settings: dict[str, Any] | None = None,
     reached: bool = True,
     elsewhere: bool = False,
+    shared: Iterable[dict[str, Any]] | None = None,
+    zero: bool = False,
+    worked: bool = False,
     **parts: Any,
 ) -> Functions:
     """The functions of `channel(*entries, **parts)`, all of whose consumers are there."""
@@ -46,7 +49,14 @@ def wanted(
         served if reached else None,
         given,
         access or children.by_settings(given, known_by),
-        Cluster(None if apis is None else frozenset(apis), seen, elsewhere=elsewhere),
+        Cluster(
+            None if apis is None else frozenset(apis),
+            seen,
+            elsewhere=elsewhere,
+            shared=None if shared is None else as_observed(shared, parsed.metadata.namespace),
+            zero=zero,
+            worked=worked,
+        ),
     )
 
 

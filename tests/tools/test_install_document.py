@@ -90,7 +90,9 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     control_plane.start()
     try:
         run = Shell(tmp_path, control_plane.kubeconfig)
-        run(f"kubectl create namespace knative-eventing; kubectl apply --server-side -f {NEIGHBOURS}")
+        run(
+            f"kubectl create namespace knative-eventing; kubectl create namespace knative-serving; kubectl apply --server-side -f {NEIGHBOURS}"
+        )
         yield run
     finally:
         control_plane.stop()
@@ -165,7 +167,7 @@ def test_by_kubectl_in_and_out_again(shell: Shell) -> None:
 
 
 def test_without_knative_serving_kubectl_says_which_file_is_needed_and_that_one_mends_it(shell: Shell) -> None:
-    shell("kubectl delete crd services.serving.knative.dev")
+    shell("kubectl delete crd services.serving.knative.dev; kubectl delete namespace knative-serving")
     (words,) = [line for line in DOCUMENT.read_text(encoding="utf-8").splitlines() if "says `no matches for" in line]
     said = shell("kubectl apply --server-side -f infra/install.yaml 2>&1 || true")
     assert words.partition("says `")[2].partition("`")[0] in said

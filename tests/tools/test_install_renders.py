@@ -158,17 +158,29 @@ def test_the_chart_is_what_fits_the_cluster_and_a_token(
         (runtime,) = (one for one in container(reconcile)["env"] if one["name"] == "HEADRACE_RUNTIME")
         assert runtime["value"] == "deployment"
         runtime["value"] = "auto"
+        if SERVED[0] in options:
+            (zero,) = (one for one in container(reconcile)["env"] if one["name"] == "HEADRACE_ZERO_INITIAL_SCALE")
+            zero["value"] = "auto"
+            # Where Serving is there, a channel may still ask for it.
+            assert found.pop(("rbac.authorization.k8s.io/v1 Role", "knative-serving", "headrace-operator-autoscaler"))
+            assert found.pop(
+                ("rbac.authorization.k8s.io/v1 RoleBinding", "knative-serving", "headrace-operator-autoscaler")
+            )
     assert sorted_variables(found) == sorted_variables(expected)
 
 
 def test_the_release_is_in_whatever_namespace_it_is_given(helm: Path) -> None:
     found = rendered(helm, namespace="events")
     assert {namespace for _, namespace, _ in found} == {"", "events"}
+    knative = rendered(helm, *SERVED, namespace="events")
+    assert {namespace for _, namespace, _ in knative} == {"", "events", "knative-serving"}
     assert "knative-eventing" not in str([one for (kind, _, _), one in found.items() if kind != CRD])
 
 
 def test_one_namespace_has_rights_in_no_other(helm: Path) -> None:
-    found = rendered(helm, "--set", "namespaced=true", namespace="shop")
+    found = rendered(helm, *SERVED, "--set", "namespaced=true", namespace="shop")
+    assert {namespace for _, namespace, _ in found} == {"", "shop"}
+    assert variables(found[KNATIVE, "shop", "headrace-hook"])["HEADRACE_ZERO_INITIAL_SCALE"] == "false"
     assert not [kind for kind, _, _ in found if kind.endswith(" ClusterRoleBinding")]
     bound = [one["roleRef"]["kind"] for (kind, namespace, _), one in found.items() if kind.endswith(" RoleBinding")]
     assert sorted(bound) == ["ClusterRole", "ClusterRole", "Role"]

@@ -47,7 +47,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         return done.stdout
 
     try:
-        run("kubectl create namespace knative-eventing")
+        run("kubectl create namespace knative-eventing; kubectl create namespace knative-serving")
         run(f"kubectl apply --server-side -f {NEIGHBOURS}")
         run("kubectl wait --for=condition=Established crd/services.serving.knative.dev --timeout=60s")
         run(f"kubectl apply --server-side -f {INFRA}/install.yaml")

@@ -36,7 +36,7 @@ FORWARD = [
     pytest.param(AUTOSCALING + "max-scale", "4", id="a lease beyond would wait inside its own timeout"),
     pytest.param(AUTOSCALING + "class", "kpa.autoscaling.knative.dev", id="another autoscaler may not know zero"),
     pytest.param(AUTOSCALING + "metric", "concurrency", id="leases are few and long: requests per second say nothing"),
-    pytest.param(AUTOSCALING + "initial-scale", None, id="a cluster that does not allow zero refuses the Service"),
+    pytest.param(AUTOSCALING + "initial-scale", "1", id="what no receive has proved begins with a pod"),
     pytest.param(POD + "timeoutSeconds", 90, id="30 s for lease and cold start, and the default delivery of 60 s"),
     pytest.param(POD + "responseStartTimeoutSeconds", 90, id="a lease answers at its end, not at its start"),
     pytest.param(POD + "automountServiceAccountToken", False, id="it never talks to Kubernetes"),
@@ -93,6 +93,7 @@ def test_nobody_outside_of_the_cluster_may_open_leases_or_send() -> None:
         pytest.param(POD + "containerConcurrency", 0, id="events wait for NATS, not for a CPU"),
         pytest.param(AUTOSCALING + "target", "100", id="a pod takes a hundred that wait"),
         pytest.param(AUTOSCALING + "window", "10s", id="as soon at zero again as forward is"),
+        pytest.param(AUTOSCALING + "initial-scale", "1", id="one start proves image, pull secrets and settings"),
         pytest.param(AUTOSCALING + "min-scale", "0", id="nothing runs while nothing flows"),
         pytest.param(AUTOSCALING + "max-scale", None, id="as many as it takes"),
         pytest.param(POD + "timeoutSeconds", 60, id="an event is stored or refused long before"),
@@ -142,11 +143,3 @@ def test_the_pods_of_a_subscriber_are_at_most_what_annotations_say_and_one_where
     ]
 
     assert pods == ["9", "1"]
-
-
-def test_a_cluster_that_allows_it_begins_with_no_pod() -> None:
-    functions = wanted(entry(), settings={"zero_initial_scale": True})
-
-    scales = [look(one, AUTOSCALING + "initial-scale") for one in all_of(functions, KSVC)]
-
-    assert scales == ["0", "0"]

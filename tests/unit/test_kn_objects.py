@@ -22,6 +22,9 @@ def channel(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
     return {"metadata": {"namespace": "shop", "name": "orders", "generation": 2}, "status": status, **more}
 
 
+STARTING = {"type": "FunctionsReady", "status": "Unknown", "reason": "FunctionsStarting"}
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [
@@ -38,6 +41,11 @@ def channel(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
                 ("RISK", "condition", "TemplateObeyed is False, FieldsNotObeyed"),
             ],
             id="the sum counts where nothing else tells why",
+        ),
+        pytest.param(
+            channel({"type": "Ready", "status": "Unknown"}, STARTING),
+            [("RISK", "condition", "FunctionsReady is Unknown, FunctionsStarting")],
+            id="what is not known yet",
         ),
         pytest.param(channel(READY, WINDOW), [], id="what NATS itself is asked for is left to other rules"),
         pytest.param(channel(), [("PROBLEM", "not-reconciled", "nobody has reconciled it yet")], id="no status"),
@@ -61,10 +69,14 @@ def channel(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
                     "subscribers": [
                         {"uid": "u", "ready": "False", "message": "no such host"},
                         {"uid": "v", "ready": "True"},
+                        {"uid": "w", "ready": "Unknown", "message": "not ready yet"},
                     ],
                 },
             },
-            [("PROBLEM", "subscriber", "its subscriber billing is not served: no such host")],
+            [
+                ("PROBLEM", "subscriber", "its subscriber billing is not served: no such host"),
+                ("RISK", "subscriber", "whether its subscriber w is served is not known: not ready yet"),
+            ],
             id="a subscriber",
         ),
     ],

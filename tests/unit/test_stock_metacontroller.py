@@ -77,7 +77,8 @@ async def test_a_channel_has_all_of_its_own_in_its_own_namespace(given: dict[str
     names, others = ({each["metadata"]["name"] for each in answer["children"]} for answer in (one, other))
     assert not names & others
     assert one["status"]["consumers"][0]["pulls"] is True
-    assert reasons(one)["Ready"] == "True"
+    # They are not there yet.
+    assert reasons(one)["Ready"] == "FunctionsStarting"
 
 
 async def test_with_credentials_of_the_namespace_not_even_their_reconcile_is_shared() -> None:

@@ -6,7 +6,7 @@ Pure: the time is an argument. Called by whoever adds conditions to a status, ab
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,6 +21,7 @@ class Condition:
     Attributes:
         reason: one CamelCase word; empty when there is nothing to say.
         informative: being False does not make the channel unready (Knative's severity Info).
+        unknown: it is not known yet whether it holds: neither True nor False.
     """
 
     type: str
@@ -28,13 +29,14 @@ class Condition:
     reason: str = ""
     message: str = ""
     informative: bool = False
+    unknown: bool = False
 
 
 def ready(conditions: Iterable[Condition]) -> Condition:
-    """The condition Ready: False with the reason of the first that makes the channel unready, else True."""
-    for condition in conditions:
-        if not condition.holds and not condition.informative:
-            return Condition("Ready", False, condition.reason, condition.message)
+    """The condition Ready: with the reason of the first that makes the channel unready, those first that are known."""
+    lacking = [one for one in conditions if not one.holds and not one.informative]
+    for one in (*(one for one in lacking if not one.unknown), *lacking):
+        return replace(one, type="Ready")
     return Condition("Ready", True)
 
 
@@ -44,15 +46,16 @@ def written(conditions: Iterable[Condition], parent: Mapping[str, Any], now: dat
     moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     found = []
     for condition in sorted(conditions, key=lambda one: one.type):
-        body = {"type": condition.type, "status": "True" if condition.holds else "False"}
+        status = "True" if condition.holds else "Unknown" if condition.unknown else "False"
+        body = {"type": condition.type, "status": status}
         if condition.informative and not condition.holds:
             body["severity"] = "Info"
         if condition.reason:
             body["reason"] = condition.reason
         if condition.message:
             body["message"] = condition.message
-        status, since = before.get(condition.type, ("", ""))
-        body["lastTransitionTime"] = since if since and status == body["status"] else moment
+        earlier, since = before.get(condition.type, ("", ""))
+        body["lastTransitionTime"] = since if since and earlier == status else moment
         found.append(body)
     return found
 

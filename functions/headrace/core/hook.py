@@ -37,6 +37,8 @@ class HookRequest:
         unserved: the kinds, as in `related`, that were asked for and that the cluster does not serve.
         ending: the channel's namespace is being deleted: what it needs there can't be made again.
         apis: which of the optional APIs the cluster serves, as `serving.knative.dev/v1`; None when nobody says.
+        shared: as `children`, those that several channels share and this one may: whoever owns them. None when nobody
+            says.
         stock: a Metacontroller as it comes asks, not our operator. It makes children in the channel's own namespace and
             for that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
     """
@@ -50,6 +52,7 @@ class HookRequest:
     unserved: frozenset[str] = frozenset()
     ending: bool = False
     apis: frozenset[str] | None = None
+    shared: dict[str, Any] | None = None
     stock: bool = False
 
 
@@ -168,6 +171,7 @@ def parse(body: bytes) -> HookRequest:
         unserved=_words(extension, "unserved"),
         ending=extension.get("ending") is True,
         apis=_child_apis(controller) if stock else apis,
+        shared=extension["shared"] if isinstance(extension.get("shared"), dict) else None,
         stock=stock,
     )
 

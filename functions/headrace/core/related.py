@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from headrace.core.settings import FunctionsSettings
+
 SUBSCRIPTION_API = "messaging.knative.dev/v1"
 SUBSCRIPTION = "Subscription"
+SERVING, AUTOSCALER, ALLOWED = "knative-serving", "config-autoscaler", "allow-zero-initial-scale"
+"""Where Knative Serving says what its autoscaler does."""
+# As Go's strconv.ParseBool has it, which is what reads it.
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
 
-def rules(parent: Mapping[str, Any], *, stock: bool = False) -> list[dict[str, Any]]:
+def rules(
+    parent: Mapping[str, Any], settings: FunctionsSettings | None = None, *, stock: bool = False
+) -> list[dict[str, Any]]:
     """The `relatedResources` of a channel: all Subscriptions, and what its dead letter sink refers to.
 
     Subscriptions are asked for everywhere: an entry of `spec.subscribers` does not tell its Subscription's namespace.
@@ -22,10 +30,13 @@ def rules(parent: Mapping[str, Any], *, stock: bool = False) -> list[dict[str, A
     resource of that is; a stock Metacontroller has the guess only.
 
     Args:
+        settings: whether Knative has to be asked what it allows.
         stock: a Metacontroller as it comes asks.
     """
     everywhere: dict[str, Any] = {"apiVersion": SUBSCRIPTION_API, "resource": "subscriptions"}
     found = [{**everywhere, "headrace": {"concerning": "parent"}}]
+    if settings is not None and _asks_knative(settings) and not stock:
+        found.append({"apiVersion": "v1", "resource": "configmaps", "namespace": SERVING, "names": [AUTOSCALER]})
     ref = sink_ref(parent)
     if ref is not None:
         namespace = parent["metadata"]["namespace"]
@@ -45,6 +56,25 @@ def rules(parent: Mapping[str, Any], *, stock: bool = False) -> list[dict[str, A
         # Ours takes those of all namespaces where none is named.
         found.append({**rule, "namespace": namespace} if own and not stock else rule)
     return found
+
+
+def may_begin_at_zero(related: Mapping[str, Any], setting: str) -> bool:
+    """Does Knative let a revision begin with no pod? It refuses one that does where not.
+
+    Args:
+        setting: HEADRACE_ZERO_INITIAL_SCALE.
+    """
+    if setting != "auto":
+        return setting == "true"
+    for found in objects(related, "v1", "ConfigMap"):
+        data, metadata = found.get("data"), found["metadata"]
+        if (metadata.get("namespace"), metadata.get("name")) == (SERVING, AUTOSCALER) and isinstance(data, Mapping):
+            return data.get(ALLOWED) in _TRUE
+    return False
+
+
+def _asks_knative(settings: FunctionsSettings) -> bool:
+    return bool(settings.image) and settings.zero_initial_scale == "auto" and settings.runtime != "deployment"
 
 
 def sink_ref(parent: Mapping[str, Any]) -> Mapping[str, str] | None:

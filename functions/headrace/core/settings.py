@@ -284,11 +284,12 @@ class FunctionsSettings(_Settings):
     shared_max_scale: int = Field(
         10, alias="HEADRACE_SHARED_MAX_SCALE", description="pods that a shared `forward` may have", ge=1
     )
-    zero_initial_scale: bool = Field(
-        False,
+    zero_initial_scale: Literal["auto", "true", "false"] = Field(
+        "auto",
         alias="HEADRACE_ZERO_INITIAL_SCALE",
-        description="new Knative Services begin with no pod: set it where `allow-zero-initial-scale` is true, which "
-        "Knative refuses otherwise",
+        description="`true`: a `forward` begins with no pod, once the `receive` beside it has been ready with the same "
+        "image and settings; `auto`: where Knative's `config-autoscaler` has `allow-zero-initial-scale`, without "
+        "which it refuses that",
     )
     host_urls: bool = Field(
         False,

@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.core import obeyed, peer
 from headrace.core.binding import Binding
-from headrace.core.children import Forward, Functions, Served
+from headrace.core.children import Forward, Functions, Readiness, Served
 from headrace.core.conditions import Condition, ready, written
 from headrace.core.dead_letter import Unresolved
 from headrace.core.desired import Desired
@@ -214,7 +214,9 @@ def _subscribers(desired: Desired, result: Result) -> list[dict[str, Any]]:
         elif refused or state is SubscriberState.REFUSED:
             found.append(_subscriber(binding.uid, binding.generation, refused or reason))
         else:
-            found.append(_subscriber(binding.uid, binding.generation, binding.drift, ready="True"))
+            delivers = result.functions.readiness.get(binding.durable, Readiness())
+            message = delivers.message or binding.drift
+            found.append(_subscriber(binding.uid, binding.generation, message, ready=delivers.ready))
     return found
 
 

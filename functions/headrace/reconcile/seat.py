@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.core import children, config_choice, connection_spec, manifest
+from headrace.core import children, config_choice, connection_spec, manifest, related
 from headrace.core.channel_defaults import Defaults
 from headrace.core.children import Access, Apart, Cluster
 from headrace.core.conditions import Condition
@@ -61,7 +61,7 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
     namespace = str(request.parent["metadata"]["namespace"])
     chosen, ours = _chosen(around, settings)
     usual = children.with_own(children.by_settings(settings, around.digests, config_map=chosen), secret)
-    cluster, channel = cluster_of(request), _parsed(request.parent)
+    cluster, channel = cluster_of(request, settings), _parsed(request.parent)
     if channel is None or around.elsewhere is None or children.apart(channel, settings, usual, cluster) is None:
         return Seat(own, usual.with_named(around.named.secrets), ours)
     config_map = (around.defaults or Defaults()).config_name(namespace)
@@ -89,8 +89,16 @@ def _chosen(around: Around, settings: ReconcileSettings) -> tuple[str, Named]:
     return "", replace(around.named, problem=around.named.problem or config_choice.unmounted(chosen))
 
 
-def cluster_of(request: HookRequest) -> Cluster:
-    return Cluster(request.apis, request.children, stock=request.stock)
+def cluster_of(request: HookRequest, settings: ReconcileSettings) -> Cluster:
+    """What a request tells of the cluster."""
+    return Cluster(
+        request.apis,
+        request.children,
+        stock=request.stock,
+        shared=request.shared,
+        zero=related.may_begin_at_zero(request.related, settings.zero_initial_scale),
+        worked=children.worked(request.parent.get("status") or {}),
+    )
 
 
 def settings_condition(seat: Seat) -> Condition | None:

@@ -69,7 +69,7 @@ async def reconcile(
     if verb not in VERBS:
         raise InvalidSpec(f"the verb {quoted(verb)} is unknown: call {' or '.join(VERBS)}", field="verb")
     if verb == "customize":
-        return {"relatedResources": related.rules(request.parent, stock=request.stock)}
+        return {"relatedResources": related.rules(request.parent, settings, stock=request.stock)}
     call = _Call(api, settings, now, around or Around())
     going = verb == "finalize" or request.finalizing
     return (await (call.finalize(request) if going else call.sync(request))).to_json()
@@ -78,7 +78,9 @@ async def reconcile(
 def _legible(request: HookRequest) -> HookRequest:
     """Without what is damaged of our own writing: it is written anew."""
     status = channel_status.legible(request.parent.get("status"))
-    return replace(request, parent={**request.parent, "status": status}, children=children.legible(request.children))
+    shared = None if request.shared is None else children.legible(request.shared)
+    parent = {**request.parent, "status": status}
+    return replace(request, parent=parent, children=children.legible(request.children), shared=shared)
 
 
 class _Call:
@@ -188,7 +190,7 @@ class _Call:
         created = result.health.created if result.health is not None else ""
         ours = await self._in_cluster(wish.wanted.place) if seat.apart is not None else None
         elsewhere = seat.apart is not None and _elsewhere(before, created, ours)
-        cluster = replace(cluster_of(request), elsewhere=elsewhere)
+        cluster = replace(cluster_of(request, self._settings), elsewhere=elsewhere)
         stream = wish.wanted.place.stream
         functions = children.functions(wish.manifest, stream, result.served, self._settings, seat.access, cluster)
         left = left_behind.condition(
@@ -238,7 +240,10 @@ class _Call:
         except InvalidSpec:
             return ()
         before = request.parent.get("status") or {}
-        cluster = replace(cluster_of(request), elsewhere=seat.apart is not None and bool(before.get("elsewhere", True)))
+        cluster = replace(
+            cluster_of(request, self._settings),
+            elsewhere=seat.apart is not None and bool(before.get("elsewhere", True)),
+        )
         return children.remaining(
             identity.metadata, self._settings, seat.access, cluster, addressed=bool(before.get("address"))
         )

@@ -43,9 +43,6 @@ priorityClassName: {{ . | quote }}
 {{- if .hostUrls }}
 - {name: HEADRACE_HOST_URLS, value: "true"}
 {{- end }}
-{{- if .zeroInitialScale }}
-- {name: HEADRACE_ZERO_INITIAL_SCALE, value: "true"}
-{{- end }}
 {{- with .kedaMonitoring }}
 - {name: HEADRACE_KEDA_MONITORING, value: {{ . | quote }}}
 {{- end }}
@@ -81,4 +78,16 @@ Deployment.apps/v1/headrace-reconcile Service.v1/headrace-reconcile Service.serv
 {{- else -}}
 Service.serving.knative.dev/v1/headrace-hook
 {{- end -}}
+{{- end }}
+
+{{- /* Not empty: the operator has the right to see Knative's config-autoscaler. */ -}}
+{{- define "headrace.asksKnative" -}}
+{{- if and (not .Values.namespaced) (or (eq (include "headrace.reconcileKind" .) "knative") (.Capabilities.APIVersions.Has "serving.knative.dev/v1")) -}}
+yes
+{{- end -}}
+{{- end }}
+
+{{- define "headrace.zeroInitialScale" -}}
+{{- $said := toString .Values.functions.zeroInitialScale -}}
+{{- if ne $said "auto" }}{{ $said }}{{ else if include "headrace.asksKnative" . }}auto{{ else }}false{{ end -}}
 {{- end }}

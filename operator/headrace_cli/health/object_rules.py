@@ -37,7 +37,7 @@ def of_objects(objects: Iterable[Mapping[str, Any]], *, nats_asked: bool) -> Ite
 
 
 def _conditions(where: str, status: Mapping[str, Any], nats_asked: bool) -> Iterator[Finding]:
-    down = [each for each in status.get("conditions") or () if each.get("status") == "False"]
+    down = [each for each in status.get("conditions") or () if each.get("status") in ("False", "Unknown")]
     # Ready repeats the first of the others.
     causes = [each for each in down if each.get("type") != "Ready"]
     if all(each.get("severity") for each in causes):
@@ -45,17 +45,23 @@ def _conditions(where: str, status: Mapping[str, Any], nats_asked: bool) -> Iter
     for each in causes:
         if nats_asked and each.get("type") in ASKED_IN_NATS:
             continue
-        severity = Severity.RISK if each.get("severity") else Severity.PROBLEM
+        # What is not known yet may be well in a moment.
+        severity = Severity.RISK if each.get("severity") or each["status"] == "Unknown" else Severity.PROBLEM
         yield Finding(severity, "condition", where, in_words(each), _MEND)
 
 
 def _subscribers(where: str, body: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[Finding]:
     names = {each.get("uid"): each.get("name") for each in (body.get("spec") or {}).get("subscribers") or ()}
     for each in status.get("subscribers") or ():
+        who = names.get(each.get("uid")) or each.get("uid")
         if each.get("ready") == "False":
-            who = names.get(each.get("uid")) or each.get("uid")
             what = f"its subscriber {who} is not served: {each.get('message', '')}"
             yield Finding(Severity.PROBLEM, "subscriber", where, what, "mend its Subscription as the message says")
+        elif each.get("ready") == "Unknown":
+            what = f"whether its subscriber {who} is served is not known: {each.get('message', '')}"
+            yield Finding(
+                Severity.RISK, "subscriber", where, what, "wait a moment; if it stays so, see to what it says"
+            )
 
 
 def in_words(condition: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from headrace.core.children.access import Access, File, Mount, by_settings, with
 from headrace.core.children.decision import Apart, Cluster, Forward, Functions, Served
 from headrace.core.children.functions import apart, functions, remaining
 from headrace.core.children.observed import legible, named_secrets
+from headrace.core.children.readiness import Readiness, worked
 
 __all__ = [
     "Access",
@@ -17,6 +18,7 @@ __all__ = [
     "Forward",
     "Functions",
     "Mount",
+    "Readiness",
     "Served",
     "apart",
     "by_settings",
@@ -25,4 +27,5 @@ __all__ = [
     "named_secrets",
     "remaining",
     "with_own",
+    "worked",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.core.children.readiness import Readiness
 from headrace.core.conditions import Condition
 from headrace.core.subscriber import Subscriber
 
@@ -28,12 +29,19 @@ class Cluster:
         elsewhere: the channel's stream is in an account that the operator can't look into, so it opens no leases on it.
         stock: the objects are made by a stock Metacontroller: in the channel's namespace, shared with no other channel,
             and with no operator to open leases.
+        shared: the objects that it may share with others, by whoever they are owned, in the same form; None when the
+            request does not say.
+        zero: Knative lets a revision begin with no pod.
+        worked: the channel was told before that its functions work.
     """
 
     apis: frozenset[str] | None = None
     children: Mapping[str, Any] = field(default_factory=dict)
     elsewhere: bool = False
     stock: bool = False
+    shared: Mapping[str, Any] | None = None
+    zero: bool = False
+    worked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +78,11 @@ class Functions:
         objects: the wanted objects, all of them.
         urls: addresses of the channel, the preferred one first; empty when functions are not ours to make.
         forwards: by the durable name of the consumer.
+        readiness: of what delivers for a consumer, by the same; nothing of those of which nothing is known.
     """
 
     objects: tuple[dict[str, Any], ...] = ()
     urls: tuple[str, ...] = ()
     forwards: Mapping[str, Forward] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
+    readiness: Mapping[str, Readiness] = field(default_factory=dict)

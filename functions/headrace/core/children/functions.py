@@ -14,6 +14,7 @@ from headrace.core import names, placement_spec
 from headrace.core.children import deployment, knative, observed, services
 from headrace.core.children.access import Access
 from headrace.core.children.decision import Apart, Cluster, Forward, Functions, Served
+from headrace.core.children.live import Live
 from headrace.core.children.pod import COMPONENT_LABEL, SHARED_LABEL, Function
 from headrace.core.children.site import Site
 from headrace.core.conditions import Condition
@@ -24,6 +25,7 @@ from headrace.core.settings import ReconcileSettings
 from headrace.core.subscriber import LONGEST_TIMEOUT, SubscriberState
 
 SERVING, KEDA = knative.API_VERSION, deployment.KEDA_API_VERSION
+_DEPLOYMENT, _SERVICE = "Deployment.apps/v1", f"Service.{SERVING}"
 _ELSEWHERE = (
     "the operator does not see this channel's stream, which is in another NATS account: a forward for each subscriber "
     "runs all the time and pulls by itself"
@@ -60,8 +62,8 @@ def functions(
         if one.subscriber.state is not SubscriberState.REFUSED:
             wanted.forward(one)
     objects = (*wanted.account(), *wanted.objects.values())
-    conditions = (*wanted.conditions(spec), *observed.conditions(objects, cluster.children, channel.metadata.namespace))
-    return Functions(objects, urls, wanted.forwards, conditions)
+    conditions = (*wanted.conditions(spec), wanted.live.condition(objects))
+    return Functions(objects, urls, wanted.forwards, conditions, wanted.live.readiness(served or (), wanted.delivers))
 
 
 def remaining(
@@ -137,6 +139,10 @@ class _Wanted:
         self._auto = Runtime.KNATIVE if SERVING in apis or existing else Runtime.DEPLOYMENT
         self._keda = KEDA in apis
         self._lacking: dict[str, list[str]] = {}
+        self.live = Live(cluster, channel.metadata.namespace)
+        # As a Knative Service: it proves a template for the others.
+        self._receive: dict[str, Any] | None = None
+        self.delivers: dict[str, dict[str, Any]] = {}
         self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
         self.forwards: dict[str, Forward] = {}
         if self.site.apart:
@@ -181,6 +187,8 @@ class _Wanted:
         if function is not None:
             # A shared one can't be told its consumers, since no single channel knows them all: it waits for leases.
             self.forwards[served.durable] = Forward(self.site.url(function), pulls=plain and alone)
+            kind = _DEPLOYMENT if plain else _SERVICE
+            self.delivers[served.durable] = self.objects[kind, function.namespace, function.name]
             if plain:
                 self._scale(function, served, alone=alone)
 
@@ -237,13 +245,17 @@ class _Wanted:
     def _add_receive(self, function: Function, *, plain: bool) -> None:
         if plain:
             self._add(deployment.deployment(function, knative.LEAST_TIMEOUT_SECONDS), deployment.service(function))
-        else:
-            self._add_knative(function, knative.of_events(), "the channel")
+        elif wanted := self._knative(function, knative.of_events(), "the channel"):
+            self._receive = wanted
+            self._add(self.live.first(wanted))
 
     def _add_forward(self, function: Function, scaling: knative.Scaling, whom: str, *, plain: bool) -> Function | None:
-        if not plain:
-            return function if self._add_knative(function, scaling, whom) else None
-        self._add(deployment.deployment(function, scaling.timeout_seconds), deployment.service(function))
+        if plain:
+            self._add(deployment.deployment(function, scaling.timeout_seconds), deployment.service(function))
+        elif wanted := self._knative(function, scaling, whom):
+            self._add(self.live.after(self._receive, wanted))
+        else:
+            return None
         return function
 
     def _isolation(self, spec: PlacementSpec) -> Isolation:
@@ -271,13 +283,12 @@ class _Wanted:
         if asked is Keda.YES:
             self._lack(KEDA, f"{subscriber.full_name} ({reason})")
 
-    def _add_knative(self, function: Function, scaling: knative.Scaling, whom: str) -> bool:
-        """Add it where there is Knative Serving, and say whether there is."""
+    def _knative(self, function: Function, scaling: knative.Scaling, whom: str) -> dict[str, Any] | None:
+        """The Knative Service, where there is Knative Serving; to be added."""
         if self._serving:
-            self._add(knative.service(function, scaling))
-        else:
-            self._lack(SERVING, whom)
-        return self._serving
+            return knative.service(function, scaling)
+        self._lack(SERVING, whom)
+        return None
 
     def _lack(self, api: str, whom: str) -> None:
         self._lacking.setdefault(api, []).append(whom)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from headrace.core.children import proof
 from headrace.core.children.pod import LIVENESS, PORT, READINESS, Function, probe, template
 
 API_VERSION = "serving.knative.dev/v1"
@@ -71,7 +72,7 @@ def timeout_seconds(longest_delivery: timedelta) -> int:
 
 
 def service(function: Function, scaling: Scaling) -> dict[str, Any]:
-    """The Knative Service."""
+    """The Knative Service, but for the number of pods that it begins with (`headrace.core.children.proof`)."""
     annotations = {
         # Whatever the cluster's default is: another autoscaler may not know zero, or not count requests.
         "class": "kpa.autoscaling.knative.dev",
@@ -79,8 +80,6 @@ def service(function: Function, scaling: Scaling) -> dict[str, Any]:
         "min-scale": "0",
         **scaling.annotations,
     }
-    if function.settings.zero_initial_scale:
-        annotations["initial-scale"] = "0"
     container = {
         "ports": [{"name": "http1", "containerPort": PORT}],
         # Without a period: Knative's proxy then looks many times a second while the pod starts. And without a startup
@@ -95,10 +94,12 @@ def service(function: Function, scaling: Scaling) -> dict[str, Any]:
         # A lease answers when it ends; without this the first byte would have to come within 300 s.
         "responseStartTimeoutSeconds": scaling.timeout_seconds,
     }
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "Service",
-        # No way in from outside of the cluster.
-        "metadata": function.metadata(**{"networking.knative.dev/visibility": "cluster-local"}),
-        "spec": {"template": pods},
-    }
+    return proof.marked(
+        {
+            "apiVersion": API_VERSION,
+            "kind": "Service",
+            # No way in from outside of the cluster.
+            "metadata": function.metadata(**{"networking.knative.dev/visibility": "cluster-local"}),
+            "spec": {"template": pods},
+        }
+    )

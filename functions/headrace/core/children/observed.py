@@ -1,6 +1,6 @@
-"""A channel's objects as the cluster has them: whether they work, and how to want them unchanged.
+"""A channel's objects as the cluster has them: what is legible of them, and how to want them unchanged.
 
-Knows how Knative and Kubernetes report that something has failed. All of it is read from what `legible` has left.
+How they are is `state`'s to say. All of it is read from what `legible` has left.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from headrace.core.children.access import NAMED_VOLUME
-from headrace.core.children.pod import COMPONENT_LABEL, SHARED_LABEL
-from headrace.core.conditions import Condition
+from headrace.core.children.pod import COMPONENT_LABEL
 from headrace.core.hook import KIND
 from headrace.core.secret_files import SecretFile
 
+Place = tuple[str, str, str, str]
 _OURS = ("headrace.dev/", "app.kubernetes.io/", "networking.knative.dev/", "messaging.knative.dev/")
 # The operator's own, which it adds to whatever it is answered.
 _OPERATORS = ("headrace.dev/applied", "headrace.dev/channel-uid")
+_REVISIONS = ("latestReadyRevisionName", "latestCreatedRevisionName")
 # Given by the server, and not ours to ask for; replicas are an autoscaler's, or a person's.
 _ALLOCATED = (
     "clusterIP",
@@ -51,8 +52,16 @@ def _legible(one: Any) -> dict[str, Any] | None:
     if any(owner.get("controller") and owner.get("kind") != KIND for owner in _listed(metadata.get("ownerReferences"))):
         return None
     texts = {key: _texts(metadata.get(key)) for key in ("labels", "annotations") if key in metadata}
-    told = {"conditions": _listed(_within(one, "status", "conditions"))}
+    told = {"conditions": _listed(_within(one, "status", "conditions")), **_told(_within(one, "status"))}
     return {**one, "metadata": {**metadata, **texts}, **({"status": told} if "status" in one else {})}
+
+
+def _told(status: Any) -> dict[str, Any]:
+    """What is read of a status beside its conditions."""
+    known = status if isinstance(status, Mapping) else {}
+    revisions = {key: known[key] for key in _REVISIONS if isinstance(known.get(key), str)}
+    generation = known.get("observedGeneration")
+    return {**revisions, **({"observedGeneration": generation} if type(generation) is int else {})}
 
 
 def _texts(found: Any) -> dict[str, str]:
@@ -71,31 +80,9 @@ def _listed(found: Any) -> list[Mapping[str, Any]]:
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
-def conditions(wanted: Iterable[Mapping[str, Any]], children: Mapping[str, Any], namespace: str) -> Iterator[Condition]:
-    """The condition FunctionsReady: a function that has failed makes the channel unready, one that starts does not.
-
-    Args:
-        namespace: of the channel. Shared functions in another one may be missing from `children`, and are passed over.
-    """
-    found = {_key(one): one for one in _objects(children)}
-    starting, failed = [], []
-    for one in wanted:
-        if one["kind"] == "Deployment" or one["apiVersion"].startswith("serving.knative.dev/"):
-            seen = found.get(_key(one))
-            if seen is None and one["metadata"]["namespace"] != namespace and SHARED_LABEL in one["metadata"]["labels"]:
-                continue
-            state = _state(seen or {})
-            if state:
-                failed.append(f"{one['metadata']['name']}: {state}")
-            elif state is None:
-                starting.append(one["metadata"]["name"])
-    if failed:
-        yield Condition("FunctionsReady", False, "FunctionFailed", "; ".join(failed[:3]))
-    elif starting:
-        shown = ", ".join(starting[:3]) + (f" and {len(starting) - 3} more" if len(starting) > 3 else "")
-        yield Condition("FunctionsReady", False, "FunctionsStarting", f"not ready yet: {shown}", informative=True)
-    else:
-        yield Condition("FunctionsReady", True)
+def by_place(*groups: Mapping[str, Any] | None) -> dict[Place, Mapping[str, Any]]:
+    """All objects, by kind, API, namespace and name."""
+    return {place(one): one for children in groups if children is not None for one in _objects(children)}
 
 
 def lasting(children: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -127,27 +114,6 @@ def labels(one: Mapping[str, Any]) -> Mapping[str, str]:
     return one["metadata"].get("labels") or {}
 
 
-def _state(one: Mapping[str, Any]) -> str | None:
-    """Empty when the object works, the words of its failure when it has failed, None while neither is known."""
-    told = {str(each.get("type")): each for each in _listed(_within(one, "status", "conditions"))}
-    if one.get("kind") == "Deployment":
-        if told.get("Available", {}).get("status") == "True":
-            return ""
-        stuck = told.get("Progressing", {})
-        failed = told.get("ReplicaFailure", {})
-        if failed.get("status") == "True":
-            return _words(failed)
-        return _words(stuck) if stuck.get("status") == "False" else None
-    ready = told.get("Ready", {})
-    if ready.get("status") == "True":
-        return ""
-    return _words(ready) if ready.get("status") == "False" else None
-
-
-def _words(condition: Mapping[str, Any]) -> str:
-    return str(condition.get("message") or condition.get("reason") or "it does not say why")
-
-
 def wanted_again(one: Mapping[str, Any]) -> dict[str, Any]:
     """The object as we would ask for it if we wanted it unchanged: without what the server and autoscalers add."""
     metadata: dict[str, Any] = {key: one["metadata"][key] for key in ("name", "namespace")}
@@ -169,6 +135,6 @@ def _objects(children: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield children[kind][name]
 
 
-def _key(one: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def place(one: Mapping[str, Any]) -> Place:
     metadata = one["metadata"]
     return one["apiVersion"], one["kind"], metadata.get("namespace", ""), metadata["name"]

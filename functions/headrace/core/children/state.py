@@ -1,0 +1,97 @@
+"""How a function is, read off its object: whether it works, starts, finds no room or has failed, and whether what ran
+before still serves.
+
+Knows how Knative Serving 1.16 and later and Kubernetes report it (ADR 038). Pure; all of it is read from what
+`observed.legible` has left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+# The scheduler's words for a pod that no node takes, and those of a quota that is used up. Knative tells them as the
+# message of a revision that has failed, and keeps the reason to itself.
+_NO_ROOM = re.compile(r"\bnodes are available\b|\bno nodes available\b|\bexceeded quota\b")
+_SILENT = "it does not say why"
+
+
+class Standing(Enum):
+    """What an object says of itself."""
+
+    WORKS = "works"
+    STARTS = "starts"
+    NO_ROOM = "no room"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How one function is.
+
+    Attributes:
+        words: why not, in those of whoever runs it.
+        serves: requests are answered, by pods that are there or as soon as one is: it has been ready, and what was
+            ready has not failed since. A function at zero serves.
+    """
+
+    standing: Standing
+    words: str = ""
+    serves: bool = False
+
+
+WORKS = State(Standing.WORKS, serves=True)
+UNSEEN = State(Standing.STARTS)
+
+
+def state(live: Mapping[str, Any] | None, *, worked: bool = False) -> State:
+    """How the function is whose object that is.
+
+    Args:
+        live: the object, `legible`; None when it is not there yet.
+        worked: it was told to serve before. While Knative leads requests to a new revision, its Route is not ready for
+            a moment, as it is before it ever was.
+    """
+    if live is None:
+        return UNSEEN
+    status = live.get("status") or {}
+    told = {str(each.get("type")): each for each in status.get("conditions") or ()}
+    return _of_deployment(told) if live.get("kind") == "Deployment" else _of_knative(told, status, worked=worked)
+
+
+def _of_knative(told: Mapping[str, Mapping[str, Any]], status: Mapping[str, Any], *, worked: bool) -> State:
+    ready, route = told.get("Ready", {}), told.get("RoutesReady", {}).get("status")
+    if ready.get("status") == "True":
+        return WORKS
+    last, newest = status.get("latestReadyRevisionName"), status.get("latestCreatedRevisionName")
+    reached = route == "True" or (worked and route != "False")
+    # Requests go to the revision that was ready last, at zero or not.
+    before = bool(last) and reached
+    if ready.get("status") != "False":
+        return State(Standing.STARTS, _words(ready, ""), before)
+    words = _words(ready)
+    if _NO_ROOM.search(words):
+        return State(Standing.NO_ROOM, words, before)
+    # That of a newer one, or of the very one that requests go to.
+    return State(Standing.FAILED, words, before and last != newest)
+
+
+def _of_deployment(told: Mapping[str, Mapping[str, Any]]) -> State:
+    available = told.get("Available", {}).get("status") == "True"
+    progress, refused = told.get("Progressing", {}), told.get("ReplicaFailure", {})
+    # Said once the newest pods have been ready, until there are newer ones.
+    before = available or progress.get("reason") == "NewReplicaSetAvailable"
+    if refused.get("status") == "True":
+        words = _words(refused)
+        lacking = bool(_NO_ROOM.search(words))
+        return State(Standing.NO_ROOM if lacking else Standing.FAILED, words, before if lacking else available)
+    if progress.get("status") == "False":
+        return State(Standing.FAILED, _words(progress), available)
+    return WORKS if available else State(Standing.STARTS, "", before)
+
+
+def _words(condition: Mapping[str, Any], silent: str = _SILENT) -> str:
+    return str(condition.get("message") or condition.get("reason") or silent)
