@@ -20,6 +20,7 @@ from tests.support.hook import Hook
 from tests.support.kube_api import CHANNELS, Api, connect
 from tests.support.nats_server import NatsServer
 from tests.support.operator_process import OperatorProcess
+from tests.support.pods import ready_pods
 from tests.support.subscriber import Subscriber
 from tests.support.tenants import Accounts
 from tests.support.waiting import until
@@ -52,6 +53,13 @@ async def api(control_plane: ControlPlane) -> AsyncIterator[Api]:
     session, found = connect(control_plane)
     async with session:
         yield found
+
+
+@pytest.fixture
+async def pods(api: Api) -> AsyncIterator[None]:
+    """Functions are told to be ready a moment after they were applied."""
+    async with ready_pods(api):
+        yield
 
 
 @pytest.fixture

@@ -67,6 +67,7 @@ async def deployments(api: Api, namespace: str) -> list[str]:
     return [one["metadata"]["labels"]["app.kubernetes.io/component"] for one in found]
 
 
+@pytest.mark.usefixtures("pods")
 async def test_a_channel_in_another_account_is_served_there_and_goes_from_there(
     operator: Start,
     api: Api,
@@ -107,6 +108,7 @@ async def test_a_channel_in_another_account_is_served_there_and_goes_from_there(
     await until("the set is gone", none_left, 60.0)
 
 
+@pytest.mark.usefixtures("pods")
 async def test_a_channel_whose_set_is_gone_for_good_is_let_go_with_a_word_on_what_stays(
     operator: Start, api: Api, namespace: str, server: Accounts, tenant: Tenant, subscriber: Subscriber
 ) -> None:
@@ -131,6 +133,7 @@ async def test_a_channel_whose_set_is_gone_for_good_is_let_go_with_a_word_on_wha
     await until("an Event names the orphan", told, 60.0)
 
 
+@pytest.mark.usefixtures("pods")
 async def test_a_namespace_that_is_deleted_whole_is_gone_soon_and_the_log_says_what_stays(
     operator: Start, api: Api, namespace: str, server: Accounts, tenant: Tenant, subscriber: Subscriber
 ) -> None:

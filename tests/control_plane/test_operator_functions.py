@@ -59,6 +59,7 @@ async def make(api: Api, namespace: str, name: str, **annotations: str) -> str:
     return f"{path}/{name}"
 
 
+@pytest.mark.usefixtures("pods")
 async def test_functions_come_stay_and_go(
     operator: Start, api: Api, namespace: str, reconcile: Function, tenant: Tenant
 ) -> None:
@@ -80,6 +81,8 @@ async def come_stay_and_go(api: Api, namespace: str, running: OperatorProcess, o
 
     await until("receive and reconcile, two channels' Services, two forwards", all_made, 60.0)
     await until("the queue is empty", lambda: running.number("headrace_operator_queue_busy") == 0, 60.0)
+    await asyncio.sleep(1.0)
+    made = await there(api, namespace)
     await asyncio.sleep(2.0)
     assert await there(api, namespace) == made
 

@@ -37,6 +37,7 @@ async def silent(peer: Peer) -> None:
     await peer.gone()
 
 
+@pytest.mark.usefixtures("pods")
 async def test_a_crowd_that_is_silent_does_not_hold_up_others(
     operator: Start, api: Api, namespace: str, neighbour: str, server: Accounts, tmp_path: Path
 ) -> None:

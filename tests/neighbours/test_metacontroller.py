@@ -26,6 +26,7 @@ from tests.support.functions import TOKEN, Function
 from tests.support.install import variables
 from tests.support.kube_api import CHANNELS, Api, connect
 from tests.support.nats_server import NatsServer
+from tests.support.pods import ready_pods
 from tests.support.process import Running
 from tests.support.sending import BINARY, send
 from tests.support.streams import Channel, Nats
@@ -87,6 +88,13 @@ def stand(
     finally:
         receive.stop()
         reconcile.stop()
+
+
+@pytest.fixture(autouse=True)
+async def pods(api: Api) -> AsyncIterator[None]:
+    """Functions are told to be ready a moment after they were applied: without that no channel is."""
+    async with ready_pods(api):
+        yield
 
 
 @pytest.fixture

@@ -90,9 +90,8 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     control_plane.start()
     try:
         run = Shell(tmp_path, control_plane.kubeconfig)
-        run(
-            f"kubectl create namespace knative-eventing; kubectl create namespace knative-serving; kubectl apply --server-side -f {NEIGHBOURS}"
-        )
+        run("kubectl create namespace knative-eventing; kubectl create namespace knative-serving")
+        run(f"kubectl apply --server-side -f {NEIGHBOURS}")
         yield run
     finally:
         control_plane.stop()

@@ -1,0 +1,50 @@
+"""What Knative Serving and the Deployment controller say of functions once their pods are ready; no pod is run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.support.kube_api import Api
+
+FUNCTIONS = "app.kubernetes.io/managed-by=headrace"
+PATHS = ("/apis/apps/v1/deployments", "/apis/serving.knative.dev/v1/services")
+SECONDS = 0.2
+
+
+@asynccontextmanager
+async def ready_pods(api: Api) -> AsyncIterator[None]:
+    """Every function is ready a moment after it was applied, at zero or not."""
+    saying = asyncio.create_task(_say(api))
+    try:
+        yield
+    finally:
+        saying.cancel()
+        await asyncio.wait([saying])
+
+
+async def _say(api: Api) -> None:
+    while True:
+        for path in PATHS:
+            found = (await api.get(f"{path}?labelSelector={FUNCTIONS}")).body
+            for one in found.get("items") or ():
+                generation = one["metadata"]["generation"]
+                if (one.get("status") or {}).get("observedGeneration") != generation:
+                    root, _, plural = path.rpartition("/")
+                    place = f"{root}/namespaces/{one['metadata']['namespace']}/{plural}/{one['metadata']['name']}"
+                    # It may be gone by now.
+                    await api.merge(f"{place}/status", {"status": _status(plural, one, generation)})
+        await asyncio.sleep(SECONDS)
+
+
+def _status(plural: str, one: Mapping[str, Any], generation: int) -> dict[str, Any]:
+    if plural == "deployments":
+        complete = {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}
+        conditions = [{"type": "Available", "status": "True"}, complete]
+        return {"observedGeneration": generation, "conditions": conditions}
+    revision = f"{one['metadata']['name']}-{generation:05}"
+    conditions = [{"type": kind, "status": "True"} for kind in ("ConfigurationsReady", "Ready", "RoutesReady")]
+    revisions = {"latestCreatedRevisionName": revision, "latestReadyRevisionName": revision}
+    return {"observedGeneration": generation, "conditions": conditions, **revisions}
