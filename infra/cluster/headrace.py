@@ -49,4 +49,4 @@ def install(cluster: Cluster, name: str = HEADRACE) -> None:
     wanted = (_INFRA / "install.yaml").read_text(encoding="utf-8").replace(_NAMED, name)
     kubectl(cluster, "apply", "--server-side", "--force-conflicts", "-f", "-", given=wanted)
     kubectl(cluster, *of, "rollout", "status", "deployment/headrace-operator", "--timeout=120s")
-    kubectl(cluster, *of, "wait", "--for=condition=Ready", "ksvc/headrace-reconcile", "--timeout=120s")
+    kubectl(cluster, *of, "wait", "--for=condition=Ready", "ksvc/headrace-hook", "--timeout=120s")
