@@ -114,8 +114,13 @@ class Children:
                 found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = children_of.told(body)
         return found
 
-    async def make_so(self, parent: Mapping[str, Any], answers: Iterable[Mapping[str, Any]]) -> Outcome:
+    async def make_so(
+        self, parent: Mapping[str, Any], answers: Iterable[Mapping[str, Any]], check: Callable[[], None] = lambda: None
+    ) -> Outcome:
         """Apply what is wanted and not there, delete what is there and not wanted.
+
+        Args:
+            check: called before each change; raises Unavailable when the answers do not count any more.
 
         Raises:
             Unavailable: the API server did not answer.
@@ -138,7 +143,7 @@ class Children:
         self._wants.add(uid, shared)
         for child in wanted.values():
             try:
-                wait = await self._apply(parent, child)
+                wait = await self._apply(parent, child, check)
             except Refused as error:
                 # Where its own namespace goes, the channel does, too.
                 if isinstance(error, NamespaceGoing) and child.place[0] == parent["metadata"]["namespace"]:
@@ -149,6 +154,7 @@ class Children:
                 waits += [] if wait is None else [wait]
         for spot, live in list(self._of(uid)):
             if spot not in wanted and (spot[0].title, spot[1][1]) not in unread:
+                check()
                 problems += await self._let_go(parent, spot, live)
         if not unread:
             before = self._wants.of(uid)
@@ -189,7 +195,7 @@ class Children:
         self._watch(kind)
         return children_of.wanted(parent, answer, kind)
 
-    async def _apply(self, parent: Mapping[str, Any], child: Child) -> float | None:
+    async def _apply(self, parent: Mapping[str, Any], child: Child, check: Callable[[], None]) -> float | None:
         """Apply it unless it is there; seconds to wait when it was healed a moment ago."""
         spot = (child.kind, child.place)
         cache = self._watch(child.kind).cache
@@ -209,6 +215,7 @@ class Children:
                 if live is not None and children_of.is_foreign(live, child, parent):
                     raise Conflict("there is one already that is not of this channel: delete or rename it", status=409)
             references = self._owners(parent, child, live)
+            check()
             applied = await self._api.apply(path, children_of.with_owners(child, references))
             cache.note(applied)
             self._applied.note(child, applied, time.monotonic())

@@ -1,6 +1,8 @@
-"""Notices that a mounted ConfigMap of NATS was edited: what it names may have to be mounted into many pods.
+"""Notices that what `reconcile` reads beside the channels was edited: it may be about the children of all of them.
 
-The kubelet swaps the files of each pod when it comes to it, so the hook may see an edit a minute after we do.
+That is the ConfigMap of NATS, which names what is mounted into many pods, the defaults of channels, and the shared
+token, which functions know a digest of. The kubelet swaps the files of each pod when it comes to it, so the hook may
+see an edit a minute after we do.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headrace.core.errors import Misconfigured
-from headrace.io.nats_config import mounted
 
 LOOK_SECONDS = 5.0
 LATE_SECONDS = 90.0
@@ -18,23 +19,24 @@ LATE_SECONDS = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """Looks at one directory.
+    """Looks at what can be edited.
 
     Attributes:
+        read: gives it as it is; raises Misconfigured when it can't be read, of which somebody else tells.
         tell: called after an edit, and once more when all pods have seen it.
     """
 
-    directory: str
+    read: Callable[[], object]
     tell: Callable[[], None]
     look_seconds: float = LOOK_SECONDS
     late_seconds: float = LATE_SECONDS
 
     async def run(self) -> None:
         """Never returns."""
-        loop, known, late = asyncio.get_running_loop(), self._texts(), float("inf")
+        loop, known, late = asyncio.get_running_loop(), self._read(), float("inf")
         while True:
             await asyncio.sleep(self.look_seconds)
-            found = self._texts()
+            found = self._read()
             if found is not None and found != known:
                 known, late = found, loop.time() + self.late_seconds
                 self.tell()
@@ -42,9 +44,9 @@ class Following:
                 late = float("inf")
                 self.tell()
 
-    def _texts(self) -> dict[str, str] | None:
-        """None for what can't be read, of which the client tells."""
+    def _read(self) -> object:
+        """None for what can't be read."""
         try:
-            return mounted(self.directory)
+            return self.read()
         except Misconfigured:
             return None

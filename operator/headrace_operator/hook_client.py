@@ -13,6 +13,7 @@ from typing import Any, Self
 import aiohttp
 
 from headrace.core.errors import InvalidSpec, Unavailable
+from headrace.core.hook import Installation, installation
 from headrace.io import tls
 from headrace_operator.hook_calls import HookCalls
 from headrace_operator.lease_client import refusal
@@ -35,6 +36,7 @@ class HookAnswer:
         verify: objects to be looked up at the API server itself: apiVersion, kind, namespace, name and uid of each.
         prune: uids of `spec.subscribers` to take out.
         events: to be told of the channel, once: type, reason and message of each.
+        installation: who has answered.
     """
 
     status: Mapping[str, Any] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class HookAnswer:
     verify: tuple[Mapping[str, str], ...] = ()
     prune: tuple[str, ...] = ()
     events: tuple[Mapping[str, str], ...] = ()
+    installation: Installation = Installation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,7 @@ def parsed(text: str, url: str) -> HookAnswer:
             verify=tuple(dict(each) for each in ours.get("verify") or ()),
             prune=tuple(map(str, ours.get("prune") or ())),
             events=tuple(dict(each) for each in ours.get("events") or ()),
+            installation=installation(ours),
         )
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise not_ours(url, text) from error

@@ -13,12 +13,14 @@ from typing import Any, Protocol
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io import log
 from headrace_operator import channel_object, related
+from headrace_operator.applied import Outcome
 from headrace_operator.channel_object import ChannelWriter
 from headrace_operator.children import Children
 from headrace_operator.hook_client import HookAnswer, HookClient, Observation
 from headrace_operator.kube.api import Body, Conflict, KubeApi
 from headrace_operator.kube.kinds import Discovery, Key, key
 from headrace_operator.kube.watch import Cache
+from headrace_operator.newest import Newest, Replaced
 from headrace_operator.related import Related
 
 # Ghosts come in crowds; the rest is asked for with the next pass.
@@ -69,10 +71,12 @@ class OneChannel:
 
     Attributes:
         on_pass: called with a channel after each pass that came to its end.
+        newest: which of the processes that answer counts.
     """
 
     def __init__(self, cluster: Cluster, hook: HookClient, url: str, tell: Tell) -> None:
         self.on_pass: list[Callable[[Body], None]] = []
+        self.newest = Newest()
         self._cluster = cluster
         self._hook = hook
         self._url = url
@@ -116,7 +120,7 @@ class OneChannel:
         await self._look_around(channel)
         answer = await self._asked(channel, self._hook.sync)
         channel, pruned = await self._prune(channel, answer)
-        outcome = await self._cluster.children.make_so(channel, answer.children)
+        outcome = await self._make_children(channel, answer)
         channel = await self._write_status(channel, answer)
         self._tell_events(channel, answer)
         self._note_end(channel, outcome.problems)
@@ -128,7 +132,7 @@ class OneChannel:
         answer = await self._asked(channel, self._hook.finalize)
         self._tell_events(channel, answer)
         if not answer.finalized:
-            outcome = await self._cluster.children.make_so(channel, answer.children)
+            outcome = await self._make_children(channel, answer)
             channel = await self._write_status(channel, answer)
             self._note_end(channel, outcome.problems)
             known = self._known.setdefault(key(channel), Known())
@@ -174,15 +178,25 @@ class OneChannel:
                 "ending": self._known.setdefault(key(channel), Known()).ending,
             },
         )
-        answer: HookAnswer = await call(self._url, channel, observed)
+        answer = await self._counting(call, channel, observed)
         if not answer.verify:
             return answer
         absent = await self._absent(answer.verify[:MOST_VERIFIED])
         if not absent:
             return answer
         told = replace(observed, headrace={**observed.headrace, "absent": absent})
-        again: HookAnswer = await call(self._url, channel, told)
-        return again
+        return await self._counting(call, channel, told)
+
+    async def _counting(self, call: Callable[..., Any], channel: Body, observed: Observation) -> HookAnswer:
+        answer: HookAnswer = await call(self._url, channel, observed)
+        self.newest.hear(answer.installation)
+        return answer
+
+    async def _make_children(self, channel: Body, answer: HookAnswer) -> Outcome:
+        def check() -> None:
+            self.newest.check(answer.installation)
+
+        return await self._cluster.children.make_so(channel, answer.children, check)
 
     async def _absent(self, references: Iterable[Mapping[str, str]]) -> list[str]:
         """Uids of those that the API server itself does not have, or only others of their names."""
@@ -247,6 +261,9 @@ class OneChannel:
         if known.problem == str(error):
             return
         known.problem = str(error)
+        if isinstance(error, Replaced):
+            _log.debug("pass failed, trying again", channel="/".join(place), error=str(error))
+            return
         _log.warning("pass failed, trying again", channel="/".join(place), error=str(error))
         channel = self._cluster.channels.get(place)
         if channel is not None and not isinstance(error, Conflict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ from headrace.io import environment, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
+from headrace.io.nats_config import mounted
 from headrace.io.web import Token
 from headrace_operator import probes, superseded
 from headrace_operator.announcing import Announcer
@@ -26,9 +27,10 @@ from headrace_operator.children import Children
 from headrace_operator.election import Election
 from headrace_operator.following import Following
 from headrace_operator.hook_client import HookClient
+from headrace_operator.hook_workload import HookWorkload, place
 from headrace_operator.kube import access
-from headrace_operator.kube.access import Access
 from headrace_operator.kube.api import KubeApi
+from headrace_operator.kube.current import Current, Way
 from headrace_operator.kube.kinds import CHANNEL, Discovery
 from headrace_operator.kube.watch import Cache, Watch
 from headrace_operator.leading import Leading
@@ -53,7 +55,7 @@ async def run(settings: OperatorSettings, kube: KubeSettings, nats: NatsSettings
     Raises:
         Misconfigured: the settings can't be used.
     """
-    await Operator(settings, access.find(kube), nats, token).run()
+    await Operator(settings, Current(lambda: access.find(kube)), nats, token).run()
 
 
 def configured() -> Coroutine[Any, Any, None]:
@@ -109,9 +111,9 @@ class Parts:
 class Operator:
     """One operator process."""
 
-    def __init__(self, settings: OperatorSettings, access: Access, nats: NatsSettings, token: Token) -> None:
+    def __init__(self, settings: OperatorSettings, way: Way, nats: NatsSettings, token: Token) -> None:
         self._settings = settings
-        self._access = access
+        self._way = way
         self._nats = nats
         self._token = token
         self._identity = settings.identity or f"{socket.gethostname()}-{secrets.token_hex(4)}"
@@ -121,7 +123,7 @@ class Operator:
         """Serve until cancelled."""
         settings = self._settings
         async with AsyncExitStack() as stack:
-            api = await stack.enter_async_context(KubeApi(self._access))
+            api = await stack.enter_async_context(KubeApi(self._way))
             hook = await stack.enter_async_context(HookClient(self._shared_token))
             leases = await stack.enter_async_context(LeaseClient(self._token_at))
             client = connect(self._nats, name="headrace-operator")
@@ -133,20 +135,16 @@ class Operator:
             related = Related(api, discovery, self._spawn, namespace)
             cluster = Cluster(api, discovery, channels.cache, children, related)
             announcer = Announcer(api, self._identity)
-            waking = Waking(
-                client,
-                leases,
-                forward=settings.forward,
-                max_in_flight=environment.read(ForwardSettings).max_in_flight,
-                sweep_seconds=settings.sweep.total_seconds(),
-            )
+            waking = self._waking(client, leases)
             passes = OneChannel(cluster, hook, settings.hook, announcer)
             resync = settings.resync.total_seconds()
             # Half is left to the others when a namespace has passes that hang, where there are others.
             share = settings.workers if namespace else max(1, settings.workers // 2)
             leading = Leading(cluster, passes, waking, workers=settings.workers, share=share, resync=resync)
-            place = (settings.lease_namespace or self._access.namespace, settings.lease_name)
-            election = Election(api, place, self._identity, settings.lease_duration.total_seconds())
+            passes.newest.listeners.append(leading.queue_all)
+            workload = self._workload(api, discovery, leading)
+            lease = (settings.lease_namespace or self._way.now().namespace, settings.lease_name)
+            election = Election(api, lease, self._identity, settings.lease_duration.total_seconds())
 
             parts = Parts(api, hook, client, channels.cache, announcer, waking, leading, election)
             storage = parts.storage()
@@ -159,7 +157,7 @@ class Operator:
                     parts.collectors(storage),
                 )
             )
-            _log.info("operator", identity=self._identity, api_server=self._access.url, port=port)
+            _log.info("operator", identity=self._identity, api_server=self._way.now().url, port=port)
             # After everything else has ended, the Lease given back: nobody waits for these words.
             stack.push_async_callback(announcer.flush)
             async with asyncio.TaskGroup() as tasks:
@@ -167,13 +165,23 @@ class Operator:
                 tasks.create_task(channels.run(), name="watch-channels")
                 tasks.create_task(announcer.run(), name="events")
                 tasks.create_task(storage.run(), name="storage")
-                if self._nats.config_dir:
-                    tasks.create_task(Following(self._nats.config_dir, leading.queue_all).run(), name="config-map")
+                for name, read in self._followed().items():
+                    tasks.create_task(Following(read, leading.queue_all).run(), name=name)
                 await self._discovered(discovery)
-                tasks.create_task(self._discover_for_ever(discovery, cluster, leading), name="discovery")
-                tasks.create_task(self._superseded(api, discovery, hook, place[0]).run(), name="superseded")
+                tasks.create_task(self._discover_for_ever(discovery, cluster, leading, workload), name="discovery")
+                tasks.create_task(self._superseded(api, discovery, hook, lease[0]).run(), name="superseded")
+                workload.watch_what_is_served()
                 await children.watch_what_is_served()
                 await election.run(leading.run)
+
+    def _waking(self, client: Client, leases: LeaseClient) -> Waking:
+        return Waking(
+            client,
+            leases,
+            forward=self._settings.forward,
+            max_in_flight=environment.read(ForwardSettings).max_in_flight,
+            sweep_seconds=self._settings.sweep.total_seconds(),
+        )
 
     def _superseded(self, api: KubeApi, discovery: Discovery, hook: HookClient, namespace: str) -> Superseded:
         # Nobody's: what would have to be observed for it follows from its name alone.
@@ -190,7 +198,9 @@ class Operator:
                 _log.warning("the API server does not say what it serves, trying again", error=str(error))
                 await asyncio.sleep(FIRST_DISCOVERY_PAUSE)
 
-    async def _discover_for_ever(self, discovery: Discovery, cluster: Cluster, leading: Leading) -> None:
+    async def _discover_for_ever(
+        self, discovery: Discovery, cluster: Cluster, leading: Leading, workload: HookWorkload
+    ) -> None:
         while True:
             await asyncio.sleep(DISCOVERY_SECONDS)
             try:
@@ -200,8 +210,22 @@ class Operator:
                 continue
             if changed:
                 _log.info("the cluster serves other APIs than before", optional=cluster.children.apis)
+                workload.watch_what_is_served()
                 await cluster.children.watch_what_is_served()
                 leading.passes_ask_again()
+
+    def _workload(self, api: KubeApi, discovery: Discovery, leading: Leading) -> HookWorkload:
+        """What runs `reconcile`, where that can be known and is ours to see."""
+        where = place(self._settings.hook, self._settings.hook_workload)
+        seen = where is not None and self._settings.namespace in (None, "", where[0])
+        return HookWorkload(api, discovery, where if seen else None, leading.queue_all, self._spawn)
+
+    def _followed(self) -> Mapping[str, Callable[[], object]]:
+        """What `reconcile` reads beside the channels, by a name."""
+        found: dict[str, Callable[[], object]] = {"token": self._shared_token}
+        if config := self._nats.config_dir:
+            found["config-maps"] = lambda: mounted(config)
+        return found
 
     def _shared_token(self) -> str:
         return self._token.read().decode()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from headrace.io.nats_config import mounted
 from headrace_operator.following import Following
 from tests.support.mounts import Mount
 from tests.support.waiting import until
@@ -15,7 +16,8 @@ from tests.support.waiting import until
 @asynccontextmanager
 async def following(mount: Mount, *, late: float) -> AsyncIterator[list[str]]:
     told: list[str] = []
-    work = asyncio.create_task(Following(mount.path, lambda: told.append("all"), 0.01, late).run())
+    following = Following(lambda: mounted(mount.path), lambda: told.append("all"), 0.01, late)
+    work = asyncio.create_task(following.run())
     try:
         # It has read what was there.
         await asyncio.sleep(0.05)

@@ -7,6 +7,7 @@ speak it alike, but for the extension `headrace`, which the latter neither sends
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NoReturn
@@ -91,6 +92,35 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Installation:
+    """With which settings a process of `reconcile` answers: they decide what a channel's children are made of.
+
+    While one is being replaced by another, both answer; of two that differ the one that was started later counts.
+
+    Attributes:
+        digest: of the settings; empty for a `reconcile` that does not say.
+        since: when the process was started, in seconds since the epoch.
+    """
+
+    digest: str = ""
+    since: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As the answer writes it."""
+        return {"digest": self.digest, "since": self.since}
+
+
+def installation(extension: Mapping[str, Any]) -> Installation:
+    """Read it from the member `headrace` of an answer.
+
+    Raises:
+        ValueError, TypeError, AttributeError: it is not of this form.
+    """
+    told = extension.get("installation") or {}
+    return Installation(str(told.get("digest") or ""), float(told.get("since") or 0.0))
+
+
+@dataclass(frozen=True, slots=True)
 class HookResponse:
     """What is desired, and what was seen.
 
@@ -102,6 +132,7 @@ class HookResponse:
             `absent` of a call that follows at once; when all are there, the next call is the one of the resync.
         events: told with this answer, and not again.
         prune: uids of `spec.subscribers` to take out, if that list has not changed since.
+        installation: who has answered.
     """
 
     status: dict[str, Any] | None
@@ -111,6 +142,7 @@ class HookResponse:
     verify: tuple[Reference, ...] = ()
     prune: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
+    installation: Installation | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The body of the answer."""
@@ -128,6 +160,8 @@ class HookResponse:
             extension["prune"] = list(self.prune)
         if self.events:
             extension["events"] = [each.to_json() for each in self.events]
+        if self.installation is not None:
+            extension["installation"] = self.installation.to_json()
         if extension:
             body["headrace"] = extension
         return body

@@ -380,6 +380,12 @@ class OperatorSettings(_Settings):
     """What the operator must know."""
 
     hook: Url = Field(alias="HOOK_URL", description="base URL of `reconcile`")
+    hook_workload: Annotated[str, Field(pattern=r"^[a-z0-9-]+/[a-z0-9.-]+$")] | None = Field(
+        None,
+        alias="HOOK_WORKLOAD",
+        description="the Deployment or Knative Service that runs it, as `<namespace>/<name>`: once that was replaced, "
+        "every channel is looked at; unset: by the host of `HOOK_URL`, which is of the same name",
+    )
     forward: Url | None = Field(
         None, alias="FORWARD_URL", description="`forward` for consumers whose status names none"
     )

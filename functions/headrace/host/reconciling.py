@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from headrace.core import metric_families as families
 from headrace.core.caller_token import Digests
 from headrace.core.channel_defaults import Defaults
 from headrace.core.errors import Misconfigured
+from headrace.core.hook import Installation
 from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.metrics import LONG_BOUNDS, Distribution, Labels, Snapshot, Timings
 from headrace.core.named import Named
@@ -53,19 +55,24 @@ class Reconciling:
         settings, nats = environment.read(ReconcileSettings), environment.read(NatsSettings)
         if settings.functions_nats_url is None:
             settings = settings.model_copy(update={"functions_nats_url": nats.url})
-        return partial(cls, settings, web.Token.configured(), NamedSecrets(nats))
+        digest = hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:16]
+        return partial(
+            cls, settings, web.Token.configured(), NamedSecrets(nats), Installation(digest, round(time.time(), 3))
+        )
 
     def __init__(
         self,
         settings: ReconcileSettings,
         token: web.Token,
         named: NamedSecrets,
+        installation: Installation,
         client: Client,
         api: JetStreamApi,
     ) -> None:
         self._settings = settings
         self._token = token
         self._named = named
+        self._installation = installation
         self._calls: Calls | None = None
         self._client = client
         self._admin = Admin(api, JetStream(client, api))
@@ -112,6 +119,7 @@ class Reconciling:
             self._named_now(),
             await self._digests(),
             self._elsewhere,
+            self._installation,
         )
         now = datetime.now(UTC)
         answer = await reconcile(verb, body, api=self._admin, settings=self._settings, now=now, around=around)

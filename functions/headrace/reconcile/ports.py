@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from headrace.core.action import Action, Outcome
 from headrace.core.caller_token import Digests
 from headrace.core.channel_defaults import Defaults
+from headrace.core.hook import Installation
 from headrace.core.named import Named
 from headrace.core.raw_config import Config
 
@@ -60,9 +61,11 @@ class Around:
         named: which Secrets our own ConfigMap names, and what is wrong with it.
         digests: by which functions know their callers' tokens; needed where there are functions.
         elsewhere: gives the NATS account behind the URL of another `reconcile`; None: all channels are in our own.
+        installation: what we say of ourselves; None: nothing.
     """
 
     defaults: Defaults | None = None
     named: Named = Named()
     digests: Digests | None = None
     elsewhere: Callable[[str], Elsewhere] | None = None
+    installation: Installation | None = None

@@ -70,9 +70,11 @@ async def reconcile(
         raise InvalidSpec(f"the verb {quoted(verb)} is unknown: call {' or '.join(VERBS)}", field="verb")
     if verb == "customize":
         return {"relatedResources": related.rules(request.parent, settings, stock=request.stock)}
-    call = _Call(api, settings, now, around or Around())
+    around = around or Around()
+    call = _Call(api, settings, now, around)
     going = verb == "finalize" or request.finalizing
-    return (await (call.finalize(request) if going else call.sync(request))).to_json()
+    answer = await (call.finalize(request) if going else call.sync(request))
+    return (answer if request.stock else replace(answer, installation=around.installation)).to_json()
 
 
 def _legible(request: HookRequest) -> HookRequest:

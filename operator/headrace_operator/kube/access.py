@@ -1,7 +1,8 @@
 """Where the API server is and who we are to it: a kubeconfig, or the service account of a pod.
 
 Reads files, opens no connection. Tokens in files are read again when they change, since a pod's runs out after an hour;
-those that a program gives are asked for again before they run out (`exec_plugin`).
+those that a program gives are asked for again before they run out (`exec_plugin`). Of the other files `current` sees
+that they have changed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import base64
 import ssl
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,13 @@ from headrace.core import trust
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.settings import KubeSettings
 from headrace.io import environment, tls
+from headrace.io.tls import Stamp
 from headrace_operator.kube import exec_spec, kubeconfig
 from headrace_operator.kube.exec_plugin import Credential, ExecPlugin
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+AUTHORITIES = ("certificate-authority", "certificate-authority-data")
+NAMED_FILES = ("certificate-authority", "client-certificate", "client-key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,8 @@ class Access:
         program: what gives identities in the place of token and context.
         server_name: that its certificate has to bear, in the place of the URL's host.
         proxy: URL of the proxy that leads there.
+        files: of which all but the token was read.
+        trusts_system: no CA is named, so that of the system counts.
     """
 
     url: str
@@ -85,6 +92,12 @@ class Access:
     program: ByProgram | None = None
     server_name: str | None = None
     proxy: str | None = None
+    files: tuple[str, ...] = ()
+    trusts_system: bool = False
+
+    def now(self) -> Access:
+        """Itself, for whoever needs no other later."""
+        return self
 
     async def identity(self) -> Identity:
         """That of this moment; raises Unavailable when the program that knows gives none."""
@@ -128,7 +141,7 @@ def from_service_account(host: str, port: int, directory: Path) -> Access:
         context = trust.context(authority.read_bytes())
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError, too
         raise Misconfigured(f"{authority} can't be used: {error}", field="KUBECONFIG") from error
-    return Access(f"https://{address}:{port}", context, TokenFile(directory / "token"), own)
+    return Access(f"https://{address}:{port}", context, TokenFile(directory / "token"), own, files=(str(authority),))
 
 
 def from_kubeconfig(*files: Path) -> Access:
@@ -160,6 +173,8 @@ def from_kubeconfig(*files: Path) -> Access:
         found.namespace,
         server_name=cluster.get("tls-server-name") or None,
         proxy=cluster.get("proxy-url") or None,
+        files=(*map(str, files), *(str(one[name]) for one in (cluster, user) for name in NAMED_FILES if one.get(name))),
+        trusts_system=secure and not any(cluster.get(name) for name in AUTHORITIES),
     )
     program = user.get("exec")
     # As kubectl has it: a token that is given is taken.
@@ -178,16 +193,14 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._read: tuple[int, str] | None = None
+        self._read: tuple[Stamp, str] | None = None
 
     def __call__(self) -> str:
-        try:
-            changed = self._path.stat().st_mtime_ns
-            if self._read is None or self._read[0] != changed:
-                self._read = (changed, self._path.read_text(encoding="utf-8").strip())
-        except OSError:
-            # Being replaced this moment: the old one is good for a while.
-            pass
+        stamp = tls.stamp(str(self._path))
+        # Without one it is being replaced this moment: the old one is good for a while.
+        if stamp is not None and (self._read is None or self._read[0] != stamp):
+            with suppress(OSError, ValueError):
+                self._read = (stamp, self._path.read_text(encoding="utf-8").strip())
         return self._read[1] if self._read else ""
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import aiohttp
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace_operator.kube.access import Access, Identity
+from headrace_operator.kube.current import Way
 
 Body = dict[str, Any]
 
@@ -46,6 +48,15 @@ class Expired(Refused):
     """The API server has forgotten the version that we have: list again."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Whom one request goes to, as whom, and with which headers."""
+
+    access: Access
+    identity: Identity
+    headers: Mapping[str, str]
+
+
 class KubeApi:
     """Calls the API server; made inside the loop that uses it, closed by its owner.
 
@@ -53,9 +64,9 @@ class KubeApi:
         calls: requests so far, by verb.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, way: Way) -> None:
         self.calls: Counter[str] = Counter()
-        self._access = access
+        self._way = way
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -100,19 +111,20 @@ class KubeApi:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
         query = {**parameters, "watch": "true", "allowWatchBookmarks": "true"}
         self.calls["watch"] += 1
-        identity = await self._access.identity()
+        access = self._way.now()
+        identity = await access.identity()
         try:
             async with self._session.get(
-                self._access.url + path,
+                access.url + path,
                 params=query,
                 headers=identity.headers,
                 ssl=identity.context or True,
-                server_hostname=self._access.server_name,
-                proxy=self._access.proxy,
+                server_hostname=access.server_name,
+                proxy=access.proxy,
                 timeout=timeout,
                 allow_redirects=False,
             ) as answer:
-                if answer.status == 401 and self._access.refused(identity):
+                if answer.status == 401 and access.refused(identity):
                     raise Unavailable(f"watching {path}: our credentials are not taken any more")
                 if answer.status != 200:
                     raise refusal("GET", path, answer.status, await answer.text(errors="replace"))
@@ -169,10 +181,11 @@ class KubeApi:
         data = None if body is None else json.dumps(body).encode()
         for again in (False, True):
             self.calls[verb] += 1
-            identity = await self._access.identity()
-            headers = {**identity.headers, "Content-Type": content}
-            status, text = await self._exchange(method, path, data, parameters, headers, identity)
-            if status == 401 and self._access.refused(identity) and not again:
+            access = self._way.now()
+            identity = await access.identity()
+            asked = _Asked(access, identity, {**identity.headers, "Content-Type": content})
+            status, text = await self._exchange(method, path, data, parameters, asked)
+            if status == 401 and access.refused(identity) and not again:
                 continue
             break
         if status >= 300:
@@ -185,20 +198,19 @@ class KubeApi:
         path: str,
         data: bytes | None,
         parameters: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        identity: Identity,
+        asked: _Asked,
     ) -> tuple[int, bytes]:
         """One request: status and body of the answer."""
         try:
             async with self._session.request(
                 method,
-                self._access.url + path,
+                asked.access.url + path,
                 data=data,
                 params=parameters,
-                headers=headers,
-                ssl=identity.context or True,
-                server_hostname=self._access.server_name,
-                proxy=self._access.proxy,
+                headers=asked.headers,
+                ssl=asked.identity.context or True,
+                server_hostname=asked.access.server_name,
+                proxy=asked.access.proxy,
                 timeout=aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS),
                 allow_redirects=False,
             ) as answer:

@@ -1,0 +1,101 @@
+"""Notices that `reconcile` was replaced: with another image or other settings, channels may want other children.
+
+`reconcile` sleeps where it can, and says nothing by itself. So what runs it is watched, the Deployment or the Knative
+Service of the name that HOOK_URL has for a host, and all channels are looked at once what is new of it is up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from headrace.io import log
+from headrace_operator.kube.api import Body, KubeApi
+from headrace_operator.kube.kinds import Discovery, Key, Kind, key
+from headrace_operator.kube.watch import Watch
+
+KINDS = (Kind("apps/v1", "Deployment", "deployments"), Kind("serving.knative.dev/v1", "Service", "services"))
+# The pods of before may be asked for a moment longer: until every node knows that they go.
+LATE_SECONDS = 5.0
+
+_log = log.get("operator")
+
+
+def place(url: str, named: str | None = None) -> Key | None:
+    """Namespace and name of what runs the `reconcile` at a URL; None where the host is no Service's.
+
+    Args:
+        named: as `<namespace>/<name>`, for another URL.
+    """
+    if named:
+        namespace, _, name = named.partition("/")
+        return namespace, name
+    name, namespace, *rest = [*(urlsplit(url).hostname or "").split("."), "", ""]
+    return (namespace, name) if rest[:1] == ["svc"] else None
+
+
+class HookWorkload:
+    """Watches one Deployment or Knative Service, whichever there is."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        discovery: Discovery,
+        where: Key | None,
+        tell: Callable[[], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        """Args:
+        where: namespace and name; None: nothing is watched.
+        tell: called when it has been replaced, and once more when nobody can be asked any more that was before.
+        """
+        self._api = api
+        self._discovery = discovery
+        self._where = where
+        self._tell = tell
+        self._spawn = spawn
+        self._watches: dict[Kind, Watch] = {}
+        self._running: dict[Kind, str] = {}
+
+    def watch_what_is_served(self) -> None:
+        """Begin to watch the kinds that the cluster serves."""
+        if self._where is None:
+            return
+        namespace, name = self._where
+        for kind in KINDS:
+            if kind not in self._watches and self._discovery.serves(kind.api_version):
+                fields = f"metadata.name={name}"
+                watch = Watch(self._api, kind, namespace=namespace, fields=fields, quiet=True)
+                watch.cache.listeners.append(partial(self._on_change, watch))
+                self._watches[kind] = watch
+                self._spawn(watch.run())
+
+    def _on_change(self, watch: Watch, _old: Body | None, new: Body | None) -> None:
+        kind = watch.cache.kind
+        found = "" if new is None else up(new)
+        if new is None or not found or found == self._running.get(kind):
+            return
+        # What is up when it is first seen is what the first passes ask.
+        first, self._running[kind] = kind not in self._running and not watch.cache.listed, found
+        if not first:
+            _log.info("reconcile was replaced, every channel is looked at", workload=f"{kind.title} {key(new)[1]}")
+            self._tell()
+            asyncio.get_running_loop().call_later(LATE_SECONDS, self._tell)
+
+
+def up(body: Mapping[str, Any]) -> str:
+    """What tells apart what is up of a workload; empty while it is on its way from one to another."""
+    status = body.get("status") or {}
+    if body["kind"] == "Service":
+        return str(status.get("latestReadyRevisionName") or "")
+    replicas = int(status.get("replicas") or 0)
+    seen = int(status.get("observedGeneration") or 0) >= int(body["metadata"].get("generation") or 0)
+    there = 0 < replicas == int(status.get("updatedReplicas") or 0) == int(status.get("availableReplicas") or 0)
+    if not (seen and there):
+        return ""
+    return hashlib.sha256(json.dumps(body["spec"].get("template"), sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,75 @@
+"""Where the API server is and who we are to it, as the files say by now.
+
+A CA that is replaced, a kubeconfig that is edited, another client certificate: they count from the next request on,
+which then goes over a connection of its own. What can't be used, since it is wrong or being written, leaves what
+counted before. Called by `headrace_operator.kube.api`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from headrace.core.errors import Misconfigured
+from headrace.io import log, tls
+from headrace.io.tls import Stamp
+from headrace_operator.kube.access import Access
+
+_log = log.get("operator")
+
+
+class Way(Protocol):
+    """The way to an API server."""
+
+    def now(self) -> Access:
+        """That of this moment."""
+
+
+class Current:
+    """Looks at the files with each request; they are read only when one has changed."""
+
+    def __init__(self, find: Callable[[], Access]) -> None:
+        """Args:
+        find: reads all that there is to read; raises Misconfigured.
+
+        Raises:
+            Misconfigured: from `find`.
+        """
+        self._find = find
+        self._access, self._stamps = self._found()
+        self._problem = ""
+
+    def now(self) -> Access:
+        """That of this moment."""
+        stamps = _stamped(self._access)
+        if stamps != self._stamps:
+            self._stamps = stamps
+            self._read_again()
+        return self._access
+
+    def _read_again(self) -> None:
+        try:
+            self._access, self._stamps = self._found()
+        except Misconfigured as error:
+            if self._problem != str(error):
+                self._problem = str(error)
+                words = "what tells of the API server can't be used, what counted before still does"
+                _log.warning(words, error=str(error))
+            return
+        self._problem = ""
+        _log.info("what tells of the API server has changed, and is obeyed", api_server=self._access.url)
+
+    def _found(self) -> tuple[Access, tuple[Stamp, ...]]:
+        """With the stamps of a moment before it was read, so that a change meanwhile is seen later."""
+        known = self._find()
+        while True:
+            stamps, found = _stamped(known), self._find()
+            # Which files there are to look at is known from them only.
+            if (found.files, found.trusts_system) == (known.files, known.trusts_system):
+                return found, stamps
+            known = found
+
+
+def _stamped(access: Access) -> tuple[Stamp, ...]:
+    """A file that is not there counts, too: it may come."""
+    return (*map(tls.stamp, access.files), *(tls.system_stamps() if access.trusts_system else ()))
