@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.core.errors import Refused, Unavailable
+from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io import log
-from headrace_operator.kube.api import KubeApi
+from headrace_operator.kube.api import KubeApi, NamespaceGoing
 from headrace_operator.kube.kinds import EVENT
+from headrace_operator.trouble import Trouble
 
 CONTROLLER = "headrace.dev/operator"
 # The API server's own limits.
@@ -54,6 +55,7 @@ class Announcer:
         self._told: OrderedDict[str, Told] = OrderedDict()
         self._filled = asyncio.Event()
         self._writing: asyncio.Task[bool] | None = None
+        self._trouble = Trouble()
 
     def __call__(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
         """Say something of a channel; the same again is counted."""
@@ -97,7 +99,7 @@ class Announcer:
                     for _ in range(FLUSH_LANES):
                         tasks.create_task(self._write_all())
         if self._waiting:
-            _log.warning("Events are dropped, since the operator ends", count=len(self._waiting))
+            _log.info("Events are dropped, since the operator ends", count=len(self._waiting))
 
     async def _write_all(self) -> None:
         """Until none is left, or the API server does not answer."""
@@ -110,9 +112,16 @@ class Announcer:
         try:
             await self._write(name, body)
         except (Refused, Unavailable) as error:
-            _log.warning("an Event could not be written", reason=body["reason"], note=body["note"], error=str(error))
+            self._complain(error, reason=body["reason"], note=body["note"])
             return not isinstance(error, Unavailable)
+        self._trouble.over()
         return True
+
+    def _complain(self, error: HeadraceError, **dropped: str) -> None:
+        # Where its namespace goes, and the channel with it, nobody reads it any more.
+        going = isinstance(error, NamespaceGoing) or (isinstance(error, Refused) and error.status == 404)
+        write = _log.warning if not going and self._trouble.note(type(error).__name__) else _log.debug
+        write("Events can't be written, and are dropped", error=str(error), **dropped)
 
     async def _write(self, name: str, body: dict[str, Any]) -> None:
         told = self._told.setdefault(name, Told(1))

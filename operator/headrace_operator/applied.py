@@ -19,16 +19,29 @@ QUIET_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """What could not be made so.
+
+    Attributes:
+        words: which child, and why, in the API server's words.
+        passes: the next attempt may mend it.
+    """
+
+    words: str
+    passes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one channel's children.
 
     Attributes:
-        problems: what could not be made so, in the API server's words.
+        problems: what could not be made so.
         again_after: seconds until a contested child is healed; None: nothing waits.
         ending: the channel's namespace is being deleted, and takes nothing new.
     """
 
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
     again_after: float | None = None
     ending: bool = False
 

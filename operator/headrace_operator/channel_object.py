@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from headrace.core.errors import Refused
 from headrace_operator.kube.api import Body, KubeApi
 from headrace_operator.kube.kinds import CHANNEL, Key, key
 
@@ -92,9 +93,14 @@ class ChannelWriter:
         return await self._swap(channel, {"op": "add", "path": "/metadata/finalizers", "value": held})
 
     async def let_go(self, channel: Mapping[str, Any]) -> None:
-        """Take our finalizer away; Conflict when the object is not as we know it."""
+        """Take our finalizer away, if it is there still; Conflict when the object is not as we know it."""
         rest = [one for one in channel["metadata"].get("finalizers") or () if one != FINALIZER]
-        await self._swap(channel, {"op": "add", "path": "/metadata/finalizers", "value": rest})
+        try:
+            await self._swap(channel, {"op": "add", "path": "/metadata/finalizers", "value": rest})
+        except Refused as error:
+            # Somebody has taken it off by force.
+            if error.status != 404:
+                raise
 
     async def prune(self, channel: Mapping[str, Any], kept: list[Any]) -> Body:
         """Replace `spec.subscribers`; Conflict when anything of the object has changed since it was read."""

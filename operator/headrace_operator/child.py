@@ -31,6 +31,12 @@ Spot = tuple[Kind, Key]
 """Where a child is: its kind, its namespace and name."""
 
 
+def title(spot: Spot) -> str:
+    """For people: `Service.v1 shop/orders`."""
+    kind, place = spot
+    return f"{kind.title} {'/'.join(place)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Child:
     """What the hook wants, as it is applied but for the ownerReferences."""
@@ -46,8 +52,7 @@ class Child:
 
     @property
     def title(self) -> str:
-        """For people: `Service.v1 shop/orders`."""
-        return f"{self.kind.title} {self.place[0]}/{self.place[1]}"
+        return title(self.spot)
 
     @property
     def digest(self) -> str:

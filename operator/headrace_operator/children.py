@@ -16,12 +16,13 @@ from headrace.core.errors import Refused
 from headrace.io import log
 from headrace_operator import channel_object
 from headrace_operator import child as children_of
-from headrace_operator.applied import AppliedChildren, Outcome
-from headrace_operator.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot
+from headrace_operator.applied import AppliedChildren, Outcome, Problem
+from headrace_operator.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot, title
 from headrace_operator.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
-from headrace_operator.kube.api import Conflict, KubeApi, NamespaceGoing
+from headrace_operator.kube.api import KubeApi, NamespaceGoing
 from headrace_operator.kube.kinds import Discovery, Key, Kind, key
 from headrace_operator.kube.watch import Cache, Watch
+from headrace_operator.trouble import passes
 
 KINDS = (
     Kind("v1", "Service", "services"),
@@ -125,7 +126,7 @@ class Children:
         Raises:
             Unavailable: the API server did not answer.
         """
-        problems: list[str] = []
+        problems: list[Problem] = []
         waits: list[float] = []
         ending = False
         uid = parent["metadata"]["uid"]
@@ -135,7 +136,7 @@ class Children:
         for answer in answers:
             found = await self._read(parent, answer)
             if isinstance(found, str):
-                problems.append(found)
+                problems.append(Problem(found))
                 unread.add(children_of.title_and_name(answer))
             else:
                 wanted[found.spot] = found
@@ -149,7 +150,7 @@ class Children:
                 if isinstance(error, NamespaceGoing) and child.place[0] == parent["metadata"]["namespace"]:
                     ending = True
                 else:
-                    problems.append(f"{child.title}: {error}")
+                    problems.append(Problem(f"{child.title}: {error}", passes(error)))
             else:
                 waits += [] if wait is None else [wait]
         for spot, live in list(self._of(uid)):
@@ -159,7 +160,7 @@ class Children:
         if not unread:
             before = self._wants.of(uid)
             self._wants.set(uid, shared)
-            problems += [words for spot, words in await self.release() if spot in before]
+            problems += [problem for spot, problem in await self.release() if spot in before]
         return Outcome(tuple(problems), min(waits, default=None), ending)
 
     @property
@@ -170,18 +171,18 @@ class Children:
             return []
         return [spot for spot in self._index.shared if not self._wants.by(spot) and not self._owned(spot)]
 
-    async def release(self) -> list[tuple[Spot, str]]:
+    async def release(self) -> list[tuple[Spot, Problem]]:
         """Delete the shared children that no channel wants, once all channels were seen; what could not be, and why.
 
         Raises:
             Unavailable: the API server did not answer.
         """
-        problems: list[tuple[Spot, str]] = []
+        problems: list[tuple[Spot, Problem]] = []
         for spot in self.unwanted:
             async with self._writing.setdefault(spot, asyncio.Lock()):
                 live = self._watch(spot[0]).cache.get(spot[1])
                 if live is not None and self._knows_all() and spot in self.unwanted:
-                    problems += [(spot, words) for words in await self._delete(*spot, live)]
+                    problems += [(spot, problem) for problem in await self._delete(*spot, live)]
         return problems
 
     async def _read(self, parent: Mapping[str, Any], answer: Mapping[str, Any]) -> Child | str:
@@ -213,7 +214,7 @@ class Children:
             if live is None:
                 live = await self._api.get(path)
                 if live is not None and children_of.is_foreign(live, child, parent):
-                    raise Conflict("there is one already that is not of this channel: delete or rename it", status=409)
+                    raise Refused("there is one already that is not of this channel: delete or rename it", status=409)
             references = self._owners(parent, child, live)
             check()
             applied = await self._api.apply(path, children_of.with_owners(child, references))
@@ -230,7 +231,7 @@ class Children:
             return [own]
         return list({**children_of.owners(live), own["uid"]: own}.values())
 
-    async def _let_go(self, parent: Mapping[str, Any], spot: Spot, live: Body) -> list[str]:
+    async def _let_go(self, parent: Mapping[str, Any], spot: Spot, live: Body) -> list[Problem]:
         """Delete a child, or leave a shared one to the others that own it."""
         kind, place = spot
         uid = parent["metadata"]["uid"]
@@ -241,7 +242,7 @@ class Children:
                 return await self._disown(spot, live, uid)
         return await self._delete(kind, place, live)
 
-    async def _disown(self, spot: Spot, live: Body, uid: str) -> list[str]:
+    async def _disown(self, spot: Spot, live: Body, uid: str) -> list[Problem]:
         kind, place = spot
         references = live["metadata"].get("ownerReferences") or []
         kept = [one for one in references if one["uid"] != uid]
@@ -250,19 +251,19 @@ class Children:
         try:
             patched = await self._api.patch(kind.path(*place), [test, swap])
         except Refused as error:
-            return [] if error.status == 404 else [f"{kind.title} {'/'.join(place)}: {error}"]
+            return [] if error.status == 404 else [Problem(f"{title(spot)}: {error}", passes(error))]
         self._watch(kind).cache.note(patched)
         return []
 
-    async def _delete(self, kind: Kind, place: Key, live: Body) -> list[str]:
+    async def _delete(self, kind: Kind, place: Key, live: Body) -> list[Problem]:
         self._applied.forget((kind, place))
         if live["metadata"].get("deletionTimestamp"):
             return []
         try:
             await self._api.delete(kind.path(*place), live["metadata"]["uid"])
         except Refused as error:
-            return [f"{kind.title} {'/'.join(place)}: {error}"]
-        _log.info("child deleted", child=f"{kind.title} {'/'.join(place)}")
+            return [Problem(f"{title((kind, place))}: {error}", passes(error))]
+        _log.info("child deleted", child=title((kind, place)))
         return []
 
     def _knows_all(self, but: str = "") -> bool:

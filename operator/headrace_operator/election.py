@@ -13,11 +13,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.core.errors import Refused, Unavailable
+from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io import log
 from headrace_operator.kube.api import Body, Conflict, KubeApi
 from headrace_operator.kube.kinds import LEASE, Key
 from headrace_operator.kube.watch import Watch
+from headrace_operator.trouble import Trouble
 
 # Without news of the Lease for this part of its duration a leader stops: well before another takes over.
 STOP_AT = 2 / 3
@@ -42,6 +43,7 @@ class Election:
         self._path = LEASE.path(*place)
         self._watch = Watch(api, LEASE, namespace=place[0], fields=f"metadata.name={place[1]}")
         self._changed = asyncio.Event()
+        self._trouble = Trouble()
         self._seen_at = float("-inf")
         self._watch.cache.listeners.append(self._on_change)
 
@@ -86,7 +88,7 @@ class Election:
         except Conflict:
             return None
         except (Unavailable, Refused) as error:
-            _log.warning("the Lease can't be taken, trying again", error=str(error))
+            self._complain("the Lease can't be taken, trying again", error)
             await asyncio.sleep(min(1.0, self._duration / 10))
             return None
 
@@ -133,7 +135,7 @@ class Election:
             except TimeoutError:
                 return
             except (Unavailable, Refused) as error:
-                _log.warning("the Lease can't be renewed, trying again", error=str(error))
+                self._complain("the Lease can't be renewed, trying again", error)
             pause = self._duration / 15
             if loop.time() + pause > good_at + self._duration * STOP_AT:
                 return
@@ -165,8 +167,13 @@ class Election:
             **changes,
         }
         written = await self._api.replace(self._path, {**lease, "spec": spec})
+        self._trouble.over()
         self._watch.cache.note(written)
         return written
+
+    def _complain(self, words: str, error: HeadraceError) -> None:
+        write = _log.warning if self._trouble.note(f"{words}: {error}") else _log.debug
+        write(words, error=str(error))
 
     def _first(self, now: str) -> Body:
         spec = {

@@ -15,10 +15,11 @@ from typing import Any
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io import log
 from headrace_operator import channel_object, waking
-from headrace_operator.child import CHANNEL_ANNOTATION
+from headrace_operator.child import CHANNEL_ANNOTATION, title
 from headrace_operator.kube.api import Body
 from headrace_operator.kube.kinds import CHANNEL, Key, key
 from headrace_operator.one_channel import Cluster, OneChannel
+from headrace_operator.trouble import Trouble, passes
 from headrace_operator.waking import Waking
 from headrace_operator.work_queue import WorkQueue
 
@@ -51,6 +52,8 @@ class Leading:
         self._share = share
         self._resync = resync
         self._active = False
+        self._sparing = log.Sparing()
+        self._trouble = Trouble()
         self._removed = asyncio.Event()
         self._places: dict[str, Key] = {}
         self._mentions: dict[str, set[Key]] = {}
@@ -106,7 +109,9 @@ class Leading:
         else:
             # What nobody has foreseen is the failure of this channel alone.
             words = "a pass failed in a way that is not foreseen, trying again"
-            _log.error(words, channel="/".join(place), exc_info=error)
+            left_out = self._sparing.admit(words)
+            if left_out is not None:
+                _log.error(words, channel="/".join(place), exc_info=error, **log.more(left_out))
             self.queue.note_failure(place)
 
     def _note_done(self, place: Key, wait: float | None) -> None:
@@ -147,11 +152,14 @@ class Leading:
     async def _release_shared(self) -> bool:
         """False when that failed."""
         try:
-            problems = [words for _, words in await self._cluster.children.release()]
+            problems = [problem.words for _, problem in await self._cluster.children.release()]
         except Unavailable as error:
             problems = [str(error)]
-        if problems:
-            _log.warning("shared children that nobody wants can't be deleted, trying again", error="; ".join(problems))
+        for words in problems:
+            write = _log.warning if self._trouble.note(words) else _log.debug
+            write("a shared child that nobody wants can't be deleted, trying again", error=words)
+        if not problems:
+            self._trouble.over()
         return not problems
 
     async def _remove_stray(self, spot: Any, body: Body, uid: str) -> None:
@@ -161,10 +169,11 @@ class Leading:
         try:
             channel = await self._cluster.api.get(CHANNEL.path(namespace, name))
             if channel is None or channel["metadata"]["uid"] != uid:
-                _log.warning("a child's channel is gone, deleting it", child=spot[0].title, name="/".join(spot[1]))
+                _log.info("a child's channel is gone, deleting it", child=title(spot))
                 await self._cluster.api.delete(spot[0].path(*spot[1]), body["metadata"]["uid"])
         except (Unavailable, Refused) as error:
-            _log.warning("a child without channel can't be deleted", child=spot[0].title, error=str(error))
+            write = _log.debug if passes(error) else _log.warning
+            write("a child without channel can't be deleted", child=title(spot), error=str(error))
 
     def _add(self, place: Key) -> None:
         if self._active:

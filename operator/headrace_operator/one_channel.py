@@ -13,15 +13,16 @@ from typing import Any, Protocol
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io import log
 from headrace_operator import channel_object, related
-from headrace_operator.applied import Outcome
+from headrace_operator.applied import Outcome, Problem
 from headrace_operator.channel_object import ChannelWriter
 from headrace_operator.children import Children
 from headrace_operator.hook_client import HookAnswer, HookClient, Observation
 from headrace_operator.kube.api import Body, Conflict, KubeApi
 from headrace_operator.kube.kinds import Discovery, Key, key
 from headrace_operator.kube.watch import Cache
-from headrace_operator.newest import Newest, Replaced
+from headrace_operator.newest import Newest
 from headrace_operator.related import Related
+from headrace_operator.trouble import LASTING_SECONDS, Trouble, passes
 
 # Ghosts come in crowds; the rest is asked for with the next pass.
 MOST_VERIFIED = 64
@@ -44,14 +45,14 @@ class Known:
         asked_for: uid and generation for which the hook has said what else it wants to see.
         wanted: the status of the last answer.
         written: the status as the API server had it then: it may leave out what the CRD does not know.
-        problem: what the last pass failed with, so that it is told of once.
+        trouble: what the last passes have failed of.
         ending: its namespace is being deleted.
     """
 
     asked_for: tuple[str, int] | None = None
     wanted: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] | None = None
-    problem: str = ""
+    trouble: Trouble = field(default_factory=Trouble)
     ending: bool = False
 
 
@@ -82,6 +83,8 @@ class OneChannel:
         self._url = url
         self._tell = tell
         self._writer = ChannelWriter(cluster.api)
+        # A thousand channels may have the same trouble; each has an Event of its own.
+        self._sparing = log.Sparing()
         self._known: dict[Key, Known] = {}
 
     def forget(self, place: Key) -> None:
@@ -247,26 +250,26 @@ class OneChannel:
             warning = each.get("type") == "Warning"
             self._tell(channel, str(each.get("reason")), str(each.get("message")), warning=warning)
 
-    def _note_end(self, channel: Body, problems: tuple[str, ...]) -> None:
+    def _note_end(self, channel: Body, problems: tuple[Problem, ...]) -> None:
         """The pass is at its end; what could not be done makes it one that failed."""
         for listener in self.on_pass:
             listener(channel)
         if problems:
-            raise Refused("; ".join(problems), status=409)
-        self._known.setdefault(key(channel), Known()).problem = ""
+            kind = Conflict if all(one.passes for one in problems) else Refused
+            raise kind("; ".join(one.words for one in problems), status=409)
+        self._known.setdefault(key(channel), Known()).trouble.over()
 
     def note_problem(self, place: Key, error: HeadraceError) -> None:
-        """Tell of what a pass has failed with, once for each in a row that is the same."""
-        known = self._known.setdefault(place, Known())
-        if known.problem == str(error):
+        """Tell of what a pass has failed with, once in a row of failures; of what may pass by itself when it lasts."""
+        known, words = self._known.setdefault(place, Known()), "pass failed, trying again"
+        if not known.trouble.note(str(error), LASTING_SECONDS if passes(error) else 0.0):
+            _log.debug(words, channel="/".join(place), error=str(error))
             return
-        known.problem = str(error)
-        if isinstance(error, Replaced):
-            _log.debug("pass failed, trying again", channel="/".join(place), error=str(error))
-            return
-        _log.warning("pass failed, trying again", channel="/".join(place), error=str(error))
+        left_out = self._sparing.admit(words)
+        if left_out is not None:
+            _log.warning(words, channel="/".join(place), error=str(error), **log.more(left_out))
         channel = self._cluster.channels.get(place)
-        if channel is not None and not isinstance(error, Conflict):
+        if channel is not None:
             self._tell(channel, "ReconcileFailed", str(error), warning=True)
 
     def _noted(self, channel: Body) -> Body:

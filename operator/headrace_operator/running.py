@@ -13,7 +13,7 @@ from typing import Any
 from prometheus_client.registry import Collector
 
 from headrace.core import caller_token
-from headrace.core.errors import Refused, Unavailable
+from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.settings import ForwardSettings, KubeSettings, NatsSettings, OperatorSettings, TokenSettings
 from headrace.io import environment, log
 from headrace.io.api import JetStreamApi
@@ -40,6 +40,7 @@ from headrace_operator.one_channel import Cluster, OneChannel
 from headrace_operator.related import Related
 from headrace_operator.storage import Storage
 from headrace_operator.superseded import Superseded
+from headrace_operator.trouble import Trouble
 from headrace_operator.waking import Waking
 
 # What an installed or removed API changes: one request, for all of them.
@@ -118,6 +119,7 @@ class Operator:
         self._token = token
         self._identity = settings.identity or f"{socket.gethostname()}-{secrets.token_hex(4)}"
         self._tasks: asyncio.TaskGroup | None = None
+        self._trouble = Trouble()
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -193,9 +195,10 @@ class Operator:
         while True:
             try:
                 await discovery.refresh()
+                self._trouble.over()
                 return
             except (Unavailable, Refused) as error:
-                _log.warning("the API server does not say what it serves, trying again", error=str(error))
+                self._complain(error)
                 await asyncio.sleep(FIRST_DISCOVERY_PAUSE)
 
     async def _discover_for_ever(
@@ -206,13 +209,18 @@ class Operator:
             try:
                 changed = await discovery.refresh() or await cluster.related.appeared()
             except (Unavailable, Refused) as error:
-                _log.warning("the API server does not say what it serves, trying again", error=str(error))
+                self._complain(error)
                 continue
+            self._trouble.over()
             if changed:
                 _log.info("the cluster serves other APIs than before", optional=cluster.children.apis)
                 workload.watch_what_is_served()
                 await cluster.children.watch_what_is_served()
                 leading.passes_ask_again()
+
+    def _complain(self, error: HeadraceError) -> None:
+        write = _log.warning if self._trouble.note(str(error)) else _log.debug
+        write("the API server does not say what it serves, trying again", error=str(error))
 
     def _workload(self, api: KubeApi, discovery: Discovery, leading: Leading) -> HookWorkload:
         """What runs `reconcile`, where that can be known and is ours to see."""

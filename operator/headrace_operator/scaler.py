@@ -69,6 +69,7 @@ class Scaler:
         self._agenda = Agenda(self._clock.monotonic)
         self._sweep = Sweep(api, self._streams, self._note_look)
         self._open = 0
+        self._sparing = log.Sparing()
         self._sweep_now = asyncio.Event()
         self.on_change: list[Callable[[], None]] = []
         self.on_trouble: list[Callable[[str], None]] = []
@@ -221,8 +222,7 @@ class Scaler:
                 await self.refresh(served.stream)
             return
         _log.debug("lease ended", **served.words, answer=answer)
-        if served.complaint:
-            served.complaint = ""
+        if served.trouble.over():
             _log.info("leases work again", **served.words)
         now = self._clock.monotonic()
         look_closer = lag.hint_is_late(served.outlook, now)
@@ -264,10 +264,10 @@ class Scaler:
         served.failures += 1
         now, chance = self._clock.monotonic(), self._clock.chance()
         served.outlook = failing.failed(served.outlook, now, chance, delivered=delivered)
-        # Once per reason: a forward that is away for an hour would fill the log.
-        if served.complaint != words:
-            served.complaint = words
-            _log.warning("lease failed, trying again", **served.words, error=words)
+        # A forward that is away for an hour, for a thousand consumers, would fill the log.
+        left_out = self._sparing.admit("lease failed") if served.trouble.note(words) else None
+        write = _log.debug if left_out is None else _log.warning
+        write("lease failed, trying again", **served.words, error=words, **log.more(left_out or 0))
 
     def _note_outcomes(self, served: Served, answer: LeaseAnswer) -> None:
         told = answer.counts[Outcome.STUCK] or answer.counts[Outcome.DISCARDED]

@@ -24,6 +24,7 @@ from headrace.io.api import JetStreamApi
 from headrace_operator import lag, losses
 from headrace_operator.due import StageRecords
 from headrace_operator.lag import Outlook
+from headrace_operator.trouble import Trouble
 
 _log = log.get("scaler")
 
@@ -61,7 +62,7 @@ class Served:
 
     Attributes:
         opened, failures: leases since this process knows the consumer.
-        complaint: the last failure that was logged; empty while leases work.
+        trouble: what leases have failed of since one has worked.
         counts: what its leases have told of, and add up to.
         full: whether its ack window was, when it was last told of.
     """
@@ -72,7 +73,7 @@ class Served:
     outlook: Outlook
     opened: int = 0
     failures: int = 0
-    complaint: str = ""
+    trouble: Trouble = field(default_factory=Trouble)
     counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     full: bool = False
 

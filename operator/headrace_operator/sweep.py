@@ -15,6 +15,7 @@ from headrace.core.errors import Refused, Unavailable
 from headrace.io import log
 from headrace.io.api import JetStreamApi
 from headrace_operator.served import ServedStreams, State
+from headrace_operator.trouble import Trouble
 
 # For fewer it is not worth listing what may be thousands of others.
 FEW = 16
@@ -35,7 +36,7 @@ class Sweep:
         self._api = api
         self._streams = streams
         self._note = note
-        self._complaint = ""
+        self._trouble, self._unlisted = Trouble(), Trouble()
         self._list_again_at = float("-inf")
 
     async def once(self) -> None:
@@ -50,11 +51,11 @@ class Sweep:
         except Unavailable as error:
             # It would be the same for the others, after as long a wait for each.
             complaint = str(error)
-        if complaint and not self._complaint:
-            _log.warning("consumers can't be looked at, still trying", error=complaint)
-        elif self._complaint and not complaint:
+        if complaint:
+            write = _log.warning if self._trouble.note(complaint) else _log.debug
+            write("consumers can't be looked at, still trying", error=complaint)
+        elif self._trouble.over():
             _log.info("consumers can be looked at again")
-        self._complaint = complaint
 
     async def _look_at(self, name: str, state: State | None) -> str:
         """Words when it was refused."""
@@ -74,8 +75,10 @@ class Sweep:
             found = [(str(one["config"]["name"]), _state(one)) async for one in self._api.streams(timeout=LIST_SECONDS)]
         except (Refused, Unavailable) as error:
             self._list_again_at = now + LIST_AGAIN_SECONDS
-            _log.warning("streams can't be listed, each is asked by its name for a while", error=str(error))
+            write = _log.warning if self._unlisted.note(str(error), 0.0) else _log.debug
+            write("streams can't be listed, each is asked by its name for a while", error=str(error))
             return None
+        self._unlisted.over()
         return dict(found)
 
 

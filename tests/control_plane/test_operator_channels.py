@@ -116,22 +116,6 @@ async def test_a_channel_goes_once_the_hook_says_that_nothing_is_left(
     await api.gone(path)
 
 
-async def test_a_hook_that_is_away_is_tried_again_and_told_of(
-    operator: Start, api: Api, namespace: str, hook: Hook
-) -> None:
-    hook.status = 503
-    operator()
-    await create(api, namespace)
-    await hook.called(3, "customize")
-    hook.status = 200
-    await until_status(api, namespace, lambda found: ready(found) == "True")
-    told = (await api.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")).unwrapped()["items"]
-    failures = [one for one in told if one["reason"] == "ReconcileFailed"]
-    assert len(failures) == 1
-    assert failures[0]["type"] == "Warning"
-    assert failures[0]["regarding"]["name"] == "orders"
-
-
 async def test_a_slow_first_answer_is_waited_for_and_the_channels_are_asked_for_beside_one_another(
     operator: Start, api: Api, namespace: str, hook: Hook
 ) -> None:

@@ -225,17 +225,19 @@ def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:
     sentence = f"{method} {path}: {words} (HTTP {status})"
     if status == 410:
         return Expired(sentence, status=status)
-    if status == 409 or (status == 422 and words == FAILED_TEST):
+    # What is being deleted takes no finalizer any more.
+    late = status == 422 and ("FieldValueForbidden", "metadata.finalizers") in causes
+    if status == 409 or late or (status == 422 and words == FAILED_TEST):
         return Conflict(sentence, status=status)
-    if status == 403 and "NamespaceTerminating" in causes:
+    if status == 403 and any(reason == "NamespaceTerminating" for reason, _ in causes):
         return NamespaceGoing(sentence, status=status)
     if 400 <= status < 500 and status not in (408, 429):
         return Refused(sentence, status=status)
     return Unavailable(sentence)
 
 
-def _told(text: str) -> tuple[str, set[str]]:
-    """What a Status says: its words, and the reasons of its causes."""
+def _told(text: str) -> tuple[str, set[tuple[str, str]]]:
+    """What a Status says: its words, and of each cause the reason and the field."""
     try:
         status = json.loads(text)
         words = str(status["message"])
@@ -243,7 +245,7 @@ def _told(text: str) -> tuple[str, set[str]]:
         return text[:200], set()
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
-    return words, {str(one.get("reason")) for one in causes or () if isinstance(one, dict)}
+    return words, {(str(one.get("reason")), str(one.get("field"))) for one in causes or () if isinstance(one, dict)}
 
 
 def _object(text: bytes, path: str) -> Body:

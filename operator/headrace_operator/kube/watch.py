@@ -17,6 +17,7 @@ from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io import log
 from headrace_operator.kube.api import Body, Expired, KubeApi
 from headrace_operator.kube.kinds import Key, Kind, key
+from headrace_operator.trouble import Trouble
 
 Listener = Callable[[Body | None, Body | None], None]
 """Called with an object as it was and as it is; None: it was not, or is not any more."""
@@ -131,7 +132,7 @@ class Watch:
         self._path = kind.path(namespace)
         self._selection = {name: text for name, text in (("labelSelector", labels), ("fieldSelector", fields)) if text}
         self._quiet = quiet
-        self._complaint = ""
+        self._trouble = Trouble()
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -179,14 +180,12 @@ class Watch:
             self.cache.version = _version(body) or self.cache.version
 
     def _complain(self, error: HeadraceError) -> None:
-        if self._complaint != str(error):
-            self._complaint = str(error)
-            write = _log.debug if self._quiet and isinstance(error, Refused) else _log.warning
-            write("watch is interrupted, trying again", kind=self.cache.kind.title, error=str(error))
+        quiet = self._quiet and isinstance(error, Refused)
+        write = _log.warning if not quiet and self._trouble.note(str(error)) else _log.debug
+        write("watch is interrupted, trying again", kind=self.cache.kind.title, error=str(error))
 
     def _at_ease(self) -> None:
-        if self._complaint:
-            self._complaint = ""
+        if self._trouble.over():
             _log.info("watch works again", kind=self.cache.kind.title)
 
 
