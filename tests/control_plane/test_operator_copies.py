@@ -152,7 +152,8 @@ async def test_what_knative_made_under_a_name_that_a_channel_wants_is_not_writte
     operator()
     await create(api, namespace)
     made = await until_there(api, path("knative", namespace, "orders-kn-jsm-channel"))
-    owner = copied_labels.controlled_by({**made, "kind": "Route"})
+    # An owner that is there: whose owner is not Kubernetes' garbage collector takes.
+    owner = copied_labels.controlled_by(made)
     copied = {key: made["metadata"][key] for key in ("labels", "annotations")}
     placeholder = service(host="kourier.example", **copied, ownerReferences=[owner])
     (await api.create(f"/api/v1/namespaces/{namespace}/services", placeholder)).unwrapped()
