@@ -17,11 +17,12 @@ from headrace.io import log
 from headrace_operator import channel_object
 from headrace_operator import child as children_of
 from headrace_operator.applied import AppliedChildren, Outcome, Problem
-from headrace_operator.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot, title
+from headrace_operator.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot
 from headrace_operator.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
 from headrace_operator.kube.api import KubeApi, NamespaceGoing
-from headrace_operator.kube.kinds import Discovery, Key, Kind, key
+from headrace_operator.kube.kinds import Discovery, Kind, key
 from headrace_operator.kube.watch import Cache, Watch
+from headrace_operator.removing import Removing
 from headrace_operator.trouble import passes
 
 KINDS = (
@@ -63,6 +64,7 @@ class Children:
         self._watches: dict[Kind, Watch] = {}
         self._index = Indexed()
         self._applied = AppliedChildren()
+        self._removing = Removing(api, self._applied, lambda kind: self._watch(kind).cache)
         self._wants = Wants()
         self._writing: dict[Spot, asyncio.Lock] = {}
         channels.listeners.append(self._on_channel)
@@ -182,7 +184,7 @@ class Children:
             async with self._writing.setdefault(spot, asyncio.Lock()):
                 live = self._watch(spot[0]).cache.get(spot[1])
                 if live is not None and self._knows_all() and spot in self.unwanted:
-                    problems += [(spot, problem) for problem in await self._delete(*spot, live)]
+                    problems += [(spot, problem) for problem in await self._removing.delete(spot, live)]
         return problems
 
     async def _read(self, parent: Mapping[str, Any], answer: Mapping[str, Any]) -> Child | str:
@@ -233,38 +235,13 @@ class Children:
 
     async def _let_go(self, parent: Mapping[str, Any], spot: Spot, live: Body) -> list[Problem]:
         """Delete a child, or leave a shared one to the others that own it."""
-        kind, place = spot
         uid = parent["metadata"]["uid"]
         if is_shared(live):
             others = children_of.owners(live).keys() | self._wants.by(spot)
             owned = self._own_namespace or is_of_one_namespace(live)
             if others - {uid} or not (owned or self._knows_all(but=uid)):
-                return await self._disown(spot, live, uid)
-        return await self._delete(kind, place, live)
-
-    async def _disown(self, spot: Spot, live: Body, uid: str) -> list[Problem]:
-        kind, place = spot
-        references = live["metadata"].get("ownerReferences") or []
-        kept = [one for one in references if one["uid"] != uid]
-        test = {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
-        swap = {"op": "replace", "path": "/metadata/ownerReferences", "value": kept}
-        try:
-            patched = await self._api.patch(kind.path(*place), [test, swap])
-        except Refused as error:
-            return [] if error.status == 404 else [Problem(f"{title(spot)}: {error}", passes(error))]
-        self._watch(kind).cache.note(patched)
-        return []
-
-    async def _delete(self, kind: Kind, place: Key, live: Body) -> list[Problem]:
-        self._applied.forget((kind, place))
-        if live["metadata"].get("deletionTimestamp"):
-            return []
-        try:
-            await self._api.delete(kind.path(*place), live["metadata"]["uid"])
-        except Refused as error:
-            return [Problem(f"{title((kind, place))}: {error}", passes(error))]
-        _log.info("child deleted", child=title((kind, place)))
-        return []
+                return await self._removing.disown(spot, live, uid)
+        return await self._removing.delete(spot, live)
 
     def _knows_all(self, but: str = "") -> bool:
         """Is known what every channel wants that there is?"""
