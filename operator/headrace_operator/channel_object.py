@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.core.errors import Refused
+from headrace.core.hook import PARENT_ANNOTATIONS
 from headrace_operator.kube.api import Body, KubeApi
 from headrace_operator.kube.kinds import CHANNEL, Key, key
 
@@ -30,6 +31,11 @@ def is_held(channel: Mapping[str, Any]) -> bool:
 def is_left(channel: Mapping[str, Any]) -> bool:
     """Is it going, and nothing of ours any more?"""
     return is_going(channel) and not is_held(channel)
+
+
+def version(channel: Mapping[str, Any]) -> tuple[str, int]:
+    """Uid and generation: which words of its author they are."""
+    return str(channel["metadata"]["uid"]), int(channel["metadata"].get("generation") or 0)
 
 
 def mentioned(channel: Mapping[str, Any]) -> set[str]:
@@ -54,9 +60,20 @@ def named_by(subscription: Mapping[str, Any]) -> Key:
 
 def says_the_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Has nothing changed but what the operator writes itself?"""
-    keys = ("uid", "generation", "labels", "annotations", "deletionTimestamp")
+    keys = ("uid", "generation", "labels", "deletionTimestamp")
     lost = is_held(old) and not is_held(new)
-    return not lost and all(old["metadata"].get(each) == new["metadata"].get(each) for each in keys)
+    before, after = (dict(one["metadata"].get("annotations") or {}) for one in (old, new))
+    for name, value in PARENT_ANNOTATIONS.items():
+        if name not in before and after.get(name) == value:
+            del after[name]
+    same = all(old["metadata"].get(each) == new["metadata"].get(each) for each in keys)
+    return not lost and same and before == after
+
+
+def lacking(channel: Mapping[str, Any], annotations: Mapping[str, str]) -> dict[str, str]:
+    """Those that it has no value of, not even another one."""
+    there = channel["metadata"].get("annotations") or {}
+    return {name: value for name, value in annotations.items() if name not in there}
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Body:
@@ -87,10 +104,19 @@ class ChannelWriter:
     def __init__(self, api: KubeApi) -> None:
         self._api = api
 
-    async def hold(self, channel: Mapping[str, Any]) -> Body:
-        """Add our finalizer; Conflict when the object is not as we know it."""
-        held = [*(channel["metadata"].get("finalizers") or ()), FINALIZER]
-        return await self._swap(channel, {"op": "add", "path": "/metadata/finalizers", "value": held})
+    async def hold(self, channel: Mapping[str, Any], annotations: Mapping[str, str]) -> Body:
+        """Add our finalizer if it is not there, and annotations; Conflict when the object is not as we know it."""
+        operations: list[Operation] = []
+        if not is_held(channel):
+            held = [*(channel["metadata"].get("finalizers") or ()), FINALIZER]
+            operations.append({"op": "add", "path": "/metadata/finalizers", "value": held})
+        if annotations and "annotations" not in channel["metadata"]:
+            operations.append({"op": "add", "path": "/metadata/annotations", "value": dict(annotations)})
+        else:
+            # One by one: what nobody reads here (`kube.watch.NOISE`) is there, too.
+            paths = {name: f"/metadata/annotations/{_escaped(name)}" for name in annotations}
+            operations += [{"op": "add", "path": paths[name], "value": value} for name, value in annotations.items()]
+        return await self._swap(channel, *operations)
 
     async def let_go(self, channel: Mapping[str, Any]) -> None:
         """Take our finalizer away, if it is there still; Conflict when the object is not as we know it."""
@@ -111,7 +137,12 @@ class ChannelWriter:
         body = {"metadata": {"uid": channel["metadata"]["uid"]}, "status": patch}
         return await self._api.merge(CHANNEL.path(*key(channel), "status"), body)
 
-    async def _swap(self, channel: Mapping[str, Any], operation: Operation) -> Body:
+    async def _swap(self, channel: Mapping[str, Any], *operations: Operation) -> Body:
         version = channel["metadata"]["resourceVersion"]
         test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
-        return await self._api.patch(CHANNEL.path(*key(channel)), [test, operation])
+        return await self._api.patch(CHANNEL.path(*key(channel)), [test, *operations])
+
+
+def _escaped(name: str) -> str:
+    """As a JSON pointer has it."""
+    return name.replace("~", "~0").replace("/", "~1")

@@ -50,6 +50,19 @@ class HookAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Customized:
+    """What `reconcile` wants to see, and to be seen.
+
+    Attributes:
+        rules: `relatedResources`.
+        annotations: that the parent should have, if it has no other value of that name.
+    """
+
+    rules: tuple[Mapping[str, Any], ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """What goes to the hook beside the parent; the fields are those of Metacontroller's request and of its extension.
 
@@ -95,11 +108,14 @@ class HookClient:
     async def __aexit__(self, *_exc: object) -> None:
         await self._session.close()
 
-    async def customize(self, url: str, parent: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-        """Ask which other objects are to be observed for a parent: `relatedResources`. Raises as `sync`."""
+    async def customize(self, url: str, parent: Mapping[str, Any]) -> Customized:
+        """Ask which other objects are to be observed for a parent, and what it is to bear. Raises as `sync`."""
         text = await self._post(f"{url}/customize", json.dumps({"controller": {}, "parent": parent}).encode())
         try:
-            return tuple(json.loads(text).get("relatedResources") or ())
+            body = json.loads(text)
+            annotations = (body.get("headrace") or {}).get("annotations") or {}
+            told = {str(name): str(value) for name, value in annotations.items()}
+            return Customized(tuple(body.get("relatedResources") or ()), told)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise not_ours(url, text) from error
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io import log
 from headrace_operator import channel_object, related
+from headrace_operator.announcing import Tell, tell_of_changes
 from headrace_operator.applied import Outcome, Problem
 from headrace_operator.channel_object import ChannelWriter
 from headrace_operator.children import Children
@@ -31,18 +32,14 @@ FINALIZE_SECONDS = 5.0
 _log = log.get("operator")
 
 
-class Tell(Protocol):
-    """Tells people of a channel; a Kubernetes Event in the end."""
-
-    def __call__(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None: ...
-
-
 @dataclass(slots=True)
 class Known:
     """What is remembered of a channel between two passes.
 
     Attributes:
         asked_for: uid and generation for which the hook has said what else it wants to see.
+        annotations: that the hook wants the channel to have.
+        annotated: uid and generation for which it was given them: who takes them off again may.
         wanted: the status of the last answer.
         written: the status as the API server had it then: it may leave out what the CRD does not know.
         trouble: what the last passes have failed of.
@@ -50,6 +47,8 @@ class Known:
     """
 
     asked_for: tuple[str, int] | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotated: tuple[str, int] | None = None
     wanted: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] | None = None
     trouble: Trouble = field(default_factory=Trouble)
@@ -118,9 +117,8 @@ class OneChannel:
         return None
 
     async def _keep(self, channel: Body) -> float | None:
-        if not channel_object.is_held(channel):
-            channel = self._noted(await self._writer.hold(channel))
         await self._look_around(channel)
+        channel = await self._hold(channel)
         answer = await self._asked(channel, self._hook.sync)
         channel, pruned = await self._prune(channel, answer)
         outcome = await self._make_children(channel, answer)
@@ -156,16 +154,26 @@ class OneChannel:
     async def _look_around(self, channel: Body) -> None:
         """Have what the hook wants to see, as it said for this generation."""
         known = self._known.setdefault(key(channel), Known())
-        version = (channel["metadata"]["uid"], int(channel["metadata"].get("generation") or 0))
+        version = channel_object.version(channel)
         if known.asked_for == version:
             return
-        rules = await self._hook.customize(self._url, channel)
+        answer = await self._hook.customize(self._url, channel)
         try:
-            read = [related.rule(each) for each in rules]
+            read = [related.rule(each) for each in answer.rules]
         except (KeyError, TypeError, AttributeError) as error:
-            raise Unavailable(f"reconcile wants to see what can't be read: {error!r} in {list(rules)}") from error
+            what = f"{error!r} in {list(answer.rules)}"
+            raise Unavailable(f"reconcile wants to see what can't be read: {what}") from error
         await self._cluster.related.ask_for(key(channel), read)
-        known.asked_for = version
+        known.asked_for, known.annotations = version, answer.annotations
+
+    async def _hold(self, channel: Body) -> Body:
+        """With our finalizer, and what it should be annotated with: in one patch."""
+        known, version = self._known.setdefault(key(channel), Known()), channel_object.version(channel)
+        lacking = channel_object.lacking(channel, known.annotations) if known.annotated != version else {}
+        if lacking or not channel_object.is_held(channel):
+            channel = self._noted(await self._writer.hold(channel, lacking))
+        known.annotated = version
+        return channel
 
     async def _asked(self, channel: Body, call: Callable[..., Any]) -> HookAnswer:
         """The hook's answer; when something of what it wanted verified is not there, the answer to that."""
@@ -275,19 +283,3 @@ class OneChannel:
     def _noted(self, channel: Body) -> Body:
         self._cluster.channels.note(channel)
         return channel
-
-
-def tell_of_changes(
-    tell: Tell, channel: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
-) -> None:
-    """An Event for each condition that is not what it was."""
-    was = {one.get("type"): (one.get("status"), one.get("reason")) for one in before.get("conditions") or ()}
-    for one in after.get("conditions") or ():
-        now = (one.get("status"), one.get("reason"))
-        old = was.get(one.get("type"))
-        if old == now or (old is None and one.get("status") == "True" and one.get("type") != "Ready"):
-            continue
-        holds = one.get("status") == "True"
-        reason = str(one["type"]) if holds else str(one.get("reason") or f"Not{one['type']}")
-        words = f"{one['type']} is {one.get('status')}" + (f": {one['message']}" if one.get("message") else "")
-        tell(channel, reason, words, warning=not holds)

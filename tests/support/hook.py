@@ -37,6 +37,7 @@ class Hook:
         delay: seconds before each answer to sync.
         sync, finalize: the answer to a request; what is left out is that of an empty channel.
         related: the `relatedResources` of every channel.
+        annotations: that every channel should have.
         calls: all calls so far.
     """
 
@@ -47,6 +48,7 @@ class Hook:
     sync: Decide = lambda _: {}
     finalize: Decide = lambda _: {"finalized": True}
     related: list[dict[str, Any]] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -77,7 +79,8 @@ class Hook:
             if self.status != 200:
                 return Say(self.status, body=b"as the test wants")
             if verb == "customize":
-                return Say(200, JSON, json.dumps({"relatedResources": self.related}).encode())
+                wanted = {"relatedResources": self.related, "headrace": {"annotations": self.annotations}}
+                return Say(200, JSON, json.dumps(wanted).encode())
             generation = request["parent"]["metadata"].get("generation")
             body = {"status": status(generation), "children": [], "resyncAfterSeconds": 0}
             body.update(self.sync(request) if verb == "sync" else self.finalize(request))

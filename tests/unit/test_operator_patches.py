@@ -49,6 +49,16 @@ def test_what_the_operator_writes_itself_is_no_change() -> None:
     assert not channel_object.says_the_same(held, old), "somebody took the finalizer away"
     assert not channel_object.says_the_same(old, channel(generation=2))
     assert not channel_object.says_the_same(old, channel(annotations={"headrace.dev/runtime": "deployment"}))
+    annotated = channel(annotations={"messaging.knative.dev/subscribable": "v1"})
+    assert channel_object.says_the_same(old, annotated)
+    assert not channel_object.says_the_same(annotated, old), "somebody took the annotation away"
+
+
+def test_an_annotation_that_somebody_has_given_another_value_is_not_lacking() -> None:
+    wanted = {"messaging.knative.dev/subscribable": "v1"}
+    assert channel_object.lacking(channel(), wanted) == wanted
+    assert channel_object.lacking(channel(annotations={"a": "b"}), wanted) == wanted
+    assert channel_object.lacking(channel(annotations={"messaging.knative.dev/subscribable": ""}), wanted) == {}
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,10 @@ async def test_customize_asks_for_all_subscriptions() -> None:
         "headrace": {"concerning": "parent"},
     }
 
-    assert await call("customize", channel(entry()), FakeNats()) == {"relatedResources": [subscriptions]}
+    assert await call("customize", channel(entry()), FakeNats()) == {
+        "relatedResources": [subscriptions],
+        "headrace": {"annotations": {"messaging.knative.dev/subscribable": "v1"}},
+    }
 
 
 async def test_the_answer_has_metacontrollers_form() -> None:

@@ -7,7 +7,7 @@ speak it alike, but for the extension `headrace`, which the latter neither sends
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NoReturn
@@ -16,6 +16,8 @@ from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.quoting import quoted
 
 KIND = "NatsJetStreamChannel"
+PARENT_ANNOTATIONS = {"messaging.knative.dev/subscribable": "v1"}
+"""What each channel should bear: whoever subscribes reads off it in which form. Source: Knative's Channel Spec."""
 MOST_VALUES = 2_000_000
 """Of a request, roughly: parsed, a value takes up to thirty times as many bytes as it has in the body.
 
@@ -165,6 +167,15 @@ class HookResponse:
         if extension:
             body["headrace"] = extension
         return body
+
+
+def customized(rules: Sequence[Mapping[str, Any]], *, stock: bool) -> dict[str, Any]:
+    """The body of the answer to `customize`: what is to be observed, and what the channel is to be annotated with.
+
+    A stock Metacontroller writes nothing of a parent but its status.
+    """
+    body: dict[str, Any] = {"relatedResources": list(rules)}
+    return body if stock else {**body, "headrace": {"annotations": PARENT_ANNOTATIONS}}
 
 
 def parse(body: bytes) -> HookRequest:

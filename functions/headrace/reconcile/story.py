@@ -69,7 +69,7 @@ async def reconcile(
     if verb not in VERBS:
         raise InvalidSpec(f"the verb {quoted(verb)} is unknown: call {' or '.join(VERBS)}", field="verb")
     if verb == "customize":
-        return {"relatedResources": related.rules(request.parent, settings, stock=request.stock)}
+        return hook.customized(related.rules(request.parent, settings, stock=request.stock), stock=request.stock)
     around = around or Around()
     call = _Call(api, settings, now, around)
     going = verb == "finalize" or request.finalizing
