@@ -141,13 +141,15 @@ def _route(hosts: tuple[bytes, ...], path: str) -> str | Response:
         by_host = _subject_of_host(_text(host))
         if by_host is None:
             continue
+        if path == names.READ_ONLY:
+            return _read_only()
         if path not in ("/", ""):
             detail = f"the host names the channel already, so the path must be /, not {quoted(path)}"
             return problem(400, "Bad path", detail, headers=ALLOW)
         return by_host
-    by_path = _subject_of_path(path)
+    by_path = _subject_of_path(path.removesuffix(names.READ_ONLY))
     if by_path is not None:
-        return by_path
+        return _read_only() if path.endswith(names.READ_ONLY) else by_path
     if path in ("/", ""):
         detail = (
             f"no channel has the host {quoted(_text(hosts[0]) if hosts else '')}: send to "
@@ -156,6 +158,11 @@ def _route(hosts: tuple[bytes, ...], path: str) -> str | Response:
         return problem(404, "No such channel", detail, headers=ALLOW)
     detail = f"the path {quoted(path)} is not /<namespace>/<name>, both in lower case as Kubernetes names are"
     return problem(400, "Bad path", detail, headers=ALLOW)
+
+
+def _read_only() -> Response:
+    detail = "this channel is a mirror: send to the channel, or publish to the stream, that it mirrors"
+    return problem(403, "Read-only channel", detail, headers=ALLOW)
 
 
 @lru_cache(REMEMBERED)

@@ -125,6 +125,15 @@ async def test_events_are_sent_with_post_only(ask: Ask, orders: Channel, method:
     assert (await ask(orders.path, b"", {}, method)).status == 405
 
 
+async def test_a_mirror_takes_no_events_and_says_so(ask: Ask) -> None:
+    by_path = await ask("/shop/copies/read-only")
+    by_host = await ask("/read-only", headers={**BINARY, "host": "copies-kn-jsm-channel.shop.svc.cluster.local"})
+    asked = await ask("/shop/copies/read-only", b"", {}, "OPTIONS")
+    assert [(one.status, one.json["title"]) for one in (by_path, by_host)] == [(403, "Read-only channel")] * 2
+    assert "send to the channel, or publish to the stream, that it mirrors" in by_path.json["detail"]
+    assert asked.status == 200
+
+
 async def test_options_answers_the_webhook_handshake(ask: Ask, orders: Channel) -> None:
     reply = await ask(orders.path, b"", {"webhook-request-origin": "shop.example"}, "OPTIONS")
     assert reply.status == 200

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from headrace.io.client import Client
+from tests.control_plane.channel_manifests import PROPOSAL
 from tests.support.channels import channel, entry, stream
 from tests.support.reconciling import Hook, condition
 
 STREAM, BILLING = "KN_SHOP__ORDERS", "KN_SUB_AAAA1"
+HOST = "http://orders-kn-jsm-channel.shop.svc.cluster.local"
 GROWN: dict[str, Any] = {
     "discard": "New",
     "maxMsgsPerSubject": 7,
@@ -80,6 +82,8 @@ async def test_a_mirror_becomes_a_channel_when_it_is_taken_out(hook: Hook) -> No
 
     assert condition(mirrored, "Addressable")["reason"] == "MirrorIsReadOnly"
     assert condition(answer, "Ready")["status"] == "True"
+    addresses = [one["status"]["address"]["url"] for one in (mirrored, answer)]
+    assert addresses == [f"{HOST}/read-only", HOST]
 
 
 @pytest.mark.parametrize("config", [{"persistMode": "Async"}, {"allowMsgSchedules": True}])
@@ -90,4 +94,16 @@ async def test_settings_with_an_effect_on_others_settle(hook: Hook, config: dict
     await hook.sync(parent)
 
     assert condition(answer, "Ready")["status"] == "True"
+    assert hook.changes == []
+
+
+async def test_the_proposals_page_of_fields_is_a_channel_as_if_nothing_were_given(hook: Hook) -> None:
+    await hook.sync(channel(entry()))
+    plain = await hook.stream(STREAM)
+
+    answer = await hook.sync({**channel(entry()), "spec": {**PROPOSAL, "subscribers": [entry()]}})
+
+    told = {one["type"]: one["status"] for one in answer["status"]["conditions"]}
+    assert set(told.values()) == {"True"}, answer["status"]["conditions"]
+    assert (await hook.stream(STREAM)) == plain
     assert hook.changes == []

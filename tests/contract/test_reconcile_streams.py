@@ -123,13 +123,14 @@ async def test_a_second_run_changes_nothing_of_a_stream_that_copies(hook: Hook, 
     assert hook.changes == []
 
 
-async def test_a_mirror_is_read_only(hook: Hook) -> None:
+async def test_a_mirror_is_read_only_and_ready(hook: Hook) -> None:
     await hook.api.call("STREAM.CREATE.UPSTREAM", {"name": "UPSTREAM", "subjects": ["up.>"]})
 
     answer = await hook.sync(channel(entry(), stream=stream(mirror={"name": "UPSTREAM"})))
 
-    assert "address" not in answer["status"]
+    assert answer["status"]["address"]["url"].endswith("/read-only")
     assert condition(answer, "Addressable")["reason"] == "MirrorIsReadOnly"
+    assert condition(answer, "Ready")["status"] == "True"
     assert answer["status"]["subscribers"][0]["ready"] == "True"
     made = await hook.stream(STREAM)
     assert made is not None

@@ -13,7 +13,7 @@ def channel(name: str = "orders", spec: dict[str, Any] | None = None, **metadata
     return body if spec is None else {**body, "spec": spec}
 
 
-# The proposal's page of fields, with the zero values that stand there, but for an empty mirror.
+# The proposal's page of fields, with the zero values that stand there.
 PROPOSAL: dict[str, Any] = {
     "subscribers": [],
     "delivery": {},
@@ -34,6 +34,7 @@ PROPOSAL: dict[str, Any] = {
             "template": "",
             "duplicateWindow": "",
             "placement": {"cluster": "", "tags": [""]},
+            "mirror": {"name": "", "optStartSeq": "", "optStartTime": "", "filterSubject": ""},
             "sources": [],
         },
     },

@@ -236,7 +236,6 @@ def test_a_service_account_is_made_where_nobody_has_prepared_one(
             ),
             id="an address that the deployer gives",
         ),
-        pytest.param({"stream": {"config": {"mirror": {"name": "A"}}}}, (), id="a mirror takes no events"),
     ],
 )
 def test_how_a_channel_is_reached(given: dict[str, Any], urls: tuple[str, ...]) -> None:

@@ -103,8 +103,8 @@ NOT_OURS = Problem("StreamNotOurs", "stream KN_SHOP__ORDERS exists and belongs t
             {
                 "StreamReady": ("True", ""),
                 "ConsumersReady": ("True", ""),
-                "Addressable": ("False", "MirrorIsReadOnly"),
-                "Ready": ("False", "MirrorIsReadOnly"),
+                "Addressable": ("True", "MirrorIsReadOnly"),
+                "Ready": ("True", ""),
             },
             id="a mirror",
         ),

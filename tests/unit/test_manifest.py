@@ -200,6 +200,11 @@ def test_moments_are_normalised_to_the_servers_form(given: str, normal: str) -> 
             "is 1: it should be text",
         ),
         ({"stream": stream(mirror={})}, "spec.stream.config.mirror.name", "is missing: give it"),
+        (
+            {"stream": stream(mirror={"name": "", "filterSubject": "a"})},
+            "spec.stream.config.mirror.name",
+            "is missing: name the stream",
+        ),
         ({"stream": stream(sources=[{}])}, "spec.stream.config.sources[0].name", "is missing: give it"),
         (
             {"stream": stream(mirror={"name": "A", "optStartSeq": "x"})},

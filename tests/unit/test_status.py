@@ -31,6 +31,11 @@ from tests.support.statuses import NOON, SETTINGS, conditions, well, wish
             id="two fields",
         ),
         pytest.param(
+            {"consumerConfigTemplate": {"maxDeliver": 0, "ackWait": "0s", "fetchMaxWait": "", "fetchBatchSize": None}},
+            "",
+            id="zero values say nothing",
+        ),
+        pytest.param(
             {"stream": stream(template="t")},
             "spec.stream.config.template is 't': NATS has no stream templates any more",
             id="of the stream",

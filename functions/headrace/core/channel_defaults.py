@@ -23,7 +23,7 @@ from headrace.core.config_maps import document, unknown_members
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.field_words import path_of, sentence
 from headrace.core.manifest import Spec
-from headrace.core.part import RULE, Part
+from headrace.core.part import RULE, Part, is_hollow
 
 APPLIED = "DefaultsApplied"
 
@@ -51,7 +51,6 @@ _TOGETHER = (
 )
 # Fields that make sense for one channel only.
 _NEVER_A_DEFAULT = ("subscribers", "stream.overrideName")
-_NOTHING: tuple[Any, ...] = (None, "")
 
 
 class _Default(BaseModel):
@@ -165,7 +164,11 @@ def merged(parent: Mapping[str, Any], defaults: Defaults) -> Merged:
         return Merged(dict(parent), frozenset(), {}, defaults)
     spec: dict[str, Any] = dict(own or {})
     config = _at(spec, "stream.config")
-    said = {name for name, value in config.items() if value not in _NOTHING} if isinstance(config, Mapping) else set()
+    said = (
+        {name for name, value in config.items() if not _nothing(value, f"stream.config.{name}")}
+        if isinstance(config, Mapping)
+        else set()
+    )
     namespace = str(parent["metadata"].get("namespace", ""))
     given: dict[str, tuple[str, ...]] = {}
     for source, default in ((namespace, defaults.namespaces.get(namespace) or {}), ("", defaults.cluster)):
@@ -229,7 +232,7 @@ def _filled(own: Raw, default: Raw, path: str) -> dict[str, Any]:
     result = dict(own)
     for name, value in default.items():
         here, before = f"{path}{name}", own.get(name)
-        if before in _NOTHING:
+        if _nothing(before, here):
             result[name] = value
         elif isinstance(before, Mapping) and isinstance(value, Mapping) and here not in _WHOLE:
             result[name] = _filled(before, value, f"{here}.")
@@ -240,24 +243,33 @@ def _news(default: Raw, own: Raw, path: str) -> Iterator[str]:
     """The paths of what only `default` says."""
     for name, value in default.items():
         here, before = f"{path}{name}", own.get(name)
-        if value in _NOTHING:
+        if _nothing(value, here):
             continue
-        if isinstance(value, Mapping) and here not in _WHOLE and (before in _NOTHING or isinstance(before, Mapping)):
+        if (
+            isinstance(value, Mapping)
+            and here not in _WHOLE
+            and (_nothing(before, here) or isinstance(before, Mapping))
+        ):
             yield from _news(value, before or {}, f"{here}.")
-        elif before in _NOTHING:
+        elif _nothing(before, here):
             yield here
 
 
 def _without_contradictions(default: Raw, own: Raw) -> Raw:
     for group in _TOGETHER:
-        if any(_at(own, path) not in _NOTHING for path in group):
+        if any(not _nothing(_at(own, path), path) for path in group):
             for path in group:
                 default = _without(default, path.split("."))
-    if _at(own, "stream.config.mirror"):
+    if not _nothing(_at(own, "stream.config.mirror"), "stream.config.mirror"):
         # A mirror takes nothing but what it mirrors.
         for name in ("additionalSubjects", "sources", "firstSeq", "allowAtomic", "allowMsgSchedules"):
             default = _without(default, ["stream", "config", name])
     return default
+
+
+def _nothing(value: Any, path: str) -> bool:
+    """Has nothing been written there?"""
+    return value in (None, "") or (path in _WHOLE and is_hollow(value))
 
 
 def _without(raw: Raw, path: list[str]) -> Raw:

@@ -105,7 +105,7 @@ class Status(Part):
     """What Knative's controllers want remembered."""
     address: Address | None = None
     addresses: Annotated[tuple[Address, ...], Field(strict=False)] = ()
-    """All addresses, where there are several."""
+    """Not written: there is one, in address."""
     dead_letter_sink_uri: str = ""
     """The resolved address of spec.delivery.deadLetterSink."""
     dead_letter_sink_ca_certs: str = Field("", alias="deadLetterSinkCACerts")

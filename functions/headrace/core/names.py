@@ -27,6 +27,8 @@ from headrace.core.errors import InvalidSpec
 from headrace.core.quoting import quoted
 
 SUFFIX = "-kn-jsm-channel"
+READ_ONLY = "/read-only"
+"""Behind the path of a channel: the address of one that takes no events. `receive` knows by it, without any look-up."""
 
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")

@@ -55,9 +55,13 @@ FIELDS = (
 )
 
 
+# As the proposal's page of fields has them where nothing is meant, and Go's zero values.
+NOT_GIVEN = (None, "", 0, "0", "0s")
+
+
 def condition(parent: Mapping[str, Any]) -> Condition:
     """Whether all that the author has set is obeyed."""
-    found = [(field, value) for field in FIELDS if (value := _value(parent, field.path)) not in (None, "")]
+    found = [(field, value) for field in FIELDS if (value := _value(parent, field.path)) not in NOT_GIVEN]
     ignored = [
         f"{field.path} is {quoted(str(value))}: {field.instead}" for field, value in found if value != field.harmless
     ]

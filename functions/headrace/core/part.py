@@ -7,7 +7,7 @@ has the first half only: that it may not change is seen where the old object is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Self
@@ -51,6 +51,8 @@ class Part(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel)
 
+    hollow: ClassVar[tuple[str, ...]] = ()
+    """Objects, or lists of them, that count as absent when nothing in them says anything."""
     rules: ClassVar[tuple[Rule, ...]] = ()
     fixed: ClassVar[tuple[Fixed, ...]] = ()
 
@@ -61,7 +63,12 @@ class Part(BaseModel):
         if not isinstance(data, dict):
             return data
         needed = {field.alias for field in cls.model_fields.values() if field.is_required()}
-        return {key: value for key, value in data.items() if value is not None and (value != "" or key in needed)}
+        given = {key: value for key, value in data.items() if value is not None and (value != "" or key in needed)}
+        return {key: value for key, value in given.items() if key not in cls.hollow or not is_hollow(value)} | {
+            key: [one for one in value if not is_hollow(one)]
+            for key, value in given.items()
+            if key in cls.hollow and isinstance(value, list)
+        }
 
     @model_validator(mode="after")
     def _obeys_its_rules(self) -> Self:
@@ -70,6 +77,15 @@ class Part(BaseModel):
                 context = {"field": rule.field, "value": _value(self, rule.field), "says": rule.says}
                 raise PydanticCustomError(RULE, "{field}: {says}", context)
         return self
+
+
+def is_hollow(value: Any) -> bool:
+    """Is it an object whose members are all empty texts, as the proposal's page of fields has them?"""
+    return isinstance(value, Mapping) and bool(value) and all(_empty(one) for one in value.values())
+
+
+def _empty(value: Any) -> bool:
+    return value in (None, "", [], {}) or (isinstance(value, list) and set(map(str, value)) == {""}) or is_hollow(value)
 
 
 def _value(part: Any, path: str) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from headrace.core import obeyed, peer
+from headrace.core import names, obeyed, peer
 from headrace.core.binding import Binding
 from headrace.core.children import Forward, Functions, Readiness, Served
 from headrace.core.conditions import Condition, ready, written
@@ -119,7 +119,7 @@ def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: dat
     if result.elsewhere:
         body["elsewhere"] = True
     if _addressable(desired, result).holds:
-        body |= _addresses(desired, result.functions)
+        body["address"] = {"url": _url(desired, result)}
     if isinstance(desired.sink, Destination):
         body["deadLetterSinkUri"] = desired.sink.uri
         trust = {"deadLetterSinkCACerts": desired.sink.ca_certs, "deadLetterSinkAudience": desired.sink.audience}
@@ -190,13 +190,14 @@ def _consumers_ready(result: Result) -> Condition:
 
 def _addressable(desired: Desired, result: Result) -> Condition:
     stream: Config = result.observed.stream or {}
-    if desired.manifest.spec.stream.config.mirror or stream.get("mirror"):
-        return Condition("Addressable", False, "MirrorIsReadOnly", "events come from the stream that is mirrored")
-    if not captures(stream, desired.wanted.place.channel.subject):
+    if not _mirrors(desired, result) and not captures(stream, desired.wanted.place.channel.subject):
         message = f"no stream takes the subject {desired.wanted.place.channel.subject}"
         return Condition("Addressable", False, "SubjectNotCaptured", message)
     if result.bindings is None:
         return Condition("Addressable", False, "StreamNotReady", "see the condition StreamReady")
+    if _mirrors(desired, result):
+        message = "events come from the stream that is mirrored; the address refuses them"
+        return Condition("Addressable", True, "MirrorIsReadOnly", message)
     return Condition("Addressable", True)
 
 
@@ -244,10 +245,14 @@ def _forward(forward: Forward | None) -> dict[str, Any]:
     return {"forward": forward.url, **({"pulls": True} if forward.pulls else {})}
 
 
-def _addresses(desired: Desired, functions: Functions) -> dict[str, Any]:
-    urls = functions.urls or (desired.url,)
-    several = {"addresses": [{"name": "http", "url": url} for url in urls]} if len(urls) > 1 else {}
-    return {"address": {"url": urls[0]}, **several}
+def _url(desired: Desired, result: Result) -> str:
+    """The one that is preferred: Knative's own channels tell of several only where transport encryption is on."""
+    url = (result.functions.urls or (desired.url,))[0]
+    return url.rstrip("/") + names.READ_ONLY if _mirrors(desired, result) else url
+
+
+def _mirrors(desired: Desired, result: Result) -> bool:
+    return bool(desired.manifest.spec.stream.config.mirror or (result.observed.stream or {}).get("mirror"))
 
 
 def _subscriber(uid: str, generation: int, message: str, *, ready: str = "False") -> dict[str, Any]:

@@ -166,7 +166,7 @@ def _placement(config: StreamConfig) -> dict[str, Any]:
     # Only when the author says so: a stream that an administrator moved by hand is not moved back.
     if config.placement is None:
         return {}
-    return {"placement": {"cluster": config.placement.cluster, "tags": list(config.placement.tags)}}
+    return {"placement": {"cluster": config.placement.cluster, "tags": [tag for tag in config.placement.tags if tag]}}
 
 
 def _origin(origin: Origin) -> dict[str, Any]:

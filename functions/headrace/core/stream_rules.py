@@ -11,6 +11,17 @@ from datetime import timedelta
 from headrace.core.field_types import GO
 from headrace.core.part import Fixed, Rule
 
+# An empty name is no mirror: so the proposal's page of fields has it.
+MIRRORS = "(has(self.mirror) && self.mirror.name != '')"
+# An entry whose texts are all empty counts as absent.
+HOLLOW_ORIGIN = " && ".join(
+    [
+        *(f"(!has(self.{name}) || size(self.{name}) == 0)" for name in ("optStartTime", "filterSubject")),
+        "(!has(self.optStartSeq) || self.optStartSeq == '')",
+        "!has(self.external)",
+        "(!has(self.subjectTransforms) || size(self.subjectTransforms) == 0)",
+    ]
+)
 LEAST_SPAN = timedelta(milliseconds=100)
 
 
@@ -30,7 +41,7 @@ def _either(name: str, default: str, part: str = "self") -> str:
 
 
 def _without_mirror(name: str, cel: str, holds: str, says: str) -> Rule:
-    return Rule(name, f"!has(self.mirror) || !({cel})", lambda own: own.mirror is None or not getattr(own, holds), says)
+    return Rule(name, f"!{MIRRORS} || !({cel})", lambda own: own.mirror is None or not getattr(own, holds), says)
 
 
 def _stays(name: str, says: str) -> Fixed:
@@ -93,7 +104,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "mirrorDirect",
-        f"!{_set('mirrorDirect')} || has(self.mirror)",
+        f"!{_set('mirrorDirect')} || {MIRRORS}",
         lambda own: not own.mirror_direct or own.mirror is not None,
         "only a mirror can answer for another stream: name it in mirror, or take mirrorDirect out",
     ),
@@ -144,7 +155,7 @@ FIXED: tuple[Fixed, ...] = (
     ),
     Fixed(
         "mirror",
-        "!has(self.mirror) || (has(oldSelf.mirror) && self.mirror == oldSelf.mirror)",
+        f"!{MIRRORS} || (has(oldSelf.mirror) && self.mirror == oldSelf.mirror)",
         "a stream can't be made a mirror, nor a mirror be changed: put it back, take it out, or make a new channel",
     ),
     Fixed(

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from headrace.core.field_types import GoSpan, Labels, Limit, Limit32, Moment, Sequence, StreamName, Subject, Subjects
 from headrace.core.part import Fixed, Part, Rule
-from headrace.core.stream_rules import FIXED, RULES
+from headrace.core.stream_rules import FIXED, HOLLOW_ORIGIN, RULES
 
 
 class SubjectTransform(Part):
@@ -51,6 +51,7 @@ class Origin(Part):
     """Where the stream is, when it is in another account or domain."""
 
     rules: ClassVar = (
+        Rule("name", f"self.name != '' || ({HOLLOW_ORIGIN})", lambda own: own.name != "", "name the stream"),
         Rule(
             "filterSubject",
             "!has(self.filterSubject) || self.filterSubject == ''"
@@ -136,7 +137,7 @@ class StreamConfig(Part):
     placement: Placement | None = None
     """Which servers hold the stream."""
     mirror: Origin | None = None
-    """Another stream that this one is a copy of; such a channel has no address. Can be taken out, not be changed."""
+    """Another stream that this one is a copy of; such a channel takes no events. Can be taken out, not be changed."""
     sources: Annotated[tuple[Origin, ...], Field(strict=False, max_length=32)] = ()
     """Other streams whose messages are copied into this one."""
     compression: Literal["None", "S2"] = "None"
@@ -177,6 +178,7 @@ class StreamConfig(Part):
     persist_mode: Literal["Default", "Async"] = "Default"
     """Async answers 202 before an event is on disk: what a crash of the server costs is lost. Can't be changed."""
 
+    hollow: ClassVar = ("mirror", "sources", "placement")
     rules: ClassVar = RULES
     fixed: ClassVar = FIXED
 

@@ -149,9 +149,7 @@ class _Wanted:
             self._add_reconcile()
 
     def receive(self, spec: PlacementSpec) -> tuple[str, ...]:
-        """Add `receive`, and give the addresses of the channel; a mirror has none."""
-        if self._channel.spec.stream.config.mirror:
-            return ()
+        """Add `receive`, and give the addresses of the channel."""
         metadata = self._channel.metadata
         path = names.path(metadata.namespace, metadata.name)
         host = self._settings.host_urls or self._runtime(spec) is Runtime.DEPLOYMENT
