@@ -32,7 +32,7 @@ def _do(arguments: argparse.Namespace) -> int:
             programs.prepare(programs.PROGRAMS + (programs.CONFORMANCE if arguments.conformance else ()))
         case "up":
             with life.alone(arguments.name):
-                life.up(arguments.name, arguments.network)
+                life.up(arguments.name, arguments.network, bare=arguments.bare)
             say(f"export KUBECONFIG={_running(arguments.name).kubeconfig}")
         case "down":
             with life.alone(arguments.name):
@@ -88,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         verbs, "up", "start it, with Knative and NATS; does nothing when it is up, and removes what a crash left"
     )
     up.add_argument("--network", help="that it gets, as 10.97.0.0/16; the first from there on that is free")
+    up.add_argument("--bare", action="store_true", help="Kubernetes alone, without Knative and NATS; 10 seconds")
     _verb(verbs, "down", "end it, and leave nothing but its logs; after a crash, too, and twice")
     told = verbs.add_parser("status", help="tell what runs: versions, memory, pods, images")
     told.add_argument("--name", default="", help="of one cluster; otherwise all are told")

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from infra.cluster.instance import Problem
+
 _MOUNTS = Path("/proc/self/mounts")
 # Beside others on the machine, who have 1,024 each: a cluster that starves measures nothing.
 _SHARES, _WEIGHT = 16_384, 1_000
@@ -34,13 +36,21 @@ def create(name: str) -> None:
     """Make the folders, with this cluster's part of the processors.
 
     The node's programs get more than all pods together, so that pods which compute don't keep kubelet from its probes.
+
+    Raises:
+        Problem: this machine does not let them be made.
     """
     for mount in _hierarchies():
         top = mount / root(name).lstrip("/")
+        _hand_on(mount)
         for folder in (top, top / "node", top / "pods"):
             folder.mkdir(exist_ok=True)
             _inherit_cpuset(folder)
-        _divide(top)
+        _hand_on(top)
+        for folder, shares, weight in ((top, _SHARES, _WEIGHT), (top / "node", _NODE_SHARES, _NODE_WEIGHT)):
+            for file, value in (("cpu.shares", shares), ("cpu.weight", weight)):
+                if (folder / file).exists():
+                    (folder / file).write_text(str(value))
 
 
 def joining(name: str) -> Callable[[], None]:
@@ -118,10 +128,9 @@ def remove(name: str) -> None:
 def _folders(name: str) -> Iterator[Path]:
     """Parents before children."""
     for mount in _hierarchies():
-        top = mount / root(name).lstrip("/")
-        if top.is_dir():
-            yield top
-            yield from sorted(each for each in top.rglob("*") if each.is_dir())
+        # Passes over folders that go meanwhile.
+        for folder, _, _ in os.walk(mount / root(name).lstrip("/")):
+            yield Path(folder)
 
 
 def _hierarchies() -> list[Path]:
@@ -136,13 +145,14 @@ def _inherit_cpuset(folder: Path) -> None:
             (folder / file).write_text((folder.parent / file).read_text())
 
 
-def _divide(top: Path) -> None:
-    controllers = top / "cgroup.controllers"
-    if controllers.exists():
-        wanted = "".join(f"+{each} " for each in controllers.read_text().split())
-        if wanted:
-            (top / "cgroup.subtree_control").write_text(wanted)
-    for folder, shares, weight in ((top, _SHARES, _WEIGHT), (top / "node", _NODE_SHARES, _NODE_WEIGHT)):
-        for file, value in (("cpu.shares", shares), ("cpu.weight", weight)):
-            if (folder / file).exists():
-                (folder / file).write_text(str(value))
+def _hand_on(folder: Path) -> None:
+    """Version 2: folders within have only those controllers that this one hands on to them."""
+    if not (folder / "cgroup.controllers").exists():
+        return
+    handed_on = folder / "cgroup.subtree_control"
+    missing = set((folder / "cgroup.controllers").read_text().split()) - set(handed_on.read_text().split())
+    for controller in sorted(missing):
+        try:
+            handed_on.write_text(f"+{controller}")
+        except OSError as problem:
+            raise Problem(f"the cgroup {folder} can't hand on {controller}, as in a container: {problem}") from problem

@@ -17,8 +17,10 @@ from tests.support.nats_server import binary as nats_server
 _KEPT = CACHE / "cluster" / "images"
 
 
-def of_cluster() -> Sequence[Image]:
-    """What a cluster with Knative and NATS runs."""
+def of_cluster(*, bare: bool = False) -> Sequence[Image]:
+    """What a cluster with Knative and NATS runs, or one without."""
+    if bare:
+        return [_pause()]
     return [_pause(), _nats(), *(_of(each) for each in (*programs.SERVING, *programs.EVENTING))]
 
 

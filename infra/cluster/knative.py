@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from infra.cluster import daemons, manifests, programs
 from infra.cluster.commands import kubectl
@@ -24,25 +25,22 @@ _DATA = {
     "config-domain": {"example.com": ""},
     "config-autoscaler": {"allow-zero-initial-scale": "true"},
 }
+_FIRST = ("Namespace", "CustomResourceDefinition")
 _LEFT_OUT = ("HorizontalPodAutoscaler", "PodDisruptionBudget")
 _NAMESPACES = ("knative-serving", "knative-eventing")
 # Of cmd/<path> in Knative's modules. What is not built here stays under a name that can be had nowhere.
 _IMAGES = {f"ko://{each.package}": of_program(each.name) for each in (*programs.SERVING, *programs.EVENTING)}
 
 
-def apply(cluster: Cluster) -> None:
-    """Have its objects in the cluster. Its pods need their images."""
-    wanted = [
-        _adapted(each) for each in (*_serving(), *_eventing(), *_ingress(cluster)) if each["kind"] not in _LEFT_OUT
-    ]
-    first = [each for each in wanted if each["kind"] in ("Namespace", "CustomResourceDefinition")]
-    # Resources that API server and kubectl know of only once their definition is there.
-    own = [each for each in wanted if each["apiVersion"].partition("/")[0].endswith("knative.dev")]
-    rest = [each for each in wanted if each not in first and each not in own]
-    _apply(cluster, first)
-    _apply(cluster, rest)
+def define(cluster: Cluster) -> None:
+    """Have its namespaces and its kinds of objects in the cluster, and wait until the API server takes the latter."""
+    _apply(cluster, [each for each in _wanted(cluster) if each["kind"] in _FIRST])
     kubectl(cluster, "wait", "--for=condition=Established", "crd", "--all", f"--timeout={_READY}")
-    _apply(cluster, own)
+
+
+def apply(cluster: Cluster) -> None:
+    """Have all else in the cluster. Its pods need their images."""
+    _apply(cluster, [each for each in _wanted(cluster) if each["kind"] not in _FIRST])
 
 
 def wait(cluster: Cluster) -> None:
@@ -62,6 +60,12 @@ def wait(cluster: Cluster) -> None:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.5)
+
+
+@cache
+def _wanted(cluster: Cluster) -> Sequence[Manifest]:
+    all_of_them = (*_serving(), *_eventing(), *_ingress(cluster))
+    return [_adapted(each) for each in all_of_them if each["kind"] not in _LEFT_OUT]
 
 
 def _serving() -> Iterator[Manifest]:

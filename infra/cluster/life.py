@@ -7,11 +7,12 @@ it the images; then Knative and NATS.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -33,6 +34,10 @@ from infra.cluster.instance import NODE, Cluster, Problem
 from infra.cluster.node import ROOT, STARTED
 
 _START_SECONDS = 240.0
+# In the cluster's folder: `up` came to its end.
+_UP = "up"
+# A network that is well formed.
+_ANY = "10.97.0.0/16"
 
 
 class Clock:
@@ -52,53 +57,41 @@ def alone(name: str) -> Iterator[None]:
         yield
 
 
-def up(name: str, wanted_network: str | None) -> Cluster:
+def up(name: str, wanted_network: str | None = None, *, bare: bool = False) -> Cluster:
     """The cluster of that name, ready for use. One that runs is left as it is; what a crash has left is removed first.
+
+    Args:
+        bare: Kubernetes alone.
 
     Raises:
         Problem: it can't be had; nothing is left of it then.
     """
+    instance.of(name, wanted_network or _ANY)
     machine.prepare()
     programs.prepare()
-    archives = list(images.files(images.of_cluster()))
+    archives = list(images.files(images.of_cluster(bare=bare)))
     if (running := instance.saved(name)) and is_up(running):
+        if wanted_network not in (None, str(running.addresses.network)):
+            raise Problem(f"{name} is up on {running.addresses.network}, not on {wanted_network}: take it down first")
         say(f"{name} is up already, on {running.addresses.network}")
         return running
     sweep(name)
     clock = Clock()
-    with locked(instance.FOLDER / "network.lock"):
-        cluster = network.choose(name, wanted_network)
-        try:
-            _prepare(cluster)
-            node = _start_node(cluster)
-        except BaseException:
-            sweep(name)
-            raise
+    cluster, node = _start(name, wanted_network)
     try:
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            loading = pool.submit(_load, cluster, archives, clock)
-            _wait_for_node(cluster, node)
-            clock.say("control plane and node serve")
-            knative.apply(cluster)
-            nats.apply(cluster)
-            clock.say("Knative and NATS are applied")
-            loading.result()
-        kubectl(cluster, "wait", "--for=condition=Ready", f"node/{NODE}", "--timeout=120s")
-        nats.wait(cluster)
-        clock.say("NATS is ready")
-        knative.wait(cluster)
-        clock.say("Knative is ready")
+        _fill(cluster, node, archives, clock, bare=bare)
     except BaseException:
+        _tell_what_was(cluster)
         say(f"{name} did not come up; logs are in {cluster.logs}")
         sweep(name)
         raise
-    (cluster.folder / "up").touch()
+    (cluster.folder / _UP).touch()
     return cluster
 
 
 def is_up(cluster: Cluster) -> bool:
     """Did `up` come to its end, and does the API server answer still?"""
-    if not (cluster.folder / "up").exists() or not cgroups.node_processes(cluster.name):
+    if not (cluster.folder / _UP).exists() or not cgroups.node_processes(cluster.name):
         return False
     try:
         kubectl(cluster, "get", "--raw=/readyz", "--request-timeout=10s")
@@ -126,6 +119,41 @@ def sweep(name: str) -> int:
     return killed
 
 
+def _start(name: str, wanted_network: str | None) -> tuple[Cluster, subprocess.Popen[bytes]]:
+    """The node's first process, on a network that nobody else chooses meanwhile."""
+    with locked(instance.FOLDER / "network.lock"):
+        cluster = network.choose(name, wanted_network)
+        try:
+            _prepare(cluster)
+            return cluster, _start_node(cluster)
+        except BaseException:
+            sweep(name)
+            raise
+
+
+def _fill(
+    cluster: Cluster, node: subprocess.Popen[bytes], archives: Sequence[Path], clock: Clock, *, bare: bool
+) -> None:
+    """Wait for the node, and have in it what belongs there; images come in meanwhile, before any pod asks for one."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        loading = pool.submit(_load, cluster, node, archives, clock)
+        _wait_for_node(cluster, node)
+        clock.say("control plane and node serve")
+        if not bare:
+            knative.define(cluster)
+        loading.result()
+    if not bare:
+        knative.apply(cluster)
+        nats.apply(cluster)
+        clock.say("Knative and NATS are applied")
+    kubectl(cluster, "wait", "--for=condition=Ready", f"node/{NODE}", "--timeout=120s")
+    if not bare:
+        nats.wait(cluster)
+        clock.say("NATS is ready")
+        knative.wait(cluster)
+        clock.say("Knative is ready")
+
+
 def _prepare(cluster: Cluster) -> None:
     """Its files and cgroups."""
     shutil.rmtree(cluster.logs, ignore_errors=True)
@@ -149,19 +177,29 @@ def _start_node(cluster: Cluster) -> subprocess.Popen[bytes]:
             start_new_session=True,
             preexec_fn=cgroups.joining(cluster.name),
         )
-    deadline = time.monotonic() + 10
     # Until unshare has made them, its namespaces are ours.
-    while _same_network(node.pid) and node.poll() is None and time.monotonic() < deadline:
+    while _network(node.pid) == _network(os.getpid()):
         time.sleep(0.01)
     network.connect(cluster, node.pid)
     return node
 
 
-def _same_network(pid: int) -> bool:
-    return Path(f"/proc/{pid}/ns/net").readlink() == Path("/proc/self/ns/net").readlink()
+def _network(pid: int) -> str:
+    """The network namespace of a process; empty when it has ended."""
+    with contextlib.suppress(OSError):
+        return str(Path(f"/proc/{pid}/ns/net").readlink())
+    return ""
 
 
-def _load(cluster: Cluster, archives: list[Path], clock: Clock) -> None:
+def _tell_what_was(cluster: Cluster) -> None:
+    """Beside the logs: pods and events, which go with the cluster."""
+    for what in ("pods", "events"):
+        with contextlib.suppress(Problem):
+            told = kubectl(cluster, "get", what, "--all-namespaces", "-o", "wide", "--request-timeout=10s")
+            (cluster.logs / f"{what}.txt").write_text(told)
+
+
+def _load(cluster: Cluster, node: subprocess.Popen[bytes], archives: Sequence[Path], clock: Clock) -> None:
     """Bring the images in, as soon as containerd takes them."""
     deadline = time.monotonic() + _START_SECONDS
     while True:
@@ -169,7 +207,7 @@ def _load(cluster: Cluster, archives: list[Path], clock: Clock) -> None:
             images.loaded(cluster)
             break
         except Problem:
-            if time.monotonic() > deadline:
+            if node.poll() is not None or time.monotonic() > deadline:
                 raise
             time.sleep(0.2)
     for archive in archives:

@@ -29,6 +29,8 @@ PACKAGES: Mapping[str, str] = {
     "openssl": "openssl",
     str(CNI / "ptp"): "containernetworking-plugins",
 }
+# A socket's path has 107 characters at most; containerd makes <folder>/<name>/containerd.sock.ttrpc.
+_LONGEST_FOLDER = 107 - len("/containerd.sock.ttrpc") - 13
 BUSYBOX = "busybox-static"
 APART = ("unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "--mount-proc")
 # In the node these are its own, and empty: what is written there is gone with it.
@@ -59,6 +61,8 @@ def why_not() -> str:
         return f"there is no {', '.join(lacking)}: the Debian packages {' '.join(_packages())} have it"
     if subprocess.run([*APART, "true"], capture_output=True).returncode != 0:
         return f"this machine (a container?) allows no namespaces: `{' '.join(APART)} true` fails"
+    if len(str(FOLDER)) > _LONGEST_FOLDER:
+        return f"{FOLDER} is too long a path for sockets: set XDG_CACHE_HOME to a shorter one"
     for place in (FOLDER, Path(__file__), Path(sys.executable)):
         if any(own in place.resolve().parents for own in OWN):
             return f"{place} is in a folder that the node has its own of: {', '.join(map(str, OWN))}; move it elsewhere"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import yaml
 
 Manifest = dict[str, Any]
+# Ten times as fast, where PyYAML was built with it, as its wheels are.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # What a node of two processors has room for: with Knative's own requests it would be full. Less, and pods of ours would
 # be given ten times the time of the activator that they wait for.
 _REQUESTED = {"cpu": "25m", "memory": "20Mi"}
@@ -18,12 +21,12 @@ def read(paths: Iterable[Path]) -> Iterator[Manifest]:
     """The objects of these files, and of the files in these folders, sorted by name."""
     for path in paths:
         for file in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
-            yield from (each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each)
+            yield from (each for each in yaml.load_all(file.read_bytes(), _Loader) if each)
 
 
 def text(manifests: Iterable[Manifest]) -> str:
     """As kubectl takes them."""
-    return yaml.safe_dump_all(manifests)
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:
