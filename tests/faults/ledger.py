@@ -24,6 +24,7 @@ class Sent:
         accepted: ids that were answered with 202, at the first try or at a later one.
         refused: ids with a final status that is no 202.
         unknown: ids without any answer until the producer gave up.
+        retried: tries after which the event was sent again; `after`: the same by the answer, `none` for none at all.
     """
 
     sent: set[str] = field(default_factory=set)
@@ -31,6 +32,7 @@ class Sent:
     refused: dict[str, int] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
     retried: int = 0
+    after: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import aiohttp
 
@@ -16,16 +16,31 @@ TRY_SECONDS = 2.0
 PAUSE_SECONDS = 0.1
 
 
+def never_taken(status: int) -> bool:
+    """Answers after which sending it again is of no use."""
+    return 400 <= status < 500 or status == 507
+
+
 class Producer:
     """Sends to one channel; use it as an asynchronous context manager."""
 
-    def __init__(self, url: str, sent: Sent, *, try_seconds: float = TRY_SECONDS, patience: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        sent: Sent,
+        *,
+        try_seconds: float = TRY_SECONDS,
+        patience: float = 30.0,
+        final: Callable[[int], bool] = never_taken,
+    ) -> None:
         """Args:
         patience: seconds after which an event without an answer is given up.
+        final: is an event with this answer given up at once?
         """
         self._url = url
         self._sent = sent
         self._patience = patience
+        self._final = final
         self._timeout = aiohttp.ClientTimeout(total=try_seconds)
 
     async def send(
@@ -60,10 +75,11 @@ class Producer:
             status = await self._try(session, headers, data)
             if status == 202:
                 self._sent.accepted.add(id)
-            elif status is not None and (400 <= status < 500 or status == 507):
+            elif status is not None and self._final(status):
                 self._sent.refused[id] = status
             else:
                 self._sent.retried += 1
+                self._sent.after[str(status or "none")] += 1
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
             self._sent.unknown.discard(id)

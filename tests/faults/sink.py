@@ -102,8 +102,9 @@ class Sink:
         on_connect: called for each new connection, before anything is read from it.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, address: str = "127.0.0.1") -> None:
         self.port = port
+        self._address = address
         self.places: dict[str, Place] = {}
         self.connections: set[_Connection] = set()
         self.on_connect: Callable[[], None] = lambda: None
@@ -117,7 +118,7 @@ class Sink:
         return self.places.setdefault(path, Place(path))
 
     def uri(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"http://{self._address}:{self.port}{path}"
 
     def up(self) -> None:
         self._do(self._listen())
@@ -138,7 +139,7 @@ class Sink:
     async def _listen(self) -> None:
         if self._server is None:
             loop = asyncio.get_running_loop()
-            self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", self.port, backlog=1024)
+            self._server = await loop.create_server(lambda: _Connection(self), self._address, self.port, backlog=1024)
             self.port = self._server.sockets[0].getsockname()[1]
 
     async def _leave(self) -> None:

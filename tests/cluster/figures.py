@@ -1,0 +1,50 @@
+"""What a run has measured, and the places in docs that say it.
+
+A place is what stands between `<!-- NAME: written by COMMAND -->` and `<!-- /NAME -->` of a document. A run with
+`--write` writes the tables of the tests that ran; without it the rows are only printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+class Figures:
+    """Tables by name; a row is its cells."""
+
+    def __init__(self) -> None:
+        self._heads: dict[str, Sequence[str]] = {}
+        self._rows: dict[str, list[Sequence[object]]] = {}
+
+    def row(self, table: str, head: Sequence[str], cells: Sequence[object]) -> None:
+        """Add one, and print it at once."""
+        assert len(head) == len(cells), f"{table}: {len(head)} columns, {len(cells)} cells"
+        assert self._heads.setdefault(table, head) == head, f"{table} has another head"
+        self._rows.setdefault(table, []).append(cells)
+        print(f"{table}: " + ", ".join(f"{name} {cell}" for name, cell in zip(head, cells, strict=True)))
+
+    def tables(self) -> dict[str, str]:
+        return {name: markdown(self._heads[name], rows) for name, rows in self._rows.items()}
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table, without a line break at its end."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def write(name: str, text: str, document: Path) -> None:
+    """Put a text between the marks of this name, which the document has once."""
+    whole = document.read_text(encoding="utf-8")
+    place = re.compile(rf"(<!-- {re.escape(name)}: .*? -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL)
+    assert len(place.findall(whole)) == 1, f"{document} has not one place named {name}"
+    document.write_text(place.sub(lambda found: f"{found[1]}{text}\n{found[2]}", whole), encoding="utf-8")
+
+
+def _cell(cell: object) -> str:
+    text = f"{cell:.2f}".rstrip("0").rstrip(".") if isinstance(cell, float) else str(cell)
+    return text.replace("|", "\\|").replace("\n", " ")
