@@ -108,14 +108,14 @@ class Children:
             found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = body
         return found
 
-    def shared(self, parent: Mapping[str, Any]) -> dict[str, dict[str, Body]]:
-        """Those that it may share with other channels, as the hook wants to be told of them, whoever owns them."""
+    def around(self, parent: Mapping[str, Any]) -> dict[str, Any]:
+        """What the hook is told beside: what the channel may share with others, and of which namespace that is all."""
         found: dict[str, dict[str, Body]] = {}
         for kind, place in self._index.shared:
             body, own = self._watch(kind).cache.get(place), place[0] == parent["metadata"]["namespace"]
             if body is not None and (own or not is_of_one_namespace(body)):
                 found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = children_of.told(body)
-        return found
+        return {"apis": self.apis, "shared": found, "watched": self._own_namespace}
 
     async def make_so(
         self, parent: Mapping[str, Any], answers: Iterable[Mapping[str, Any]], check: Callable[[], None] = lambda: None

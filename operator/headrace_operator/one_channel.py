@@ -184,8 +184,7 @@ class OneChannel:
                 "complete": self._cluster.related.complete(key(channel)),
                 "absent": [],
                 "unserved": self._cluster.related.unserved(key(channel)),
-                "apis": self._cluster.children.apis,
-                "shared": self._cluster.children.shared(channel),
+                **self._cluster.children.around(channel),
                 "ending": self._known.setdefault(key(channel), Known()).ending,
             },
         )

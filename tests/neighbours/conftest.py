@@ -17,6 +17,7 @@ from tests.support.functions import Function
 from tests.support.kube_api import Api, connect
 from tests.support.nats_server import NatsServer
 from tests.support.operator_process import OperatorProcess
+from tests.support.pods import ready_pods
 from tests.support.process import Running
 from tests.support.subscriber import Subscriber
 
@@ -110,6 +111,13 @@ async def api(neighbours: ControlPlane) -> AsyncIterator[Api]:
     session, found = connect(neighbours)
     async with session:
         yield found
+
+
+@pytest.fixture
+async def pods(api: Api) -> AsyncIterator[None]:
+    """Functions are told to be ready a moment after they were applied."""
+    async with ready_pods(api):
+        yield
 
 
 @pytest.fixture

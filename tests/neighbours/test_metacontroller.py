@@ -26,7 +26,6 @@ from tests.support.functions import TOKEN, Function
 from tests.support.install import variables
 from tests.support.kube_api import CHANNELS, Api, connect
 from tests.support.nats_server import NatsServer
-from tests.support.pods import ready_pods
 from tests.support.process import Running
 from tests.support.sending import BINARY, send
 from tests.support.streams import Channel, Nats
@@ -36,6 +35,9 @@ from tests.support.waiting import until
 
 COLLECTIONS = ("/api/v1/namespaces/{namespace}/services", "/apis/apps/v1/namespaces/{namespace}/deployments")
 EVENTS = "/api/v1/namespaces/{namespace}/events"
+
+# Without functions that are ready no channel is.
+pytestmark = pytest.mark.usefixtures("pods")
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,6 @@ def stand(
     finally:
         receive.stop()
         reconcile.stop()
-
-
-@pytest.fixture(autouse=True)
-async def pods(api: Api) -> AsyncIterator[None]:
-    """Functions are told to be ready a moment after they were applied: without that no channel is."""
-    async with ready_pods(api):
-        yield
 
 
 @pytest.fixture

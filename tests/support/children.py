@@ -34,6 +34,7 @@ def wanted(
     shared: Iterable[dict[str, Any]] | None = None,
     zero: bool = False,
     worked: bool = False,
+    watched: str = "",
     **parts: Any,
 ) -> Functions:
     """The functions of `channel(*entries, **parts)`, all of whose consumers are there."""
@@ -56,6 +57,7 @@ def wanted(
             shared=None if shared is None else as_observed(shared, parsed.metadata.namespace),
             zero=zero,
             worked=worked,
+            watched=watched,
         ),
     )
 

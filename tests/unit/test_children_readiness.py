@@ -240,9 +240,13 @@ def test_what_is_not_there_yet_keeps_the_channel_from_being_ready() -> None:
 def test_of_what_is_shared_with_other_namespaces_nobody_may_have_told() -> None:
     (forward,) = (one for one in wanted(entry()).objects if one["metadata"]["name"].startswith("forward-"))
 
-    (said,) = wanted(entry(), observed=[says(forward, WORKS)], shared=None).conditions
+    of_before = wanted(entry(), observed=[says(forward, WORKS)], shared=None)
+    of_one_namespace = wanted(entry(), observed=[says(forward, WORKS)], shared=(), watched="shop")
 
-    assert said.holds
+    assert [one.conditions[0].holds for one in (of_before, of_one_namespace)] == [True, True]
+    assert (
+        not wanted(entry(), observed=[says(forward, WORKS)], shared=(), watched="knative-eventing").conditions[0].holds
+    )
 
 
 def test_a_forward_that_subscribers_share_is_told_of_each() -> None:

@@ -10,7 +10,6 @@ import pytest
 from headrace.core import dead_letter, hook, manifest, related, truth
 from headrace.core.dead_letter import INVALID, NOT_ADDRESSABLE, NOT_FOUND, NOT_RESOLVED, Resolution, Unresolved
 from headrace.core.hook import HookRequest, HookResponse, Reference
-from headrace.core.settings import ReconcileSettings
 from headrace.core.subscriber import Destination
 from headrace.core.truth import Subscription, Truth
 from tests.support.channels import channel
@@ -55,57 +54,6 @@ def ref(kind: str = "Service", api: str = "v1", name: str = "dead", **more: str)
 )
 def test_what_is_asked_for_beside_the_channel(sink: Any, rule: dict[str, Any] | None) -> None:
     assert related.rules(channel(delivery={"deadLetterSink": sink})) == [SUBSCRIPTIONS, *([rule] if rule else [])]
-
-
-AUTOSCALER = {
-    "apiVersion": "v1",
-    "resource": "configmaps",
-    "namespace": "knative-serving",
-    "names": ["config-autoscaler"],
-}
-
-
-@pytest.mark.parametrize(
-    ("settings", "stock", "asked"),
-    [
-        pytest.param({"image": "x"}, False, [AUTOSCALER], id="as it is installed beside Knative Serving"),
-        pytest.param({"image": "x", "runtime": "deployment"}, False, [], id="nothing is scaled by Knative"),
-        pytest.param({"image": "x", "zero_initial_scale": "false"}, False, [], id="somebody has said so already"),
-        pytest.param({}, False, [], id="a laptop"),
-        pytest.param({"image": "x"}, True, [], id="a stock Metacontroller refuses rules for other namespaces"),
-    ],
-)
-def test_what_knatives_autoscaler_allows_is_asked_for(
-    settings: dict[str, Any], stock: bool, asked: list[dict[str, Any]]
-) -> None:
-    rules = related.rules(channel(), ReconcileSettings(**settings), stock=stock)
-
-    assert [rule for rule in rules if rule["resource"] == "configmaps"] == asked
-
-
-def config(data: Any, namespace: str = "knative-serving") -> dict[str, Any]:
-    body = {"metadata": {"namespace": namespace, "name": "config-autoscaler"}, "data": data}
-    return {"ConfigMap.v1": {f"{namespace}/config-autoscaler": body}}
-
-
-@pytest.mark.parametrize(
-    ("setting", "found", "allowed"),
-    [
-        pytest.param("auto", config({"allow-zero-initial-scale": "true"}), True, id="Knative allows it"),
-        pytest.param("auto", config({"allow-zero-initial-scale": "T"}), True, id="as Go reads it"),
-        pytest.param("auto", config({"allow-zero-initial-scale": "false"}), False, id="Knative does not"),
-        pytest.param(
-            "auto", config({"_example": "allow-zero-initial-scale: true"}), False, id="by default it does not"
-        ),
-        pytest.param("auto", config(None), False, id="without data"),
-        pytest.param("auto", config({"allow-zero-initial-scale": "true"}, "shop"), False, id="somebody else's"),
-        pytest.param("auto", {}, False, id="not seen"),
-        pytest.param("true", {}, True, id="said"),
-        pytest.param("false", config({"allow-zero-initial-scale": "true"}), False, id="said otherwise"),
-    ],
-)
-def test_where_a_revision_may_begin_with_no_pod(setting: str, found: dict[str, Any], allowed: bool) -> None:
-    assert related.may_begin_at_zero(found, setting) is allowed
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"delivery": []}])

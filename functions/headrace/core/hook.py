@@ -42,6 +42,7 @@ class HookRequest:
         apis: which of the optional APIs the cluster serves, as `serving.knative.dev/v1`; None when nobody says.
         shared: as `children`, those that several channels share and this one may: whoever owns them. None when nobody
             says.
+        watched: the only namespace of which all this is told; empty: of all of them.
         stock: a Metacontroller as it comes asks, not our operator. It makes children in the channel's own namespace and
             for that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
     """
@@ -56,6 +57,7 @@ class HookRequest:
     ending: bool = False
     apis: frozenset[str] | None = None
     shared: dict[str, Any] | None = None
+    watched: str = ""
     stock: bool = False
 
 
@@ -216,6 +218,7 @@ def parse(body: bytes) -> HookRequest:
         unserved=_words(extension, "unserved"),
         ending=extension.get("ending") is True,
         apis=_child_apis(controller) if stock else apis,
+        watched=extension["watched"] if isinstance(extension.get("watched"), str) else "",
         shared=extension["shared"] if isinstance(extension.get("shared"), dict) else None,
         stock=stock,
     )

@@ -96,6 +96,7 @@ def cluster_of(request: HookRequest, settings: ReconcileSettings) -> Cluster:
         request.children,
         stock=request.stock,
         shared=request.shared,
+        watched=request.watched,
         zero=related.may_begin_at_zero(request.related, settings.zero_initial_scale),
         worked=children.worked(request.parent.get("status") or {}),
     )

@@ -31,6 +31,7 @@ class Cluster:
             and with no operator to open leases.
         shared: the objects that it may share with others, by whoever they are owned, in the same form; None when the
             request does not say.
+        watched: the only namespace of which it is told what is there; empty: of all of them.
         zero: Knative lets a revision begin with no pod.
         worked: the channel was told before that its functions work.
     """
@@ -40,6 +41,7 @@ class Cluster:
     elsewhere: bool = False
     stock: bool = False
     shared: Mapping[str, Any] | None = None
+    watched: str = ""
     zero: bool = False
     worked: bool = False
 

@@ -35,11 +35,11 @@ class Live:
 
     def state(self, wanted: Object) -> State | None:
         """How the function is; None where the request does not say."""
-        live = self.of(wanted)
-        if live is None and self._cluster.shared is None:
-            elsewhere = wanted["metadata"]["namespace"] != self._namespace
-            if elsewhere and SHARED_LABEL in observed.labels(wanted):
-                return None
+        live, namespace, cluster = self.of(wanted), wanted["metadata"]["namespace"], self._cluster
+        # An operator of one namespace sees no other; one of before tells of no shared ones.
+        told = cluster.shared is not None and cluster.watched in ("", namespace)
+        if live is None and not told and SHARED_LABEL in observed.labels(wanted) and namespace != self._namespace:
+            return None
         return state.state(live, worked=self._cluster.worked)
 
     def condition(self, objects: Iterable[Object]) -> Condition:
