@@ -17,8 +17,8 @@ from headrace_cli.documents import Document
 
 OF_BOTH = (order_spec.DELIVERY_ORDER, order_spec.ORDER_KEY, scale_spec.LAG_THRESHOLD, scale_spec.MAX_SCALE)
 OF_CHANNEL = (RETAIN,)
-# Where functions run in a cluster; on a laptop they run as they run.
-NOT_OBEYED = (placement_spec.RUNTIME, placement_spec.ISOLATION, placement_spec.KEDA)
+# Where functions run in a cluster, and what wakes them there; on a laptop they run as they run, `receive` all the time.
+NOT_OBEYED = (placement_spec.RUNTIME, placement_spec.ISOLATION, placement_spec.KEDA, scale_spec.WAKE)
 
 
 def of_channel(document: Document, annotations: Mapping[str, str]) -> None:

@@ -6,8 +6,13 @@ suspected here `reconcile` counts. Pure; called by `headrace_operator.scaler` an
 
 from __future__ import annotations
 
-from headrace.core.lease import LeaseAnswer
+from headrace.core.lease import LeaseAnswer, Outcome
 from headrace_operator.lag import Counters, Outlook
+
+
+def told_by(before: Outlook, answer: LeaseAnswer) -> bool:
+    """Does a lease tell of events that are stuck or discarded, in words or by its numbers?"""
+    return bool(answer.counts[Outcome.STUCK] or answer.counts[Outcome.DISCARDED]) or in_lease(before, answer)
 
 
 def in_lease(before: Outlook, answer: LeaseAnswer) -> bool:

@@ -23,6 +23,7 @@ from headrace.io.nats_config import mounted
 from headrace.io.web import Token
 from headrace_operator import probes, superseded
 from headrace_operator.announcing import Announcer
+from headrace_operator.arrivals import Arrivals
 from headrace_operator.children import Children
 from headrace_operator.election import Election
 from headrace_operator.following import Following
@@ -169,6 +170,7 @@ class Operator:
                 tasks.create_task(storage.run(), name="storage")
                 for name, read in self._followed().items():
                     tasks.create_task(Following(read, leading.queue_all).run(), name=name)
+                tasks.create_task(Arrivals(api, waking.arrived, namespace).run(), name="arrivals")
                 await self._discovered(discovery)
                 tasks.create_task(self._discover_for_ever(discovery, cluster, leading, workload), name="discovery")
                 tasks.create_task(self._superseded(api, discovery, hook, lease[0]).run(), name="superseded")

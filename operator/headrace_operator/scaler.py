@@ -14,7 +14,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Refused
-from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer, Outcome
+from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
 from headrace.io import hints, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
@@ -28,8 +28,7 @@ from headrace_operator.sweep import Sweep
 OpenLease = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
 """Holds one lease until it ends, and calls back with what it tells before; raises Unavailable or Refused."""
 
-# A stream without consumers may be hinted at twenty times a second.
-REFRESH_SECONDS = 1.0
+REFRESH_SECONDS = 1.0  # a stream without consumers may be hinted at twenty times a second
 # Thoughts are coalesced, so that many answers at once cost one pass.
 PASS_SECONDS = 0.01
 
@@ -122,18 +121,27 @@ class Scaler:
         """One for each consumer, as JSON values."""
         return [served.row for served in self._streams.all()]
 
+    def arrived(self, stream: str, *, alone: bool) -> None:
+        """A request has woken the `receive` of the stream's channel; `alone`: which takes no other channel's events."""
+        found = self._streams.get(stream) if self._tasks is not None else None
+        for served in found.consumers.values() if found is not None else ():
+            if served.wakes_early(alone=alone):
+                self._wake(served)
+
     def _on_hint(self, subject: str) -> None:
         name = subject.removeprefix(names.wake_subject(""))
         stream = self._streams.get(name)
         if stream is None:
             return
-        now = self._clock.monotonic()
         for served in stream.consumers.values():
-            served.outlook = lag.hinted(served.outlook, now)
-            self._fill(served)
-        if not stream.consumers and now >= stream.listed_at + REFRESH_SECONDS:
+            self._wake(served)
+        if not stream.consumers and (now := self._clock.monotonic()) >= stream.listed_at + REFRESH_SECONDS:
             stream.listed_at = now
             self._spawn(self.refresh(name))
+
+    def _wake(self, served: Served) -> None:
+        served.outlook = lag.hinted(served.outlook, self._clock.monotonic())
+        self._fill(served)
 
     def _on_restored(self) -> None:
         """NATS is there (again): what leases have failed of may be over, and hints may have been missed."""
@@ -160,7 +168,8 @@ class Scaler:
                     self._agenda.plan((stream, consumer), None)
                     continue
                 self._fill(served)
-                self._tell_if_turned(served)
+                if served.is_turned():
+                    self._tell_of_trouble(served)
                 self._agenda.plan(served.key, lag.look_again_at(served.outlook, self._clock.monotonic()))
             await asyncio.sleep(PASS_SECONDS)
 
@@ -226,7 +235,8 @@ class Scaler:
             _log.info("leases work again", **served.words)
         now = self._clock.monotonic()
         look_closer = lag.hint_is_late(served.outlook, now)
-        self._note_outcomes(served, answer)
+        if losses.told_by(served.outlook, answer):
+            self._tell_of_trouble(served)
         served.outlook = lag.answered(served.outlook, answer, now, cut=held.is_short)
         if look_closer:
             await self._streams.look_closer(served)
@@ -268,16 +278,6 @@ class Scaler:
         left_out = self._sparing.admit("lease failed") if served.trouble.note(words) else None
         write = _log.debug if left_out is None else _log.warning
         write("lease failed, trying again", **served.words, error=words, **log.more(left_out or 0))
-
-    def _note_outcomes(self, served: Served, answer: LeaseAnswer) -> None:
-        told = answer.counts[Outcome.STUCK] or answer.counts[Outcome.DISCARDED]
-        if told or losses.in_lease(served.outlook, answer):
-            self._tell_of_trouble(served)
-
-    def _tell_if_turned(self, served: Served) -> None:
-        if served.full != served.outlook.counters.full:
-            served.full = served.outlook.counters.full
-            self._tell_of_trouble(served)
 
     def _tell_of_trouble(self, served: Served) -> None:
         for listener in self.on_trouble:

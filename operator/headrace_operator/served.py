@@ -18,6 +18,7 @@ from typing import Any
 from headrace.core import subscriber
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.lease import Outcome
+from headrace.core.scale_spec import Wake
 from headrace.core.subscriber import Subscriber, SubscriberState
 from headrace.io import log
 from headrace.io.api import JetStreamApi
@@ -76,6 +77,22 @@ class Served:
     trouble: Trouble = field(default_factory=Trouble)
     counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     full: bool = False
+
+    def is_turned(self) -> bool:
+        """Has its ack window turned full, or got room, since this was asked?"""
+        before, self.full = self.full, self.outlook.counters.full
+        return before != self.full
+
+    def wakes_early(self, *, alone: bool) -> bool:
+        """Is it to be woken when a request wakes the channel's `receive`?
+
+        Only if it sleeps: one lease for each time that `receive` wakes, and none beside another, nor while they fail.
+
+        Args:
+            alone: that `receive` takes the events of no other channel: what comes is surely for this one's subscribers.
+        """
+        wanted = self.subscriber.wake is Wake.EARLY or (self.subscriber.wake is None and alone)
+        return wanted and not self.outlook.open and not self.outlook.failures
 
     @property
     def key(self) -> tuple[str, str]:
@@ -262,5 +279,5 @@ class ServedStreams:
 
 def _delivers_alike(old: Subscriber, new: Subscriber) -> bool:
     """Is there no difference to a lease? A new generation alone is none."""
-    same = replace(new, generation=old.generation, lag_threshold=old.lag_threshold, max_scale=old.max_scale)
-    return same == old
+    scaling = {name: getattr(old, name) for name in ("lag_threshold", "max_scale", "wake")}
+    return replace(new, generation=old.generation, **scaling) == old

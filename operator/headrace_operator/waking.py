@@ -54,6 +54,7 @@ class Waking:
         self._urls: dict[str, dict[str, str]] = {}
         self._spared: dict[str, set[str]] = {}
         self._put_at: dict[Key, float] = {}
+        self._receives: dict[Key, str] = {}
         # Channels whose status says that nothing waits; and of them those for which something did at the last look.
         self._quiet: set[Key] = set()
         self._suspected: set[Key] = set()
@@ -74,8 +75,10 @@ class Waking:
         place, status = key(channel), channel.get("status") or {}
         # What the operator does not see it can't wake; functions pull there.
         stream = "" if status.get("elsewhere") else str(status.get("stream") or "")
+        # Also of those that are not served here: it is not the others' alone.
+        self._receives[place] = str(status.get("receive") or "")
         if self._streams.get(place) != stream:
-            self.remove(place)
+            self._let_go(place)
             if stream:
                 self._streams[place], self._channels[stream] = stream, place
             self._tell_scaler()
@@ -93,6 +96,17 @@ class Waking:
             self.scaler.look_soon(stream)
 
     def remove(self, place: Key) -> None:
+        self._receives.pop(place, None)
+        self._let_go(place)
+
+    def arrived(self, receive: str) -> None:
+        """A request has woken this `receive`, a Knative Service as namespace/name, from zero."""
+        places = [place for place, name in self._receives.items() if name == receive]
+        for place in places:
+            if place in self._streams:
+                self.scaler.arrived(self._streams[place], alone=len(places) == 1)
+
+    def _let_go(self, place: Key) -> None:
         stream = self._streams.pop(place, None)
         self._put_at.pop(place, None)
         self._quiet.discard(place)
@@ -160,6 +174,6 @@ class Waking:
 
 def changed_for_scaler(old: Body | None, new: Body | None) -> bool:
     """Has anything changed that the scaler reads?"""
-    parts = ("stream", "consumers", "elsewhere")
+    parts = ("stream", "consumers", "elsewhere", "receive")
     before, after = ((each or {}).get("status") or {} for each in (old, new))
     return any(before.get(part) != after.get(part) for part in parts)

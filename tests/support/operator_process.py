@@ -91,13 +91,18 @@ class OperatorProcess:
 
     def number(self, name: str) -> float | None:
         """One of its metrics that has no labels; None when it can't be had."""
+        found = re.search(rf"^{name} (\S+)$", self.metrics, re.MULTILINE)
+        return float(found[1]) if found else None
+
+    @property
+    def metrics(self) -> str:
+        """All of them; empty when they can't be had."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
-                text = answer.read().decode()
+                text: str = answer.read().decode()
         except OSError:
-            return None
-        found = re.search(rf"^{name} (\S+)$", text, re.MULTILINE)
-        return float(found[1]) if found else None
+            return ""
+        return text
 
     def __enter__(self) -> OperatorProcess:
         return self.start()

@@ -33,6 +33,12 @@ def well(asked: Desired, **changes: Any) -> Result:
     return Result(observed, bindings=bindings, refusals={}, **changes)
 
 
+def of(api_version: str, component: str) -> dict[str, Any]:
+    """An object of a function."""
+    name, labels = api_version.split("/")[0], {"app.kubernetes.io/component": component}
+    return {"apiVersion": api_version, "metadata": {"namespace": "knative-eventing", "name": name, "labels": labels}}
+
+
 def test_functions_tell_where_the_channel_is_and_who_delivers() -> None:
     parent = channel(entry("aaaa-1"), entry("bbbb-2", "mail"))
     asked = wish(parent)
@@ -41,6 +47,7 @@ def test_functions_tell_where_the_channel_is_and_who_delivers() -> None:
         urls=("http://receive/shop/orders", "http://orders-kn-jsm-channel.shop.svc"),
         forwards=forwards,
         conditions=(Condition("FunctionsReady", False, "FunctionFailed", "forward-a: no such image"),),
+        objects=(of("v1", "forward"), of("apps/v1", "receive"), of("serving.knative.dev/v1", "receive")),
     )
 
     body = status(parent, asked, well(asked, functions=functions), NOON)
@@ -55,6 +62,7 @@ def test_functions_tell_where_the_channel_is_and_who_delivers() -> None:
     (ready,) = (one for one in body["conditions"] if one["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "FunctionFailed")
     assert Status.model_validate(body).consumers[1].pulls
+    assert Status.model_validate(body).receive == "knative-eventing/serving.knative.dev"
 
 
 def test_while_consumers_are_out_of_reach_it_stays_said_who_delivers() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from headrace_operator.waking import Waking
+import pytest
+
+from headrace_operator.waking import Waking, changed_for_scaler
 
 ORDERS = ("shop", "orders")
 
@@ -26,7 +28,13 @@ def waking(pending: dict[str, int]) -> Waking:
             rows["consumers"][name]["pending"] = count
         return rows
 
-    found.scaler = SimpleNamespace(stats=stats, serve=lambda _: None)  # type: ignore[assignment]  # what it is asked
+    arrived: list[tuple[str, bool]] = []
+    found.scaler = SimpleNamespace(  # type: ignore[assignment]  # what it is asked
+        stats=stats,
+        serve=lambda _: None,
+        arrived=lambda stream, *, alone: arrived.append((stream, alone)),
+        told=arrived,
+    )
     return found
 
 
@@ -66,3 +74,65 @@ async def test_a_channel_that_is_not_served_any_more_is_not_told_of() -> None:
     one.untold_backlogs()
     one.remove(ORDERS)
     assert one.untold_backlogs() == []
+
+
+RECEIVE = "knative-eventing/headrace-receive"
+
+
+def received(name: str, receive: str = RECEIVE, **status: Any) -> dict[str, Any]:
+    stream = f"KN_SHOP__{name.upper()}"
+    metadata = {"namespace": "shop", "name": name}
+    return {"metadata": metadata, "status": {"stream": stream, "receive": receive, "consumers": [], **status}}
+
+
+def arrivals(one: Waking) -> list[tuple[str, bool]]:
+    told: list[tuple[str, bool]] = one.scaler.told  # type: ignore[attr-defined]  # see `waking`
+    return told
+
+
+async def test_who_has_a_receive_alone_is_known_to_be_meant_by_what_arrives_there() -> None:
+    one = waking({})
+    one.put(received("orders"))
+    one.put(received("bills", "shop/receive-bills-1"))
+
+    one.arrived(RECEIVE)
+    one.arrived("shop/receive-bills-1")
+    one.arrived("elsewhere/receive")
+
+    assert arrivals(one) == [("KN_SHOP__ORDERS", True), ("KN_SHOP__BILLS", True)]
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        pytest.param([received("bills")], [("KN_SHOP__ORDERS", False), ("KN_SHOP__BILLS", False)], id="served here"),
+        pytest.param([received("bills", elsewhere=True)], [("KN_SHOP__ORDERS", False)], id="served elsewhere"),
+        pytest.param([received("bills", "")], [("KN_SHOP__ORDERS", True)], id="with a Deployment for receive"),
+    ],
+)
+async def test_of_channels_that_share_a_receive_it_is_not_known(
+    others: list[dict[str, Any]], told: list[tuple[str, bool]]
+) -> None:
+    one = waking({})
+    for each in (received("orders"), *others):
+        one.put(each)
+
+    one.arrived(RECEIVE)
+
+    assert arrivals(one) == told
+
+
+async def test_a_channel_that_is_gone_shares_no_receive() -> None:
+    one = waking({})
+    one.put(received("orders"))
+    one.put(received("bills"))
+    one.remove(("shop", "bills"))
+
+    one.arrived(RECEIVE)
+
+    assert arrivals(one) == [("KN_SHOP__ORDERS", True)]
+
+
+def test_another_receive_is_news_to_the_scaler() -> None:
+    assert changed_for_scaler(received("orders"), received("orders", "shop/receive-orders-1"))
+    assert not changed_for_scaler(received("orders"), received("orders", readySubscribers="1/1"))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.core.errors import InvalidSpec
 from headrace.core.placement_spec import Isolation, Keda, PlacementSpec, Runtime
+from headrace.core.scale_spec import Wake
 from headrace.core.subscriber import (
     LARGEST,
     METADATA_KEY,
@@ -54,6 +55,7 @@ subscribers = st.builds(
     rate_limit_bps=st.integers(0, LARGEST),
     lag_threshold=st.integers(1, LARGEST),
     max_scale=st.integers(1, LARGEST),
+    wake=st.none() | st.sampled_from(Wake),
     placement=st.builds(
         PlacementSpec,
         st.none() | st.sampled_from(Runtime),
@@ -121,6 +123,7 @@ def test_a_consumer_without_our_mark_is_nobodys(metadata: dict[str, str] | None)
         pytest.param({"rateLimitBPS": 10**400}, id="a rate limit beyond any float"),
         pytest.param({"lagThreshold": 1.5}, id="a fraction of an event"),
         pytest.param({"maxScale": True}, id="a boolean for a number"),
+        pytest.param({"wake": "sometimes"}, id="a moment that is none"),
         pytest.param({"goneSince": 5}, id="a number for a moment"),
         pytest.param({"orderKey": []}, id="a list for a key"),
         pytest.param({"policy": {**json.loads(PLAIN.to_json())["policy"], "retry": 10**400}}, id="endless retries"),

@@ -118,6 +118,8 @@ class Status(Part):
     """What has become of each of spec.subscribers."""
     ready_subscribers: str = ""
     """How many subscribers are ready, and of how many, as 2/3."""
+    receive: str = ""
+    """The Knative Service that takes the channel's events, as namespace/name."""
     stream: str = ""
     """Name of the JetStream stream."""
     connection: str = ""

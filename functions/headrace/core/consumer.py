@@ -198,6 +198,7 @@ def _row(raw: object, index: int, defaults: _Defaults, truth: Truth) -> Row:
         rate_limit_bps=manifest.spec.consumer_config_template.bits_per_second,
         lag_threshold=defaults.scale.lag_threshold,
         max_scale=defaults.scale.max_scale,
+        wake=defaults.scale.wake,
         order=defaults.order,
         placement=defaults.placement,
     )
@@ -224,6 +225,7 @@ def _annotated(identity: Subscriber, annotations: Mapping[str, str], path: str, 
         identity,
         lag_threshold=scale.lag_threshold,
         max_scale=scale.max_scale,
+        wake=scale.wake,
         order=order,
         placement=placement_spec.read(annotations, defaults.placement, path=path),
     )

@@ -1,4 +1,5 @@
-"""How many leases a subscriber deserves, as annotations say it: of the channel for all, of a Subscription for itself.
+"""How many leases a subscriber deserves, and when, as annotations say it: of the channel for all, of a Subscription
+for itself.
 
 Knows the annotations and their bounds. What follows from them is the scaler's (`headrace_operator.lag`).
 """
@@ -7,20 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from headrace.core.errors import InvalidSpec
 from headrace.core.quoting import quoted
 
 LAG_THRESHOLD = "headrace.dev/lag-threshold"
 MAX_SCALE = "headrace.dev/max-scale"
+WAKE = "headrace.dev/wake"
+
+
+class Wake(StrEnum):
+    """When a subscriber's `forward` is woken that sleeps.
+
+    EARLY: when a request wakes the channel's `receive`, whichever channel it is for. STORED: when an event is stored.
+    """
+
+    EARLY = "early"
+    STORED = "stored"
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleSpec:
-    """One lease for each `lag_threshold` events that wait, and at most `max_scale` leases."""
+    """One lease for each `lag_threshold` events that wait, and at most `max_scale` leases.
+
+    Attributes:
+        wake: None: early where `receive` is this channel's alone, so that it is known whose the event is.
+    """
 
     lag_threshold: int = 1000
     max_scale: int = 4
+    wake: Wake | None = None
 
 
 def read(annotations: Mapping[str, str], default: ScaleSpec | None = None, *, path: str = "metadata") -> ScaleSpec:
@@ -37,6 +55,7 @@ def read(annotations: Mapping[str, str], default: ScaleSpec | None = None, *, pa
     return ScaleSpec(
         _number(annotations, LAG_THRESHOLD, default.lag_threshold, path),
         _number(annotations, MAX_SCALE, default.max_scale, path),
+        _wake(annotations, default.wake, path),
     )
 
 
@@ -48,3 +67,13 @@ def _number(annotations: Mapping[str, str], name: str, default: int, path: str) 
         field = f"{path}.annotations[{name}]"
         raise InvalidSpec(f"{field} is {quoted(text)}: it should be a whole number from 1", field=field)
     return int(text)
+
+
+def _wake(annotations: Mapping[str, str], default: Wake | None, path: str) -> Wake | None:
+    text = annotations.get(WAKE)
+    if text is None:
+        return default
+    if text not in list(Wake):
+        field = f"{path}.annotations[{WAKE}]"
+        raise InvalidSpec(f"{field} is {quoted(text)}: it should be {' or '.join(Wake)}", field=field)
+    return Wake(text)

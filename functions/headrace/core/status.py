@@ -120,6 +120,8 @@ def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: dat
         body["elsewhere"] = True
     if _addressable(desired, result).holds:
         body["address"] = {"url": _url(desired, result)}
+        if result.functions.receive:
+            body["receive"] = result.functions.receive
     if isinstance(desired.sink, Destination):
         body["deadLetterSinkUri"] = desired.sink.uri
         trust = {"deadLetterSinkCACerts": desired.sink.ca_certs, "deadLetterSinkAudience": desired.sink.audience}

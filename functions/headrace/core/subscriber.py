@@ -18,6 +18,7 @@ from headrace.core.errors import InvalidSpec
 from headrace.core.order_spec import DEFAULT_KEY, DeliveryOrder, OrderSpec
 from headrace.core.placement_spec import PlacementSpec
 from headrace.core.quoting import quoted
+from headrace.core.scale_spec import Wake
 from headrace.core.uri import checked_uri as checked_uri
 
 METADATA_KEY = "headrace.dev/subscriber"
@@ -101,6 +102,7 @@ class Subscriber:
         aside: the stream that holds stage records and parked events.
         rate_limit_bps: bits per second over all leases of this consumer; 0 is unlimited (ADR 012).
         lag_threshold, max_scale: one lease per that many deliverable events, at most so many leases.
+        wake: when the first of them is opened; None: as early as it is known whose the event is.
         order: in which its events are delivered.
         placement: where and how its `forward` runs.
         reason: why the state is not READY, for people.
@@ -121,6 +123,7 @@ class Subscriber:
     rate_limit_bps: int = 0
     lag_threshold: int = 1000
     max_scale: int = 4
+    wake: Wake | None = None
     order: OrderSpec = field(default_factory=OrderSpec)
     placement: PlacementSpec = field(default_factory=PlacementSpec)
     state: SubscriberState = SubscriberState.READY
@@ -145,13 +148,10 @@ class Subscriber:
             "state": str(self.state),
             **self.placement.to_json(),
         }
-        for key, destination in (
-            ("subscriber", self.subscriber),
-            ("reply", self.reply),
-            ("deadLetter", self.dead_letter),
-        ):
-            if destination is not None:
-                body[key] = _destination_to_json(destination)
+        addresses = {"subscriber": self.subscriber, "reply": self.reply, "deadLetter": self.dead_letter}
+        body |= {key: _destination_to_json(to) for key, to in addresses.items() if to is not None}
+        if self.wake is not None:
+            body["wake"] = str(self.wake)
         if self.order.kind is not DeliveryOrder.UNORDERED:
             body["deliveryOrder"] = str(self.order.kind)
         if self.order.kind is DeliveryOrder.BY_KEY:
@@ -213,6 +213,7 @@ def from_json(text: str) -> Subscriber:
             rate_limit_bps=max(0, _whole(body, "rateLimitBPS")),
             lag_threshold=max(1, _whole(body, "lagThreshold")),
             max_scale=max(1, _whole(body, "maxScale")),
+            wake=Wake(str(body["wake"])) if "wake" in body else None,
             order=OrderSpec(
                 DeliveryOrder(body.get("deliveryOrder", DeliveryOrder.UNORDERED)),
                 _text({"orderKey": DEFAULT_KEY, **body}, "orderKey"),

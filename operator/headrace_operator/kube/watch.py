@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
@@ -36,6 +37,7 @@ class Cache:
 
     Attributes:
         complete: it has been listed, and the watch is up: what is not here is not there, but for a moment.
+        up_since: when the watch came up, on the loop's clock; what it tells at first happened before.
         listeners: told of every change, after it was taken in.
         without: members of the objects that are not kept, as a Secret's data.
         keeps: whether an object, as the API server sends it, belongs here; the others are as if they were not there.
@@ -44,6 +46,7 @@ class Cache:
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.complete = False
+        self.up_since = inf
         self.listeners: list[Listener] = []
         self.without: tuple[str, ...] = ()
         self.keeps: Callable[[Body], bool] = lambda _: True
@@ -170,6 +173,7 @@ class Watch:
         async for change in self._api.watch(self._path, parameters):
             if change is None:
                 self.cache.complete = True
+                self.cache.up_since = asyncio.get_running_loop().time()
                 self._at_ease()
                 continue
             body = change["object"]

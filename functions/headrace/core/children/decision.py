@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.core.children import knative
+from headrace.core.children.pod import COMPONENT_LABEL
 from headrace.core.children.readiness import Readiness
 from headrace.core.conditions import Condition
 from headrace.core.subscriber import Subscriber
@@ -88,3 +90,12 @@ class Functions:
     forwards: Mapping[str, Forward] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     readiness: Mapping[str, Readiness] = field(default_factory=dict)
+
+    @property
+    def receive(self) -> str:
+        """The Knative Service that takes the channel's events, as namespace/name; empty where it is none."""
+        for one in self.objects:
+            labels = one["metadata"].get("labels", {})
+            if one["apiVersion"] == knative.API_VERSION and labels.get(COMPONENT_LABEL) == "receive":
+                return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
+        return ""
