@@ -29,7 +29,7 @@ _FIRST = ("Namespace", "CustomResourceDefinition")
 _LEFT_OUT = ("HorizontalPodAutoscaler", "PodDisruptionBudget")
 _NAMESPACES = ("knative-serving", "knative-eventing")
 # Of cmd/<path> in Knative's modules. What is not built here stays under a name that can be had nowhere.
-_IMAGES = {f"ko://{each.package}": of_program(each.name) for each in (*programs.SERVING, *programs.EVENTING)}
+IMAGES = {f"ko://{each.package}": of_program(each.name) for each in (*programs.SERVING, *programs.EVENTING)}
 
 
 def define(cluster: Cluster) -> None:
@@ -87,7 +87,7 @@ def _eventing() -> Iterator[Manifest]:
 
 
 def _adapted(manifest: Manifest) -> Manifest:
-    named = manifests.mapped(manifest, lambda text: _IMAGES.get(text, text))
+    named = manifests.mapped(manifest, lambda text: IMAGES.get(text, text))
     return manifests.with_data(manifests.small(named), _DATA)
 
 

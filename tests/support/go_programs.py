@@ -125,7 +125,7 @@ def module_folder(program: Program, module: str = "") -> Path:
         module: another one that it pins.
     """
     wanted = module or program.root
-    command = [str(_go()), "mod", "download", "-json", f"{wanted}@v{program.pinned(wanted)}"]
+    command = [str(go()), "mod", "download", "-json", f"{wanted}@v{program.pinned(wanted)}"]
     answer = subprocess.run(command, cwd=program.module, capture_output=True, text=True, check=True, env=_environment())
     return Path(json.loads(answer.stdout)["Dir"])
 
@@ -145,7 +145,7 @@ def _build(program: Program) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{program.name}.partial")
     verb = ["test", "-c"] if program.of_tests else ["build"]
-    command = [str(_go()), *verb, "-v", "-trimpath", flags, "-o", str(partial)]
+    command = [str(go()), *verb, "-v", "-trimpath", flags, "-o", str(partial)]
     command += [f"-tags={program.tags}"] if program.tags else []
     with tempfile.TemporaryDirectory() as folder:
         # Everybody else on the machine goes first; alone it is as fast as ever.
@@ -236,7 +236,7 @@ def _usable(program: Program, place: Path, *, exactly: bool = False) -> bool:
     return program.usable((int(version[1]), int(version[2])))
 
 
-def _go() -> Path:
+def go() -> Path:
     """A Go that builds it: from PATH, else from its wheel, in the cache."""
     on_path = shutil.which("go")
     if on_path is not None:
