@@ -19,11 +19,10 @@ from headrace_operator import child as children_of
 from headrace_operator.applied import AppliedChildren, Outcome, Problem
 from headrace_operator.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot
 from headrace_operator.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
-from headrace_operator.kube.api import KubeApi, NamespaceGoing
+from headrace_operator.kube.api import KubeApi, NamespaceGoing, passes
 from headrace_operator.kube.kinds import Discovery, Kind, key
 from headrace_operator.kube.watch import Cache, Watch
 from headrace_operator.removing import Removing
-from headrace_operator.trouble import passes
 
 KINDS = (
     Kind("v1", "Service", "services"),

@@ -16,10 +16,10 @@ from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io import log
 from headrace_operator import channel_object, waking
 from headrace_operator.child import CHANNEL_ANNOTATION, title
-from headrace_operator.kube.api import Body
+from headrace_operator.kube.api import Body, passes
 from headrace_operator.kube.kinds import CHANNEL, Key, key
 from headrace_operator.one_channel import Cluster, OneChannel
-from headrace_operator.trouble import Trouble, passes
+from headrace_operator.trouble import Trouble
 from headrace_operator.waking import Waking
 from headrace_operator.work_queue import WorkQueue
 

@@ -18,12 +18,12 @@ from headrace_operator.applied import Outcome, Problem
 from headrace_operator.channel_object import ChannelWriter
 from headrace_operator.children import Children
 from headrace_operator.hook_client import HookAnswer, HookClient, Observation
-from headrace_operator.kube.api import Body, Conflict, KubeApi
+from headrace_operator.kube.api import Body, Conflict, KubeApi, passes
 from headrace_operator.kube.kinds import Discovery, Key, key
 from headrace_operator.kube.watch import Cache
 from headrace_operator.newest import Newest
 from headrace_operator.related import Related
-from headrace_operator.trouble import LASTING_SECONDS, Trouble, passes
+from headrace_operator.trouble import LASTING_SECONDS, Trouble
 
 # Ghosts come in crowds; the rest is asked for with the next pass.
 MOST_VERIFIED = 64

@@ -12,10 +12,9 @@ from headrace.core.errors import Refused
 from headrace.io import log
 from headrace_operator.applied import AppliedChildren, Problem
 from headrace_operator.child import Body, Spot, title
-from headrace_operator.kube.api import KubeApi
+from headrace_operator.kube.api import KubeApi, passes
 from headrace_operator.kube.kinds import Kind
 from headrace_operator.kube.watch import Cache
-from headrace_operator.trouble import passes
 
 _log = log.get("children")
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace_operator.kube.api import Conflict, NamespaceGoing
-
 LASTING_SECONDS = 5.0
 # Of a row of failures; more reasons than that say nothing more.
 MOST_REASONS = 8
@@ -43,10 +40,3 @@ class Trouble:
         told, self._since = bool(self._told), None
         self._told.clear()
         return told
-
-
-def passes(error: HeadraceError) -> bool:
-    """May another attempt mend it, with nobody's help?"""
-    if isinstance(error, Unavailable | Conflict | NamespaceGoing):
-        return True
-    return isinstance(error, Refused) and error.status == 404

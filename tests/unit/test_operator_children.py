@@ -72,7 +72,7 @@ async def test_a_child_whose_kind_is_not_served_this_moment_is_not_taken_for_unw
                 served.starting = True
                 outcome = await children.make_so(channel(), [ANSWER])
                 assert server.deleted == []
-                assert "the cluster does not serve this kind" in outcome.problems[0]
+                assert "the cluster does not serve this kind" in outcome.problems[0].words
                 # Told apart from one that is really not wanted.
                 await children.make_so(channel(), [])
                 assert [path.split("/")[-1] for path in server.deleted] == ["forward-1"]

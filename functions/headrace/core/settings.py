@@ -367,7 +367,7 @@ class ReconcileSettings(FunctionsSettings):
 
 
 class KubeSettings(_Settings):
-    """Where the API server is; in a pod its service account says so, whose token is read again as it changes."""
+    """Where the API server is; in a pod its service account says so. Files are read again when they change."""
 
     kubeconfig: str | None = Field(None, alias="KUBECONFIG", description="a kubeconfig; unset: the service account")
     host: str | None = Field(None, alias="KUBERNETES_SERVICE_HOST", description="set by Kubernetes in every pod")

@@ -236,6 +236,13 @@ def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:
     return Unavailable(sentence)
 
 
+def passes(error: HeadraceError) -> bool:
+    """May another attempt mend it, with nobody's help?"""
+    if isinstance(error, Unavailable | Conflict | NamespaceGoing):
+        return True
+    return isinstance(error, Refused) and error.status == 404
+
+
 def _told(text: str) -> tuple[str, set[tuple[str, str]]]:
     """What a Status says: its words, and of each cause the reason and the field."""
     try:

@@ -19,6 +19,7 @@ from headrace.core.errors import Misconfigured, Unavailable
 from headrace.io import log
 from headrace_operator.kube import exec_run
 from headrace_operator.kube.exec_spec import Program
+from headrace_operator.trouble import Trouble
 
 INFO = "KUBERNETES_EXEC_INFO"
 # Clocks differ, and a request takes its time.
@@ -71,6 +72,7 @@ class ExecPlugin:
         self._credential: Credential | None = None
         self._refused_at: datetime | None = None
         self._failed: tuple[datetime, str] | None = None
+        self._trouble = Trouble()
         self._lock = asyncio.Lock()
         self._path = shutil.which(program.command, path=self._environment.get("PATH"))
         if self._path is None:
@@ -106,8 +108,11 @@ class ExecPlugin:
                 self._failed = self._now(), str(error)
                 if held is None or not held.good_at(self._now()):
                     raise
-                _log.warning("credentials are not renewed yet, trying again", error=str(error))
+                # What is held runs out within a minute: no time to wait and see.
+                write = _log.warning if self._trouble.note(str(error), 0.0) else _log.debug
+                write("credentials are not renewed yet, trying again", error=str(error))
                 return held
+            self._trouble.over()
             return self._credential
 
     def refuse(self, credential: Credential) -> bool:
