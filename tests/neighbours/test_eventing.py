@@ -111,6 +111,32 @@ async def test_a_channel_whose_template_is_ours_is_ready_and_events_flow(
     await api.gone(f"{CHANNELS.format(namespace=namespace)}/generic")
 
 
+async def test_a_channel_whose_template_is_a_mirror_is_ready_and_its_subscribers_get_what_is_mirrored(
+    headrace: dict[str, Function], api: Api, namespace: str, subscriber: Subscriber
+) -> None:
+    place, path = subscriber.place(), MESSAGING.format(namespace=namespace)
+    (await api.create(CHANNELS.format(namespace=namespace), channel("origin"))).unwrapped()
+    origin = await ready(api, f"{CHANNELS.format(namespace=namespace)}/origin")
+    mirror = {**TEMPLATE, "spec": {"stream": {"config": {"mirror": {"name": origin["status"]["stream"]}}}}}
+    generic = {"apiVersion": "messaging.knative.dev/v1", "kind": "Channel"}
+    body = {**generic, "metadata": {"name": "copies"}, "spec": {"channelTemplate": mirror}}
+    (await api.create(path, body)).unwrapped()
+    subscriptions = SUBSCRIPTIONS.format(namespace=namespace)
+    (await api.create(subscriptions, subscription("audit", {**generic, "name": "copies"}, place))).unwrapped()
+    of = await ready(api, f"{path}/copies")
+    await ready(api, f"{subscriptions}/audit")
+
+    await post(origin["status"]["address"]["url"], "1")
+    refused = await send(of["status"]["address"]["url"], b"{}", BINARY)
+
+    await place.wait(1, 60.0)
+    assert place.ids == ["1"]
+    assert refused.status == 403
+    for gone in (f"{subscriptions}/audit", f"{path}/copies", f"{CHANNELS.format(namespace=namespace)}/origin"):
+        await api.delete(gone)
+        await api.gone(gone)
+
+
 async def test_a_sequence_is_ready_and_hands_replies_from_step_to_step(
     headrace: dict[str, Function], api: Api, namespace: str, subscriber: Subscriber
 ) -> None:
