@@ -17,8 +17,9 @@ from pathlib import Path
 from infra.cluster.instance import Problem
 
 _MOUNTS = Path("/proc/self/mounts")
-# Beside others on the machine, who have 1,024 each: a cluster that starves measures nothing.
-_SHARES, _WEIGHT = 16_384, 1_000
+# Beside others on the machine, who have 1,024 each: a cluster that starves measures nothing, and one that takes
+# everything keeps those waiting who would measure it.
+_SHARES, _WEIGHT = 4_096, 400
 _NODE_SHARES, _NODE_WEIGHT = 4_096, 400
 _KILL_SECONDS = 30.0
 
