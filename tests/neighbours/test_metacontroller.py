@@ -36,8 +36,7 @@ from tests.support.waiting import until
 COLLECTIONS = ("/api/v1/namespaces/{namespace}/services", "/apis/apps/v1/namespaces/{namespace}/deployments")
 EVENTS = "/api/v1/namespaces/{namespace}/events"
 
-# Without functions that are ready no channel is.
-pytestmark = pytest.mark.usefixtures("pods")
+pytestmark = pytest.mark.usefixtures("pods")  # Without functions that are ready no channel is.
 
 
 @dataclass(frozen=True)
