@@ -52,6 +52,15 @@ def load(cluster: Cluster, file: Path) -> None:
     run(cluster, [*_ctr(cluster), "images", "import", str(file)])
 
 
+def pull(cluster: Cluster, name: str) -> None:
+    """Bring an image in from a registry that this machine reaches, under its name there.
+
+    Raises:
+        Problem: it can't be had.
+    """
+    run(cluster, [*_ctr(cluster), "images", "pull", "--plain-http", name])
+
+
 def loaded(cluster: Cluster) -> set[str]:
     """Names of the images that are there."""
     return set(run(cluster, [*_ctr(cluster), "images", "list", "--quiet"]).split())

@@ -53,11 +53,16 @@ class Kubectl:
         Raises:
             Refused: it ended with an error.
         """
-        command = [self._program, f"--kubeconfig={self.kubeconfig}", *words]
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=seconds, check=False)
+        done = subprocess.run(
+            self.command(*words), input=given, capture_output=True, text=True, timeout=seconds, check=False
+        )
         if done.returncode != 0:
             raise Refused(f"`kubectl {' '.join(words)}`: {done.stderr.strip()}")
         return done.stdout
+
+    def command(self, *words: str) -> list[str | Path]:
+        """As a process is started with."""
+        return [self._program, f"--kubeconfig={self.kubeconfig}", *words]
 
     def apply(self, text: str) -> None:
         """Server-side apply of a YAML text."""

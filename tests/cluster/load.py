@@ -10,11 +10,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import nats.errors
 
 from tests.cluster.account import Account, Fault, account
 from tests.cluster.kubectl import SYSTEM, Kubectl, Pod, until
+from tests.cluster.reach import address, address_of
 from tests.faults.ledger import Sent, Strike
 from tests.faults.producer import Producer
 from tests.faults.sink import Place, Say, Sink
@@ -53,14 +55,12 @@ class World:
         sink: subscribers, each at a path of its own.
     """
 
-    def __init__(self, kubectl: Kubectl, address: str, way_in: str, nats_url: str) -> None:
+    def __init__(self, kubectl: Kubectl, address: str, nats_url: str) -> None:
         """Args:
         address: of this machine, as pods reach it.
-        way_in: base URL of the ingress.
         """
         self.kubectl = kubectl
         self.sink = Sink(address=address)
-        self._way_in = way_in
         self._nats_url = nats_url
         self._namespaces: set[str] = set()
 
@@ -76,31 +76,45 @@ class World:
         finally:
             self.sink.close()
 
-    def flow(self, namespace: str, name: str, *, seconds: float = 0.0, **annotations: str) -> Flow:
+    def flow(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        seconds: float = 0.0,
+        within: float = 120.0,
+        scope: str = "cluster",
+        nats: str = "",
+        **annotations: str,
+    ) -> Flow:
         """A channel with one Subscription, both Ready.
 
         Args:
             seconds: that the subscriber takes for each event.
+            within: seconds that each of the two may take until it is Ready.
+            scope: `cluster`, or `namespace` for functions of the namespace's own.
+            nats: URL of the account that its stream is in, where that is another one.
             annotations: of the channel, without `headrace.dev/`; underscores stand for dashes.
         """
         path = f"/{namespace}/{name}"
         place = self.sink.place(path)
         place.decide = lambda _: Say(delay=seconds)
         marks = {f"headrace.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
+        marks["eventing.knative.dev/scope"] = scope
         self._namespaces.add(namespace)
         manifest = MANIFEST.format(
             namespace=namespace, name=name, annotations=_inline(marks), subscriber=self.sink.uri(path)
         )
         self.kubectl.apply(manifest)
-        self.kubectl.wait_ready("natsjetstreamchannel", name, namespace)
-        self.kubectl.wait_ready("subscription", name, namespace)
-        return Flow(self, Channel(namespace, name), place)
+        self.kubectl.wait_ready("natsjetstreamchannel", name, namespace, within)
+        self.kubectl.wait_ready("subscription", name, namespace, within)
+        return Flow(self, Channel(namespace, name), place, nats or self._nats_url)
 
     def url(self, channel: Channel) -> tuple[str, Mapping[str, str]]:
         """Where to POST from here, and with which Host."""
-        body = self.kubectl.get("natsjetstreamchannel", channel.name, channel.namespace)
-        host, _, path = str(body["status"]["address"]["url"]).partition("://")[2].partition("/")
-        return f"{self._way_in}/{path}", {"Host": host}
+        url = urlsplit(address_of(self.kubectl, "natsjetstreamchannel", channel.name, channel.namespace))
+        ip, port = address(self.kubectl, url.geturl())
+        return f"http://{ip}:{port}{url.path}", {"Host": url.netloc}
 
     def nats(self) -> Nats:
         return Nats(self._nats_url)
@@ -113,6 +127,7 @@ class Flow:
     world: World
     channel: Channel
     place: Place
+    nats_url: str
 
     def pods(self, function: str) -> list[Pod]:
         """Of a function that serves this channel alone."""
@@ -153,13 +168,13 @@ class Flow:
                 calm = 0 if await self._left() else calm + 1
 
     async def _left(self) -> int:
-        async with self.world.nats() as client:
+        async with Nats(self.nats_url) as client:
             listed = (await client.call(f"CONSUMER.LIST.{self.channel.stream}"))["consumers"]
             assert len(listed) == 1, listed
             return int(listed[0]["num_pending"]) + int(listed[0]["num_ack_pending"])
 
     async def _parked(self) -> int:
-        async with self.world.nats() as client:
+        async with Nats(self.nats_url) as client:
             aside = await client.call(
                 f"STREAM.INFO.{self.channel.aside}",
                 {"subjects_filter": f"{self.channel.namespace}.{self.channel.name}._knative_aside.parked.>"},

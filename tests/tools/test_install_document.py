@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,8 +15,9 @@ import pytest
 
 from tests.support import tool_binaries
 from tests.support.control_plane import ControlPlane
-from tests.support.install import DOCUMENT, INFRA, ROOT, Block, blocks
+from tests.support.install import DOCUMENT, INFRA, ROOT, blocks
 from tests.support.nats_server import NatsServer, free_port
+from tests.support.page import CHANNEL, Shell, channel_commands, of, run_section
 
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
 OURS = (
@@ -46,41 +46,7 @@ spec:
       storage: true
       schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 """
-STREAMS, CHANNEL = "streams", "channel"
-
-
-class Shell:
-    """Commands in a copy of `infra`, with kubectl and the tools that were built on its PATH."""
-
-    def __init__(self, directory: Path, kubeconfig: Path) -> None:
-        assert shutil.which("kubectl"), "there is no kubectl: install it, or leave this file out"
-        self._directory = directory
-        tools = directory / "bin"
-        tools.mkdir()
-        for name, place in tool_binaries.found(tool_binaries.HELM, tool_binaries.KUSTOMIZE).items():
-            (tools / name).symlink_to(place)
-        shutil.copytree(INFRA, directory / "infra")
-        self._environment = {
-            **os.environ,
-            "PATH": f"{tools}:{os.environ['PATH']}",
-            "KUBECONFIG": str(kubeconfig),
-            "IMAGE": "registry.example/headrace@sha256:" + "0" * 64,
-            "HOME": str(directory),
-        }
-
-    def write(self, name: str, text: str) -> None:
-        path = self._directory / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-    def __call__(self, text: str) -> str:
-        """What the commands write; their own words when one fails."""
-        command = ["bash", "-euo", "pipefail", "-c", text]
-        done = subprocess.run(
-            command, cwd=self._directory, env=self._environment, capture_output=True, text=True, timeout=180
-        )
-        assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
-        return done.stdout
+STREAMS = "streams"
 
 
 @pytest.fixture
@@ -95,25 +61,6 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         yield run
     finally:
         control_plane.stop()
-
-
-def of(section: str) -> list[Block]:
-    return [block for block in blocks() if block.section == section]
-
-
-def run_section(shell: Shell, section: str) -> None:
-    """Its files are written and its commands are run, in order."""
-    for block in of(section):
-        if block.kind == "yaml":
-            shell.write(block.about, block.text)
-        elif block.about == "run":
-            shell(block.text)
-
-
-def channel_commands() -> list[str]:
-    """What is done to channels before all the rest goes."""
-    (block,) = [block for block in blocks() if block.about == CHANNEL]
-    return block.text.splitlines()
 
 
 def left(shell: Shell) -> list[str]:
@@ -131,10 +78,12 @@ def test_every_block_that_is_to_be_run_is_run_by_a_test_here() -> None:
     with_metacontroller = "With a stock Metacontroller"
     others = {"kubectl", "kustomize", "Helm", "Knative's default channel", "Upgrade", "Uninstall"}
     assert marked == {with_metacontroller, *others}
-    # Those of func are run by test_func.py.
-    ours = {block.about for block in blocks() if not block.about.startswith("func ")}
+    # Those of func are run by test_func.py, these in a cluster with pods.
+    elsewhere = ("func ", "makers", "aside")
+    ours = {block.about for block in blocks() if not block.about.startswith(elsewhere)}
     assert ours == {"", "run", CHANNEL, STREAMS, "mine/kustomization.yaml"}
-    assert {block.about for block in blocks()} - ours == {"func config", "func run", "func invoke", "func deploy"}
+    func = {"func config", "func run", "func invoke", "func deploy"}
+    assert {block.about for block in blocks()} - ours == {*func, "makers", "aside"}
 
 
 def test_by_kubectl_in_and_out_again(shell: Shell) -> None:

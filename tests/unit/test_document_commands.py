@@ -21,6 +21,7 @@ _TOOL = re.compile(r"(?:^|[|&;(] ?)(?:func|kn|helm|nats|kustomize|kubectl|promto
 # Where whole pages are run: the test compares what it runs with the page.
 BY_PAGE = {
     "migration.md": ("tests/tools/test_migration_document.py", "tests/cli/test_migration.py"),
+    "cluster.md": ("tests/cluster/test_install.py", "tests/cluster/test_nothing_is_left.py"),
     "kn-plugin.md": ("tests/tools/test_kn.py", "tests/unit/test_document_commands.py"),
 }
 # Blocks of docs/install.md, by what stands behind their language.
@@ -31,6 +32,8 @@ BY_MARK = {
     "func run": "tests/tools/test_func.py",
     "func invoke": "tests/tools/test_func.py",
     "func deploy": "tests/tools/test_func_deploy.py",
+    "makers": "tests/cluster/test_uninstall.py",
+    "aside": "tests/cluster/test_uninstall.py",
 }
 # What no machine of ours can run: no container engine, no kubelet.
 NOT_RUN = {

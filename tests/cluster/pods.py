@@ -1,0 +1,90 @@
+"""Pods of ours as they come and go, seen by a watch: what is up at rest, and how soon."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+
+from tests.cluster.kubectl import Body, Kubectl, until
+
+OURS = "app.kubernetes.io/name=headrace"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One pod at one moment of the monotonic clock.
+
+    Attributes:
+        leaving: it was told to end; Knative asks nothing of it any more.
+        gone: it is there no more.
+    """
+
+    at: float
+    name: str
+    component: str
+    leaving: bool
+    gone: bool
+
+
+class Pods:
+    """Use it as a context manager: it sees what happens meanwhile."""
+
+    def __init__(self, kubectl: Kubectl) -> None:
+        watch = ("--watch", "--output-watch-events", "-o", "json")
+        self._command = kubectl.command("get", "pods", "--all-namespaces", f"--selector={OURS}", *watch)
+        self._sights: list[Sight] = []
+
+    def __enter__(self) -> Pods:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        self._thread = threading.Thread(target=self._read, name="pods", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._thread.join(10)
+
+    def up(self) -> list[str]:
+        """Components of those that are there and were not told to end."""
+        return sorted(each.component for each in _last(self._sights).values() if not each.leaving and not each.gone)
+
+    def wait_for_rest(self, *components: str, seconds: float = 120.0) -> None:
+        """Until just these are up."""
+        wanted = sorted(components)
+        until(f"of ours are up: {wanted}", lambda: self.up() == wanted, seconds)
+
+    def ended_after(self, moment: float, *, gone: bool = False) -> dict[str, float]:
+        """Seconds from a moment until the last pod of each component was told to end, or is gone."""
+        found: dict[str, float] = {}
+        for each in self._sights:
+            if each.at > moment and (each.gone if gone else each.leaving or each.gone):
+                first = next(
+                    s for s in self._sights if s.name == each.name and (s.gone if gone else s.leaving or s.gone)
+                )
+                found[each.component] = max(found.get(each.component, 0.0), first.at - moment)
+        return found
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._sights.append(_sight(json.loads(line)))
+
+
+def _sight(event: Body) -> Sight:
+    metadata = event["object"]["metadata"]
+    component = metadata["labels"].get("app.kubernetes.io/component", "")
+    return Sight(
+        time.monotonic(), metadata["name"], component, "deletionTimestamp" in metadata, event["type"] == "DELETED"
+    )
+
+
+def _last(sights: Iterable[Sight]) -> dict[str, Sight]:
+    return {each.name: each for each in list(sights)}

@@ -1,0 +1,83 @@
+"""The table of what was run on a cluster: each test as a sentence, whether it holds, its figures, when, which commit.
+
+A run writes the rows of what it ran, and leaves those of what it did not.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.figures import markdown, write
+
+TABLE = "scenarios"
+_HEAD = ("what holds", "", "figures", "seconds", "when, commit")
+_ROOT = Path(__file__).resolve().parents[2]
+_RESULTS = {"passed": "pass", "failed": "**FAIL**", "skipped": "skip"}
+
+
+@dataclass
+class _Row:
+    result: str
+    seconds: float
+
+
+class Scenarios:
+    """Of one run."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, _Row] = {}
+        self._figures: dict[str, str] = {}
+
+    def tell(self, test: str, words: str) -> None:
+        """The figures of a test, which are printed at once."""
+        self._figures[test] = words
+        print(words, flush=True)
+
+    def add(self, report: pytest.TestReport) -> None:
+        """What became of a test's preparation, of itself, or of what followed it."""
+        row = self._rows.setdefault(report.nodeid, _Row("passed", 0.0))
+        row.seconds += report.duration
+        if report.outcome != "passed" and row.result != "failed":
+            row.result = report.outcome
+
+    def write(self, document: Path) -> None:
+        """Into the document, beside the rows of what was not run this time."""
+        rows = _rows_of(document)
+        for test, row in self._rows.items():
+            if test in self._figures or row.result != "passed":
+                sentence = _sentence(test)
+                rows[sentence] = (
+                    sentence,
+                    _RESULTS[row.result],
+                    self._figures.get(test, ""),
+                    round(row.seconds),
+                    _stamp(),
+                )
+        write(TABLE, markdown(_HEAD, [rows[key] for key in sorted(rows)]), document)
+
+
+def _rows_of(document: Path) -> dict[str, tuple[object, ...]]:
+    text = document.read_text(encoding="utf-8")
+    found = re.search(rf"<!-- {TABLE}: .*? -->\n(.*?)<!-- /{TABLE} -->", text, re.DOTALL)
+    assert found is not None, f"{document} has no place named {TABLE}"
+    lines = [line.strip().removeprefix("|").removesuffix("|") for line in found[1].splitlines()[2:]]
+    cells = [tuple(cell.strip() for cell in line.split(" | ")) for line in lines if line]
+    return {str(row[0]): row for row in cells}
+
+
+def _sentence(test: str) -> str:
+    name = test.rpartition("::")[2]
+    words = re.sub(r"\[(.*)\]", r" (\1)", name.removeprefix("test_")).replace("_", " ")
+    return words[0].upper() + words[1:]
+
+
+def _stamp() -> str:
+    command = ["git", "-C", str(_ROOT), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return f"{time.strftime('%Y-%m-%d', time.gmtime())}, {commit}"
