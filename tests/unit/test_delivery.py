@@ -209,6 +209,35 @@ class TestDeadLetter:
         assert decision.record.failure.content_type == "text/html; charset=???" + "x" * 106
         assert set(decision.record.failure.extensions()) == {"knativeerrordest", "knativeerrorcode", "knativeerrordata"}
 
+    def test_the_sink_is_told_of_the_subscriber_behind_a_brokers_filter(self) -> None:
+        filter_ = "http://broker-filter.knative-eventing.svc.cluster.local/triggers/shop/t/uid"
+        whom = replace(subscriber(sink=True), subscriber=Destination(filter_))
+        body = b'{"errdestination": "http://orders.shop.svc.cluster.local", "errresponsebody": "bm8="}'
+        decision = delivery.decide(StageRecord(), Answer(422, body=body, content_type="text/plain"), whom)
+        assert isinstance(decision, DeadLetter)
+        assert decision.record.failure == Failure("http://orders.shop.svc.cluster.local", 422, "bm8=")
+
+    @pytest.mark.parametrize(
+        ("address", "body"),
+        [
+            pytest.param(SUBSCRIBER, b'{"errdestination": "http://other.example"}', id="no filter"),
+            pytest.param("http://broker-filter.ns.svc.cluster.local", b"no JSON", id="no JSON"),
+            pytest.param("http://broker-filter.ns.svc.cluster.local", b"[]", id="no object"),
+            pytest.param("http://broker-filter.ns.svc.cluster.local", b'{"errdestination": 1}', id="no text"),
+            pytest.param("http://broker-filter.ns.svc.cluster.local", b'{"errdestination": "x:\xff"}', id="no UTF-8"),
+            pytest.param(
+                "http://broker-filter.ns.svc.cluster.local",
+                b'{"errdestination": "http://a.example", "errresponsebody": "no base64"}',
+                id="no base64",
+            ),
+        ],
+    )
+    def test_other_answers_are_told_as_they_are(self, address: str, body: bytes) -> None:
+        whom = replace(subscriber(sink=True), subscriber=Destination(address))
+        decision = delivery.decide(StageRecord(), Answer(400, body=body), whom)
+        assert isinstance(decision, DeadLetter)
+        assert decision.record.failure == Failure(address, 400, base64.b64encode(body).decode())
+
     def test_without_a_sink_the_event_is_parked_with_the_reason(self) -> None:
         decision = delivery.decide(StageRecord(), Answer(400), subscriber())
         assert isinstance(decision, Park)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from headrace.core import http_codec, uri
+from headrace.core import broker_filter, http_codec, uri
 from headrace.core.errors import InvalidEvent
 from headrace.core.event import Event
 from headrace.core.http import Headers, HttpAnswer
@@ -50,7 +50,7 @@ class Answer:
 
     Attributes:
         status: of the HTTP answer; None when there was none (refused, reset, timed out).
-        body: its first ERROR_DATA_BYTES, for the dead letter extension.
+        body: its beginning, for the dead letter extension.
         content_type: of the body, in printable ASCII; empty when the answer names none.
         retry_after: the wait that the answer asks for; read for 429 and 503 only.
         error: why there was no answer, in words.
@@ -118,7 +118,7 @@ def read_answer(answer: HttpAnswer, now: datetime, *, replies: bool) -> Answer:
         return Answer(None, error=uri.hidden(answer.error))
     asked = answer.header(b"retry-after") if answer.status in _MAY_ASK else None
     after = retry_after(asked.decode("latin-1"), now) if asked is not None else None
-    body, kind = answer.body[:ERROR_DATA_BYTES], _printable(answer.header(b"content-type") or b"")
+    body, kind = answer.body[: broker_filter.LONGEST], _printable(answer.header(b"content-type") or b"")
     read = Answer(answer.status, body=body, content_type=kind, retry_after=after)
     if not replies or answer.status not in _MAY_REPLY or not http_codec.is_event(answer.headers):
         return read
@@ -253,7 +253,6 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
     said = f"gave status {answer.status}" if answer.status is not None else f"failed ({answer.error or 'no answer'})"
     body = answer.body if answer.status is not None else NO_ANSWER + (answer.error or "no answer").encode()
     code = NO_ANSWER_CODE if answer.status is None else answer.status
-    data = base64.b64encode(body[:ERROR_DATA_BYTES]).decode()
     match record.stage:
         case Stage.SUBSCRIBER:
             attempts, address = record.attempts._replace(subscriber=count), subscriber.subscriber
@@ -263,8 +262,11 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
             # The sink goes on being told what failed before it, not its own failure.
             last = f"dead letter sink {said} on attempt {count}"
             return replace(record, attempts=record.attempts._replace(dead_letter=count), last=last)
-    uri_of = address.uri if address else ""
-    failure = Failure(uri_of, code, data, answer.content_type, answered=answer.status is not None)
+    uri_of, kind = address.uri if address else "", answer.content_type
+    if answer.status is not None and (told := broker_filter.behind(uri_of, body)) is not None:
+        (uri_of, body), kind = told, ""
+    data = base64.b64encode(body[:ERROR_DATA_BYTES]).decode()
+    failure = Failure(uri_of, code, data, kind, answered=answer.status is not None)
     return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} {said} on attempt {count}")
 
 
