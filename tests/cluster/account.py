@@ -24,6 +24,7 @@ class Fault:
     Attributes:
         at: seconds after the load's begin.
         does: blocking; run in a thread.
+        first: the same, before it: what has to be so for it to strike.
         lasts: seconds after it during which events are still in the hands of what it struck.
         excuses: may events that were in hands come twice?
     """
@@ -32,6 +33,7 @@ class Fault:
     does: Callable[[], object]
     lasts: float = 0.0
     excuses: bool = False
+    first: Callable[[], object] = lambda: None
 
 
 @dataclass

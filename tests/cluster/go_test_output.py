@@ -56,10 +56,12 @@ class Output:
 
     Attributes:
         levels: of the steps that assert something, by their names as they stand in a path: `MUST`, `SHOULD NOT` …
+        out_of_time: was it ended before its end?
     """
 
     results: Mapping[str, Result]
     levels: Mapping[str, str]
+    out_of_time: bool
 
     def leaves(self) -> list[Result]:
         """Those that have no part of their own."""
@@ -87,7 +89,8 @@ def read(lines: Iterable[str]) -> Output:
             now.words.append(line[found.end() :].strip())
     for one in results.values():
         one.how = one.how or FAIL
-    return Output(results, _levels("\n".join(text)))
+    out_of_time = any(line.startswith("panic: test timed out") for line in text)
+    return Output(results, _levels("\n".join(text)), out_of_time)
 
 
 def in_path(name: str) -> str:

@@ -184,6 +184,7 @@ class Flow:
 
 async def _struck(fault: Fault, began: float) -> Strike:
     await asyncio.sleep(max(0.0, began + fault.at - time.monotonic()))
+    await asyncio.to_thread(fault.first)
     since = time.monotonic()
     await asyncio.to_thread(fault.does)
     return Strike(since, time.monotonic() + fault.lasts, most=1_000_000)
