@@ -46,7 +46,9 @@ async def asked(permitted: PermittedServer, tmp_path: Path) -> AsyncIterator[tup
     tenant = tenant_of(permitted, tmp_path / "reconcile", "reconcile")
     client, calls = connect(NatsSettings.model_validate({"url": permitted.url})), Calls(token_at, tenant.reach)
     around = Around(digests=caller_token.digests(TOKEN.encode()), elsewhere=lambda url: Elsewhere(calls, url))
-    yield Hook(client, around, image=IMAGE, runtime="deployment"), tenant
+    hook = Hook(client, around, image=IMAGE, runtime="deployment")
+    hook.pods = True
+    yield hook, tenant
     await calls.close()
     await client.close()
 

@@ -57,7 +57,9 @@ async def hook(account_of: Callable[[str], Client], tenant: Tenant) -> AsyncIter
     digests = caller_token.digests(TOKEN.encode())
     around = Around(Defaults(), digests=digests, elsewhere=lambda url: Elsewhere(calls, url))
     settings = {"image": IMAGE, "runtime": "knative", "nats_config_map": "config-nats"}
-    yield Hook(account_of(INSTALLATION), around, **settings)
+    found = Hook(account_of(INSTALLATION), around, **settings)
+    found.pods = True
+    yield found
     await calls.close()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.kube_api import Api
 
 FUNCTIONS = "app.kubernetes.io/managed-by=headrace"
-PATHS = ("/apis/apps/v1/deployments", "/apis/serving.knative.dev/v1/services")
+PATHS = {"/apis/apps/v1/deployments": "Deployment", "/apis/serving.knative.dev/v1/services": "Service"}
 SECONDS = 0.2
 
 
@@ -27,7 +27,7 @@ async def ready_pods(api: Api) -> AsyncIterator[None]:
 
 async def _say(api: Api) -> None:
     while True:
-        for path in PATHS:
+        for path, kind in PATHS.items():
             found = (await api.get(f"{path}?labelSelector={FUNCTIONS}")).body
             for one in found.get("items") or ():
                 generation = one["metadata"]["generation"]
@@ -35,12 +35,14 @@ async def _say(api: Api) -> None:
                     root, _, plural = path.rpartition("/")
                     place = f"{root}/namespaces/{one['metadata']['namespace']}/{plural}/{one['metadata']['name']}"
                     # It may be gone by now.
-                    await api.merge(f"{place}/status", {"status": _status(plural, one, generation)})
+                    await api.merge(f"{place}/status", {"status": ready_status(kind, one)})
         await asyncio.sleep(SECONDS)
 
 
-def _status(plural: str, one: Mapping[str, Any], generation: int) -> dict[str, Any]:
-    if plural == "deployments":
+def ready_status(kind: str, one: Mapping[str, Any]) -> dict[str, Any]:
+    """As it is said of a function whose pods are ready, or were."""
+    generation = one["metadata"].get("generation", 1)
+    if kind == "Deployment":
         complete = {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}
         conditions = [{"type": "Available", "status": "True"}, complete]
         return {"observedGeneration": generation, "conditions": conditions}

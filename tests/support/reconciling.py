@@ -15,6 +15,8 @@ from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.reconcile import Around, reconcile
+from tests.support.children import as_observed
+from tests.support.pods import ready_status
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 _READS = ("STREAM.INFO", "STREAM.LIST", "STREAM.NAMES", "CONSUMER.INFO", "CONSUMER.LIST")
@@ -41,6 +43,7 @@ class Hook:
     Attributes:
         now: the time of the next call; tests move it.
         children: what there is of the channel in Kubernetes.
+        pods: what is wanted is there with the next call, and ready.
         around: what surrounds the next call.
     """
 
@@ -50,6 +53,7 @@ class Hook:
         self.jetstream = JetStream(connection, self.api)
         self.now = NOON
         self.children: dict[str, Any] = {}
+        self.pods = False
         self._settings = ReconcileSettings(**settings)
 
     async def sync(
@@ -108,7 +112,11 @@ class Hook:
             **more,
         }
         admin, asked = Admin(self.api, self.jetstream), json.dumps(body).encode()
-        return await reconcile(verb, asked, api=admin, settings=self._settings, now=self.now, around=self.around)
+        answer = await reconcile(verb, asked, api=admin, settings=self._settings, now=self.now, around=self.around)
+        if self.pods:
+            made = [{**one, "status": ready_status(one["kind"], one)} for one in answer["children"]]
+            self.children = as_observed(made, str(parent["metadata"]["namespace"]))
+        return answer
 
 
 def condition(answer: Mapping[str, Any], type_: str) -> dict[str, str]:

@@ -36,6 +36,7 @@ def one(kind: str, members: dict[str, Any] | None = None, **conditions: dict[str
     return {"kind": kind, "status": {"conditions": told, **(members or {})}}
 
 
+UNROUTED = {"status": "False", "reason": "RevisionMissing", "message": 'Revision "r-1" failed to become ready.'}
 YES, NO, PERHAPS = {"status": "True"}, {"status": "False"}, {"status": "Unknown"}
 COMPLETE = {"status": "True", "reason": "NewReplicaSetAvailable"}
 ON_ITS_WAY = {"status": "True", "reason": "ReplicaSetUpdated"}
@@ -76,6 +77,18 @@ REFUSED = {"status": "True", "reason": "FailedCreate", "message": 'pods "x-" is 
             Standing.NO_ROOM,
             True,
             id="woken, and there is no room",
+        ),
+        pytest.param(
+            one(KSVC, FIRST, Ready=UNROUTED, RoutesReady=UNROUTED, ConfigurationsReady=revision_failed(NO_NODE)),
+            Standing.NO_ROOM,
+            True,
+            id="the same, as Knative says it in the end",
+        ),
+        pytest.param(
+            one(KSVC, FIRST, Ready=UNROUTED, RoutesReady=UNROUTED, ConfigurationsReady=revision_failed("exit 1")),
+            Standing.FAILED,
+            False,
+            id="woken, and it crashes",
         ),
         pytest.param(
             one(KSVC, FIRST, Ready=revision_failed(QUOTA), RoutesReady=YES),

@@ -16,6 +16,8 @@ from typing import Any
 # The scheduler's words for a pod that no node takes, and those of a quota that is used up. Knative tells them as the
 # message of a revision that has failed, and keeps the reason to itself.
 _NO_ROOM = re.compile(r"\bnodes are available\b|\bno nodes available\b|\bexceeded quota\b")
+# Why a Route is not ready whose revision is not.
+_OF_REVISION = "RevisionMissing"
 _SILENT = "it does not say why"
 
 
@@ -63,16 +65,20 @@ def state(live: Mapping[str, Any] | None, *, worked: bool = False) -> State:
 
 
 def _of_knative(told: Mapping[str, Mapping[str, Any]], status: Mapping[str, Any], *, worked: bool) -> State:
-    ready, route = told.get("Ready", {}), told.get("RoutesReady", {}).get("status")
+    ready, route = told.get("Ready", {}), told.get("RoutesReady", {})
     if ready.get("status") == "True":
         return WORKS
     last, newest = status.get("latestReadyRevisionName"), status.get("latestCreatedRevisionName")
-    reached = route == "True" or (worked and route != "False")
+    # Its revision's failure is the Route's, too; requests are led there all the same.
+    moving = worked and route.get("status") != "False"
+    reached = route.get("status") == "True" or route.get("reason") == _OF_REVISION or moving
     # Requests go to the revision that was ready last, at zero or not.
     before = bool(last) and reached
     if ready.get("status") != "False":
         return State(Standing.STARTS, _words(ready, ""), before)
-    words = _words(ready)
+    newer = told.get("ConfigurationsReady", {})
+    # The Route says of a revision that it has failed, and not why.
+    words = _words(newer if newer.get("status") == "False" else ready)
     if _NO_ROOM.search(words):
         return State(Standing.NO_ROOM, words, before)
     # That of a newer one, or of the very one that requests go to.
