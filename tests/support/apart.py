@@ -34,7 +34,8 @@ def conditions(answer: dict[str, Any]) -> dict[str, str]:
 async def synced(hook: Hook, **parts: Any) -> dict[str, Any]:
     """One call more; `status` and children are what the one before has answered."""
     answer = await hook.sync(channel(entry(), **parts))
-    hook.children = as_observed(answer["children"])
+    if not hook.pods:
+        hook.children = as_observed(answer["children"])
     return answer
 
 
