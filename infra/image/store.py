@@ -13,8 +13,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -22,6 +23,7 @@ from infra.cache import CACHE, locked
 from infra.image.machine import APART
 
 FOLDER = CACHE / "image"
+_OF_PROCESS = "of-"
 _PR_SET_PDEATHSIG = 1
 # The user's own settings of containers and of buildah are not ours.
 _LEFT_OUT = ("BUILDAH_", "CONTAINERS_", "STORAGE_", "REGISTRY_", "XDG_", "TMPDIR")
@@ -47,6 +49,7 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
         (self._folder / "registries.conf").write_text('unqualified-search-registries = ["docker.io"]\n')
         self._driver = self._possible_driver()
+        # Of a build that was killed.
         if self.said("containers", "--quiet"):
             self.said("rm", "--all")
         return self
@@ -82,9 +85,33 @@ class Store:
         if done.returncode != 0:
             raise Failed(f"`buildah {words[0]}` ended with {done.returncode}")
 
+    def unpack(self, image: str, target: Path) -> None:
+        """Write the files of an image to a folder, which is there, as a container sees them: owners, modes, links.
+
+        Raises:
+            Failed: they could not be read.
+        """
+        # In one namespace: what is mounted in one is nowhere else.
+        script = 'c=$("$@" from --pull-never "$0") && m=$("$@" mount "$c") && cp -a "$m/." "$TARGET" && "$@" rm "$c"'
+        buildah = ["buildah", *self._where]
+        command = [*self._apart, "sh", "-c", script, image, *buildah]
+        around = {**self._environment(), "TARGET": str(target)}
+        done = subprocess.run(command, capture_output=True, text=True, env=around, preexec_fn=_die_with_the_parent)
+        if done.returncode != 0:
+            raise Failed(f"{image} can't be unpacked: {done.stderr[-2000:]}")
+
     def has(self, image: str) -> bool:
         """Is there an image of that name?"""
         return bool(self.said("images", "--quiet", "--filter", f"reference={image}"))
+
+    @contextmanager
+    def folder_for_a_while(self) -> Iterator[str]:
+        """A folder that stays when the store is left, until the end of the block. If this process is killed before, the
+        next store removes it."""
+        with tempfile.TemporaryDirectory(prefix=f"{_OF_PROCESS}{os.getpid()}-", dir=self._folder) as folder:
+            # Others than root look into it.
+            Path(folder).chmod(0o755)
+            yield folder
 
     @property
     def registries(self) -> str:
@@ -101,10 +128,17 @@ class Store:
         return self._driver
 
     def _words(self, words: Sequence[str]) -> list[str]:
+        return [*self._apart, "buildah", *self._where, *words]
+
+    @property
+    def _where(self) -> list[str]:
+        return ["--root", f"{self._root}", "--runroot", f"{self._run}", "--storage-driver", self._driver]
+
+    @property
+    def _apart(self) -> list[str]:
         # What is mounted now is noted there, and ends with the namespace.
-        script = 'mount -t tmpfs tmpfs "$0" && exec buildah "$@"'
-        where = ["--root", f"{self._root}", "--runroot", f"{self._run}", "--storage-driver", self._driver]
-        return [*APART, "sh", "-c", script, str(self._run), *where, *words]
+        script = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
+        return [*APART, "sh", "-c", script, str(self._run)]
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)}
@@ -112,6 +146,9 @@ class Store:
 
     def _clear(self) -> None:
         shutil.rmtree(self.scratch, ignore_errors=True)
+        for folder in self._folder.glob(f"{_OF_PROCESS}*"):
+            if not Path("/proc", folder.name.split("-")[1]).is_dir():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def apart(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> None:

@@ -41,7 +41,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         pytest.skip(str(missing))
     started.start()
     try:
-        asyncio.run(_define(started))
+        asyncio.run(define(started))
         yield started
     finally:
         started.stop()
@@ -143,7 +143,8 @@ async def operator(
     await asyncio.gather(*(asyncio.to_thread(one.stop) for one in started))
 
 
-async def _define(control_plane: ControlPlane) -> None:
+async def define(control_plane: ControlPlane) -> None:
+    """Our kind, and the neighbours'."""
     session, api = connect(control_plane)
     async with session:
         texts = (crd.FILE.read_text(encoding="utf-8"), NEIGHBOURS.read_text(encoding="utf-8"))
