@@ -10,7 +10,7 @@ from tests.cluster.kubectl import SYSTEM, Kubectl, Refused, until
 from tests.support.install import blocks
 from tests.support.page import Shell, channel_commands, of
 
-OPERATOR, HOOK = "headrace-operator", "headrace-hook"
+OPERATOR, HOOK, TOKEN = "headrace-operator", "headrace-hook", "headrace-token"
 # Kinds that make channels, and would make them again: they go first.
 MAKERS = (
     "brokers.eventing.knative.dev",
@@ -38,8 +38,13 @@ class Installation:
         return bool(self._kubectl("get", f"deployment/{OPERATOR}", "-n", SYSTEM, "--ignore-not-found", "-o", "name"))
 
     def have(self) -> None:
-        """Installed by kubectl, with nothing of other ways of installing."""
-        if not self.is_there():
+        """Installed by kubectl; over what a test that failed has left of its own installation."""
+        if self.is_there():
+            return
+        if self._kubectl("get", f"secret/{TOKEN}", "-n", SYSTEM, "--ignore-not-found", "-o", "name"):
+            self.by_kubectl_again()
+            self.wait()
+        else:
             self.by_kubectl()
 
     def by_kubectl(self) -> float:
