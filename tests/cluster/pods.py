@@ -62,14 +62,12 @@ class Pods:
         until(f"of ours are up: {wanted}", lambda: self.up() == wanted, seconds)
 
     def ended_after(self, moment: float, *, gone: bool = False) -> dict[str, float]:
-        """Seconds from a moment until the last pod of each component was told to end, or is gone."""
+        """Seconds from a moment until the last pod of each component that was up then was told to end, or is gone."""
         found: dict[str, float] = {}
-        for each in self._sights:
-            if each.at > moment and (each.gone if gone else each.leaving or each.gone):
-                first = next(
-                    s for s in self._sights if s.name == each.name and (s.gone if gone else s.leaving or s.gone)
-                )
-                found[each.component] = max(found.get(each.component, 0.0), first.at - moment)
+        for name, ended in _first(each for each in self._sights if each.leaving or each.gone).items():
+            left = _first(each for each in self._sights if each.gone).get(name) if gone else ended
+            if ended.at > moment and left is not None:
+                found[ended.component] = max(found.get(ended.component, 0.0), left.at - moment)
         return found
 
     def _read(self) -> None:
@@ -88,3 +86,10 @@ def _sight(event: Body) -> Sight:
 
 def _last(sights: Iterable[Sight]) -> dict[str, Sight]:
     return {each.name: each for each in list(sights)}
+
+
+def _first(sights: Iterable[Sight]) -> dict[str, Sight]:
+    found: dict[str, Sight] = {}
+    for each in list(sights):
+        found.setdefault(each.name, each)
+    return found

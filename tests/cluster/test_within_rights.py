@@ -15,6 +15,8 @@ from tests.cluster.conftest import Told
 from tests.cluster.kept_logs import KeptLogs
 from tests.cluster.load import World
 
+# `kubectl delete -f` takes the operator's rights before its pod, which then can't give its Lease back.
+LEASE = "/leases/headrace-operator"
 ACCOUNTS = ("headrace-operator", "headrace-functions")
 REFUSED = ("forbidden", "permissions violation", "authorization violation")
 
@@ -31,7 +33,7 @@ def test_nothing_of_ours_was_refused_for_want_of_a_right(
             if entry["user"]["username"].rpartition(":")[2] in ACCOUNTS:
                 code = entry.get("responseStatus", {}).get("code", 0)
                 asked[code] += 1
-                if code in (401, 403):
+                if code in (401, 403) and not entry["requestURI"].endswith(LEASE):
                     refused.append((entry["verb"], entry["requestURI"]))
     lines = list(kept_logs.lines())
     wrong = [(name, line) for name, line in lines if any(word in line.lower() for word in REFUSED)]

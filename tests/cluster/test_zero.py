@@ -12,8 +12,8 @@ from tests.cluster.reach import Sender, address_of
 from tests.faults.sink import Place
 
 ROUNDS = 3
-# After the last event: what the page promises, and a little for a busy machine.
-REST_SECONDS = 15.0
+# After the last event: 15 s are promised, and 18 were seen on a machine that was busy fifteen times over.
+REST_SECONDS = 20.0
 OPERATOR = "operator"
 
 pytestmark = pytest.mark.timeout(500)
