@@ -180,10 +180,10 @@ def test_where_nobody_tells_of_a_shared_receive_a_forward_follows_at_once() -> N
     assert (image(now, "forward"), begins_with(the(now, KSVC, "forward"))) == (NEW, "1")
 
 
-def test_where_there_is_no_receive_a_forward_proves_itself() -> None:
+def test_of_a_mirror_whose_receive_only_refuses_both_prove_themselves() -> None:
     mirror = {"stream": {"config": {"mirror": {"name": "A"}}}}
 
-    assert scales(wanted(BILLING, shared=(), zero=True, **mirror)) == {"forward": "1"}
+    assert scales(wanted(BILLING, shared=(), zero=True, **mirror)) == {"receive": "1", "forward": "1"}
 
 
 def test_a_forward_of_which_nobody_can_tell_what_it_has_gets_what_is_wanted() -> None:

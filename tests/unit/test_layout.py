@@ -22,7 +22,7 @@ ENTRY_FILES = {
     "functions/main.py": ["receive", "forward", "reconcile"],
 }
 HOSTS = {"functions_framework", "func_python", "hypercorn", "gunicorn", "starlette", "flask"}
-LONGEST_FILE = 300
+LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 # Whoever needs a longer module says so in its docstring, and why.
 EXCUSE = f"Over {LONGEST_FILE} lines because "

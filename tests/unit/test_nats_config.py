@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from headrace.core.settings import NatsSettings
 from headrace.io.access import Access
@@ -96,12 +97,12 @@ def test_messages_name_the_config_map_that_counts(tmp_path: Path) -> None:
         broken.now()
 
 
-def test_what_is_not_obeyed_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_obeyed_is_told(tmp_path: Path) -> None:
     mount(tmp_path, "named", "eventing-nats", f"url: {NAMED}")
     mount(tmp_path, "proposed", "eventing-jetstream", f"url: {PROPOSED}")
     choose(tmp_path, "not-mounted")
-    Access(settings(tmp_path)).now()
-    said = capsys.readouterr()
-    told = said.out + said.err
+    with capture_logs() as lines:
+        Access(settings(tmp_path)).now()
+    told = "\n".join(line["why"] for line in lines)
     assert "ConfigMap config-nats is not read beside config-jetstream" in told
     assert "is 'not-mounted', which is not mounted in the pods" in told

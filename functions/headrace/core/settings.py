@@ -2,7 +2,7 @@
 
 `headrace.io.environment` fills these from environment variables, named in each field's `alias`. The tables of
 docs/settings.md are generated from this module.
-Over 300 lines because every setting is here, and the tables of them are read off this one module.
+Over 400 lines because every setting is here, and the tables of them are read off this one module.
 """
 
 from __future__ import annotations
