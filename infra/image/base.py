@@ -26,7 +26,7 @@ _BESIDE_PYTHON = ("ca-certificates", "netbase", "tzdata")
 
 
 def wanted(containerfile: Path = CONTAINERFILE) -> tuple[str, str]:
-    """The name that a Containerfile asks for, as a registry has it, and Python's version in it.
+    """The name that a Containerfile asks for, as images of this machine have it, and Python's version in it.
 
     Raises:
         Failed: it asks for something that can't be made here.
@@ -34,7 +34,7 @@ def wanted(containerfile: Path = CONTAINERFILE) -> tuple[str, str]:
     named = re.findall(r"^FROM (python:(\d+\.\d+)-slim)", containerfile.read_text(encoding="utf-8"), re.MULTILINE)
     if len(set(named)) != 1 or named[0][1] not in RELEASES:
         raise Failed(f"{containerfile} is built on {named}; what is made here: {RELEASES}")
-    return f"docker.io/library/{named[0][0]}", named[0][1]
+    return f"localhost/{named[0][0]}", named[0][1]
 
 
 def have(store: Store) -> str:

@@ -47,7 +47,7 @@ class Store:
         self._clear()
         for folder in (self._root, self._run, self.scratch):
             folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / "registries.conf").write_text('unqualified-search-registries = ["docker.io"]\n')
+        (self._folder / "registries.conf").write_text("unqualified-search-registries = []\n")
         self._driver = self._possible_driver()
         # Of a build that was killed.
         if self.said("containers", "--quiet"):

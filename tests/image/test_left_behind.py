@@ -75,4 +75,4 @@ def test_a_build_that_is_killed_leaves_no_process_and_no_mount_and_the_next_is_n
     again = subprocess.run(
         [sys.executable, "-m", "infra.image", "base"], cwd=ROOT, capture_output=True, text=True, timeout=200
     )
-    assert (again.returncode, again.stdout.strip()) == (0, "docker.io/library/python:3.13-slim"), again.stderr
+    assert (again.returncode, again.stdout.strip()) == (0, "localhost/python:3.13-slim"), again.stderr
