@@ -51,6 +51,8 @@ class Pods:
         self._process.kill()
         self._process.wait()
         self._thread.join(10)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
     def up(self) -> list[str]:
         """Components of those that are there and were not told to end."""

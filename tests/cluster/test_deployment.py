@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.cluster.conftest import Told
-from tests.cluster.installation import Installation, first_of
+from tests.cluster.installation import HOOK, Installation, first_of
 from tests.cluster.kubectl import SYSTEM, Body, Kubectl, until
 from tests.cluster.load import Flow, World
 from tests.cluster.pods import OURS, Pods
@@ -48,12 +48,21 @@ def functions(kubectl: Kubectl) -> list[str]:
     return sorted(one["metadata"]["labels"]["app.kubernetes.io/component"] for one in found)
 
 
+def of_hook(kubectl: Kubectl, container: Body) -> None:
+    """`reconcile` with this container, ready."""
+    kubectl.merge("ksvc", HOOK, {"spec": {"template": {"spec": {"containers": [container]}}}})
+    body = kubectl.get("ksvc", HOOK)
+    seen = body["metadata"]["generation"]
+    until("it is seen", lambda: kubectl.get("ksvc", HOOK)["status"].get("observedGeneration", 0) >= seen)
+    kubectl.wait_ready("ksvc", HOOK, SYSTEM)
+
+
 def condition(kubectl: Kubectl, flow: Flow, which: str) -> tuple[str, str]:
     return kubectl.condition("natsjetstreamchannel", flow.channel.name, flow.channel.namespace, which)
 
 
 async def test_a_channel_that_asks_for_deployments_has_them_beside_knative_serving(
-    world: World, kubectl: Kubectl, told: Told
+    installed: Installation, world: World, kubectl: Kubectl, told: Told
 ) -> None:
     flow = world.flow("deployments", "orders", runtime="deployment")
     assert functions(kubectl) == ["forward", "operator", "receive"]
@@ -81,7 +90,7 @@ async def test_an_installation_of_deployments_alone(
 
 
 async def test_without_kedas_kind_a_channel_that_wants_it_is_told_so_and_delivers(
-    world: World, kubectl: Kubectl, told: Told
+    installed: Installation, world: World, kubectl: Kubectl, told: Told
 ) -> None:
     flow = world.flow("no-keda", "orders", runtime="deployment", keda="true")
     until("the channel says that KEDA is not used", lambda: condition(kubectl, flow, "ScaledByKeda")[0] == "False", 60)
@@ -95,9 +104,9 @@ async def test_without_kedas_kind_a_channel_that_wants_it_is_told_so_and_deliver
 async def test_with_kedas_kind_forward_has_a_scaled_object(
     installed: Installation, world: World, kubectl: Kubectl, keda: None, told: Told
 ) -> None:
-    variables: Body = {"name": "HEADRACE_KEDA_MONITORING", "value": MONITORING}
-    kubectl("set", "env", "ksvc/headrace-hook", "-n", SYSTEM, f"{variables['name']}={variables['value']}")
-    kubectl.wait_ready("ksvc", "headrace-hook", SYSTEM)
+    (container,) = kubectl.get("ksvc", HOOK)["spec"]["template"]["spec"]["containers"]
+    monitoring = {"name": "HEADRACE_KEDA_MONITORING", "value": MONITORING}
+    of_hook(kubectl, {**container, "env": [*container["env"], monitoring]})
     flow = world.flow("keda", "orders", runtime="deployment")
     until("there is a ScaledObject", lambda: bool(kubectl.list(SCALED, SYSTEM)), 90)
     (scaled,) = kubectl.list(SCALED, SYSTEM)
@@ -109,6 +118,5 @@ async def test_with_kedas_kind_forward_has_a_scaled_object(
     assert kubectl.get("deployment", target)["metadata"]["labels"]["app.kubernetes.io/component"] == "forward"
     kubectl("delete", "namespace", "keda", "--timeout=100s")
     until("it goes with the channel", lambda: kubectl.list(SCALED, SYSTEM) == [], 60)
-    kubectl("set", "env", "ksvc/headrace-hook", "-n", SYSTEM, f"{variables['name']}-")
-    kubectl.wait_ready("ksvc", "headrace-hook", SYSTEM)
+    of_hook(kubectl, container)
     told("a ScaledObject of type nats-jetstream for `forward`, which goes with the channel; no KEDA runs here")

@@ -9,12 +9,14 @@ import pytest
 from infra.cluster.instance import NODE
 from infra.cluster.names import PAUSE
 from tests.cluster.conftest import Told
-from tests.cluster.kubectl import Kubectl, until
+from tests.cluster.installation import HOOK, Installation
+from tests.cluster.kubectl import SYSTEM, Kubectl, Pod, until
 from tests.cluster.load import Fault, World
 
 # What stays free, in thousandths of a processor: less than any pod of ours wants.
 ROOM = 20
 RATE, SECONDS = 20.0, 60.0
+RECONCILE = "app.kubernetes.io/name=headrace,app.kubernetes.io/component=reconcile"
 NO_ROOM = "False", "NoRoom"
 FILLER = """
 apiVersion: v1
@@ -22,6 +24,7 @@ kind: Pod
 metadata: {{name: filler, namespace: default}}
 spec:
   terminationGracePeriodSeconds: 0
+  tolerations: [{{key: node.kubernetes.io/unschedulable, operator: Exists}}]
   containers: [{{name: filler, image: {image}, resources: {{requests: {{cpu: {cpu}m}}}}}}]
 """
 
@@ -34,20 +37,26 @@ class Node:
     def __init__(self, kubectl: Kubectl) -> None:
         self._kubectl = kubectl
 
-    def fill(self) -> None:
-        """With a pod that asks for nearly all that is left."""
+    def fill(self, pods: list[Pod]) -> None:
+        """Delete these pods, and fill their place and nearly all that is left with one that does nothing."""
+        self._kubectl("cordon", NODE)
+        self._kubectl.delete_pods(pods, force=True)
         allocatable = _thousandths(self._kubectl.get("node", NODE, "")["status"]["allocatable"]["cpu"])
-        live = [one for one in self._kubectl.list("pods", "") if one["status"]["phase"] in ("Running", "Pending")]
+        bound = [one for one in self._kubectl.list("pods", "") if one["spec"].get("nodeName")]
         asked = sum(
             _thousandths(container.get("resources", {}).get("requests", {}).get("cpu", "0"))
-            for one in live
+            for one in bound
+            if "deletionTimestamp" not in one["metadata"]
             for container in one["spec"]["containers"]
         )
         self._kubectl.apply(FILLER.format(image=PAUSE, cpu=allocatable - asked - ROOM))
-        self._kubectl("wait", "--for=condition=Ready", "pod/filler", "-n", "default", "--timeout=60s")
+        # What is being deleted has its place until it is gone.
+        self._kubectl("wait", "--for=condition=Ready", "pod/filler", "-n", "default", "--timeout=90s")
+        self._kubectl("uncordon", NODE)
 
     def make_room(self) -> None:
         self._kubectl("delete", "pod", "filler", "-n", "default", "--ignore-not-found")
+        self._kubectl("uncordon", NODE)
 
 
 @pytest.fixture
@@ -55,6 +64,21 @@ def node(kubectl: Kubectl) -> Iterator[Node]:
     found = Node(kubectl)
     yield found
     found.make_room()
+
+
+@pytest.fixture
+def awake(world: World, kubectl: Kubectl) -> Iterator[None]:
+    """A `reconcile` that does not sleep: one for which there is no room either can tell nothing."""
+
+    def scale(least: str) -> None:
+        annotations = {"autoscaling.knative.dev/min-scale": least}
+        kubectl.merge("ksvc", HOOK, {"spec": {"template": {"metadata": {"annotations": annotations}}}})
+        until("one is up", lambda: least == "0" or bool(kubectl.pods(RECONCILE)), 60)
+        kubectl.wait_ready("ksvc", HOOK, SYSTEM)
+
+    scale("1")
+    yield
+    scale("0")
 
 
 def of_functions(kubectl: Kubectl, namespace: str) -> tuple[str, str]:
@@ -66,13 +90,12 @@ def ready(kubectl: Kubectl, namespace: str) -> str:
 
 
 async def test_without_room_for_forward_events_wait_and_the_channel_says_why(
-    world: World, kubectl: Kubectl, node: Node, told: Told
+    installed: Installation, world: World, kubectl: Kubectl, node: Node, awake: None, told: Told
 ) -> None:
     flow = world.flow("full", "orders", seconds=0.1)
 
     def no_room() -> None:
-        node.fill()
-        kubectl.delete_pods(flow.pods("forward"), force=True)
+        node.fill(flow.pods("forward"))
         until("the channel says that there is no room", lambda: of_functions(kubectl, "full") == NO_ROOM, 60)
         # It takes events all the time.
         assert ready(kubectl, "full") == "True"
@@ -84,23 +107,6 @@ async def test_without_room_for_forward_events_wait_and_the_channel_says_why(
         f"caught up {account.recoveries[1].silent + account.recoveries[1].caught_up:.1f} s after there was room"
     )
     assert (account.lost, account.unknown, account.parked) == ([], 0, 0)
-
-
-async def test_a_subscriber_that_is_made_without_room_says_so_and_is_served_once_there_is_some(
-    world: World, kubectl: Kubectl, node: Node, told: Told
-) -> None:
-    world.flow("full-before", "orders")
-    node.fill()
-    with pytest.raises(AssertionError, match="subscription full-new/orders is Ready"):
-        world.flow("full-new", "orders", within=30.0)
-    assert (ready(kubectl, "full-new"), of_functions(kubectl, "full-new")) == ("True", NO_ROOM)
-    (subscriber,) = kubectl.get("natsjetstreamchannel", "orders", "full-new")["status"]["subscribers"]
-    assert "nsufficient cpu" in subscriber["message"]
-    node.make_room()
-    flow = world.flow("full-new", "orders")
-    account = await flow.under_load("new", 100, RATE)
-    assert (account.lost, account.unknown, account.twice) == ([], 0, {})
-    told(f"channel Ready, subscriber not: `{subscriber['message'][:120]}`; Ready and served once there is room")
 
 
 def _thousandths(text: str) -> int:
