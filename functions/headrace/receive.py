@@ -147,9 +147,12 @@ def _route(hosts: tuple[bytes, ...], path: str) -> str | Response:
             detail = f"the host names the channel already, so the path must be /, not {quoted(path)}"
             return problem(400, "Bad path", detail, headers=ALLOW)
         return by_host
-    by_path = _subject_of_path(path.removesuffix(names.READ_ONLY))
+    by_path = _subject_of_path(path)
     if by_path is not None:
-        return _read_only() if path.endswith(names.READ_ONLY) else by_path
+        # Also of a channel whose name is that of the ending.
+        return by_path
+    if path.endswith(names.READ_ONLY) and _subject_of_path(path.removesuffix(names.READ_ONLY)) is not None:
+        return _read_only()
     if path in ("/", ""):
         detail = (
             f"no channel has the host {quoted(_text(hosts[0]) if hosts else '')}: send to "

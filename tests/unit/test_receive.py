@@ -53,3 +53,11 @@ def test_a_plain_event_is_taken_at_once(url: bytes, headers: Sequence[Header]) -
 )
 def test_whatever_needs_a_closer_look_is_not_taken_at_once(url: bytes, headers: Sequence[Header]) -> None:
     assert message_at_once(url, headers, b"data") is None
+
+
+def test_a_channel_may_have_the_name_that_addresses_of_mirrors_end_in() -> None:
+    message = message_at_once(b"/shop/read-only", (ELSEWHERE, *EVENT), b"data")
+
+    assert message is not None
+    assert message.subject == "shop.read-only._knative"
+    assert message_at_once(b"/shop/read-only/read-only", (ELSEWHERE, *EVENT), b"data") is None
