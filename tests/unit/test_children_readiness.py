@@ -262,6 +262,14 @@ def test_of_what_is_shared_with_other_namespaces_nobody_may_have_told() -> None:
     )
 
 
+@pytest.mark.parametrize("access", [{}, {"connection": {"secretRef": {"name": "own"}}}], ids=["shared", "of its own"])
+def test_an_operator_of_one_namespace_says_nothing_of_functions_in_another(access: dict[str, Any]) -> None:
+    functions = wanted(entry(), shared=(), watched="shop", **access)
+
+    assert {one["metadata"]["namespace"] for one in functions.objects} == {"knative-eventing"}
+    assert (functions.conditions[0].holds, functions.readiness) == (True, {})
+
+
 def test_a_forward_that_subscribers_share_is_told_of_each() -> None:
     settings = {"isolation": "shared"}
     objects = wanted(entry("a"), entry("b", "mail"), settings=settings).objects

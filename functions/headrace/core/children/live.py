@@ -35,12 +35,20 @@ class Live:
 
     def state(self, wanted: Object) -> State | None:
         """How the function is; None where the request does not say."""
-        live, namespace, cluster = self.of(wanted), wanted["metadata"]["namespace"], self._cluster
-        # An operator of one namespace sees no other; one of before tells of no shared ones.
-        told = cluster.shared is not None and cluster.watched in ("", namespace)
-        if live is None and not told and SHARED_LABEL in observed.labels(wanted) and namespace != self._namespace:
+        live = self.of(wanted)
+        if live is None and not self._is_told(wanted):
             return None
         return state.state(live, worked=self._cluster.worked)
+
+    def _is_told(self, wanted: Object) -> bool:
+        """Would the request hold it if it were there?"""
+        namespace, cluster = wanted["metadata"]["namespace"], self._cluster
+        if namespace == self._namespace:
+            return True
+        # An operator of one namespace sees no other; one of before tells of no shared ones.
+        return cluster.watched in ("", namespace) and (
+            cluster.shared is not None or SHARED_LABEL not in observed.labels(wanted)
+        )
 
     def condition(self, objects: Iterable[Object]) -> Condition:
         """FunctionsReady, of all that is wanted."""
