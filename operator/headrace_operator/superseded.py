@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.core.errors import Refused, Unavailable
+from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io import log
 from headrace_operator.kube.api import Body, KubeApi
 from headrace_operator.kube.kinds import Discovery
@@ -55,7 +55,7 @@ class Superseded:
     """Deletes what is named, once.
 
     Attributes:
-        answers: asks the hook of now something harmless, raises Unavailable or Refused when it does not answer.
+        answers: asks the hook of now something harmless, raises HeadraceError when it does not answer.
     """
 
     api: KubeApi
@@ -70,18 +70,26 @@ class Superseded:
         while True:
             try:
                 left = [found async for found in self._left()]
-                if left:
-                    await self.answers()
-                for path, body in left:
-                    await self.api.delete(path, body["metadata"]["uid"])
-                    _log.info("superseded, deleted", path=path)
-                return
+                if not left or await self._is_answered():
+                    for path, body in left:
+                        await self.api.delete(path, body["metadata"]["uid"])
+                        _log.info("superseded, deleted", path=path)
+                    return
             except Refused as error:
                 _log.info("what another installation has left is not looked for", error=str(error))
                 return
             except Unavailable as error:
                 _log.debug("what another installation has left stays for now", error=str(error))
             await asyncio.sleep(self.pause)
+
+    async def _is_answered(self) -> bool:
+        """Also a refusal is no answer: while a Knative Service is made, the gateway says 404 for it."""
+        try:
+            await self.answers()
+        except HeadraceError as error:
+            _log.debug("what another installation has left stays until reconcile answers", error=str(error))
+            return False
+        return True
 
     async def _left(self) -> AsyncIterator[tuple[str, Body]]:
         for one in self.named:

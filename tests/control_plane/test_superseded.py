@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.errors import Unavailable
+from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace_operator import superseded
 from headrace_operator.kube import access
 from headrace_operator.kube.api import KubeApi
@@ -38,16 +38,16 @@ async def names(api: Api, namespace: str) -> list[str]:
 
 
 class Hook:
-    """Answers from its `silent + 1`st question on."""
+    """Answers once it has failed of all these."""
 
-    def __init__(self, silent: int = 0) -> None:
+    def __init__(self, *failures: HeadraceError) -> None:
         self.asked = 0
-        self._silent = silent
+        self._failures = list(failures)
 
     async def __call__(self) -> None:
         self.asked += 1
-        if self.asked <= self._silent:
-            raise Unavailable("reconcile starts")
+        if self._failures:
+            raise self._failures.pop(0)
 
 
 async def clean_up(control_plane: ControlPlane, namespace: str, hook: Hook) -> None:
@@ -61,11 +61,15 @@ async def clean_up(control_plane: ControlPlane, namespace: str, hook: Hook) -> N
 
 async def test_it_goes_once_the_hook_has_answered(control_plane: ControlPlane, api: Api, namespace: str) -> None:
     await left_there(api, namespace)
-    hook = Hook(silent=2)
+    hook = Hook(
+        Unavailable("reconcile starts"),
+        Refused("the gateway does not know it yet", status=404),
+        Misconfigured("the token is being written", field="HEADRACE_TOKEN_FILE"),
+    )
 
     await clean_up(control_plane, namespace, hook)
 
-    assert hook.asked == 3
+    assert hook.asked == 4
     assert await names(api, namespace) == []
 
 
