@@ -81,6 +81,21 @@ def test_an_edited_choice_counts_from_the_next_look_on(tmp_path: Path) -> None:
     assert before.print != after.print
 
 
+@pytest.mark.parametrize("broken", ["clusterDefault: {configName: [half", "clusterDefault: {configName: 7}", "words"])
+def test_a_choice_that_can_not_be_read_any_more_moves_nobody_to_another_nats(tmp_path: Path, broken: str) -> None:
+    mount(tmp_path, "named", "eventing-nats", f"url: {NAMED}")
+    mount(tmp_path, "proposed", "eventing-jetstream", f"url: {PROPOSED}")
+    choice = choose(tmp_path, "config-nats")
+    access, named = Access(settings(tmp_path)), NamedSecrets(settings(tmp_path))
+    before = access.now().value.settings.url, named.now().config_map
+    choice.swap(**{"jetstream-dispatcher-config": broken})
+    kept = access.now().value.settings.url, named.now().config_map
+    choice.swap(**{"jetstream-dispatcher-config": "clusterDefault: {}"})
+    taken_back = access.now().value.settings.url, named.now().config_map
+    assert before == kept == (NAMED, "config-nats")
+    assert taken_back == (PROPOSED, "config-jetstream")
+
+
 def test_messages_name_the_config_map_that_counts(tmp_path: Path) -> None:
     mount(tmp_path, "named", "eventing-nats", "auth: {token: {secret: {name: theirs}}}")
     proposed = mount(tmp_path, "proposed", "eventing-jetstream", "auth: {token: {secret: {secretName: ours}}}")

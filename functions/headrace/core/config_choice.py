@@ -28,17 +28,32 @@ def order(named: str, chosen: str) -> tuple[str, ...]:
     return (chosen,) if chosen and chosen in both else tuple(dict.fromkeys(both))
 
 
-def chosen(text: str) -> str:
-    """What `clusterDefault.configName` says; empty where it says nothing, or can't be read, of which `reconcile` tells.
+def chosen(text: str) -> str | None:
+    """What `clusterDefault.configName` says, empty where it says nothing; None where that can't be read.
 
     Args:
         text: of the key `jetstream-dispatcher-config`.
     """
     try:
-        found = yaml.safe_load(text)["clusterDefault"]["configName"]
-    except (yaml.YAMLError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
-        return ""
-    return found if isinstance(found, str) else ""
+        cluster = (yaml.safe_load(text) or {}).get("clusterDefault") or {}
+        found = cluster.get("configName") or ""
+    except (yaml.YAMLError, ValueError, AttributeError, LookupError, TypeError, ArithmeticError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+class Choice:
+    """What is chosen now; a choice that can't be read any more, of which `reconcile` tells, leaves that of before."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def now(self, text: str) -> str:
+        """Args: as of `chosen`."""
+        found = chosen(text)
+        if found is not None:
+            self._last = found
+        return self._last
 
 
 def remarks_on_choice(there: Sequence[str], chosen: str, mounted: Sequence[str]) -> Iterator[str]:

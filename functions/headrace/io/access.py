@@ -10,6 +10,7 @@ import hashlib
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headrace.core import secret_files, trust
 from headrace.core.errors import Misconfigured
@@ -18,6 +19,9 @@ from headrace.core.secret_files import Level
 from headrace.core.settings import NatsSettings
 from headrace.io import log, tls
 from headrace.io.mounted import LastGood, Reading, directories, texts
+
+if TYPE_CHECKING:
+    from headrace.core.config_choice import Choice
 
 _log = log.get("nats")
 
@@ -85,6 +89,7 @@ class Access:
         self._entry: Entry | None = None
         self._last_good = LastGood(self._read)
         self._remarks: tuple[str, ...] = ()
+        self._choice: Choice | None = None
 
     @property
     def mounted(self) -> bool:
@@ -135,9 +140,11 @@ class Access:
         config, secrets = None, {}
         if given.config_dir:
             # On demand: it brings YAML.
+            from headrace.core import config_choice
             from headrace.io import nats_config
 
-            config, _ = nats_config.read(given, nats_config.mounted(given.config_dir))
+            self._choice = self._choice or config_choice.Choice()
+            config, _ = nats_config.read(given, nats_config.mounted(given.config_dir), self._choice)
             self._tell(config.remarks if config else ())
         if given.credentials_dir:
             found = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from headrace.core import secret_files
+from headrace.core.config_choice import Choice
 from headrace.core.config_maps import NatsConfig
 from headrace.core.errors import Misconfigured
 from headrace.core.named import Named
@@ -19,6 +20,7 @@ class NamedSecrets:
     def __init__(self, settings: NatsSettings) -> None:
         self._settings = settings
         self._texts: dict[str, str] = {}
+        self._choice = Choice()
         self._config: NatsConfig | None = None
         self._name = settings.config_name or ""
 
@@ -46,7 +48,7 @@ class NamedSecrets:
         try:
             found = nats_config.mounted(self._settings.config_dir)
             if found != self._texts:
-                self._config, self._name = nats_config.read(self._settings, found)
+                self._config, self._name = nats_config.read(self._settings, found, self._choice)
                 self._texts = found
         except Misconfigured:
             # The client tells of it.

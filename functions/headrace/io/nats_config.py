@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from headrace.core import config_choice, config_maps
-from headrace.core.config_choice import PROPOSED_NAME
+from headrace.core.config_choice import PROPOSED_NAME, Choice
 from headrace.core.config_maps import KEYS, NatsConfig
 from headrace.core.settings import NatsSettings
 from headrace.io.mounted import texts
@@ -38,8 +38,11 @@ def mounted(directory: str) -> dict[str, str]:
     }
 
 
-def read(settings: NatsSettings, found: Texts) -> tuple[NatsConfig | None, str]:
+def read(settings: NatsSettings, found: Texts, choice: Choice) -> tuple[NatsConfig | None, str]:
     """What the one that counts says, None where there is none; and its name.
+
+    Args:
+        choice: of whoever reads again and again.
 
     Raises:
         Misconfigured: it says what can't be.
@@ -48,7 +51,7 @@ def read(settings: NatsSettings, found: Texts) -> tuple[NatsConfig | None, str]:
     given = {named: _inside(found, NAMED) or _inside(found, "")}
     given.setdefault(PROPOSED_NAME, {})
     given[PROPOSED_NAME] = _inside(found, PROPOSED) or given[PROPOSED_NAME]
-    chosen = config_choice.chosen(found.get(os.path.join(DEFAULTS, config_choice.DEFAULTS_KEY), ""))
+    chosen = choice.now(found.get(os.path.join(DEFAULTS, config_choice.DEFAULTS_KEY), ""))
     order = config_choice.order(named, chosen)
     there = [name for name in order if given.get(name)]
     if not there:
