@@ -37,18 +37,18 @@ class Known:
     """What is remembered of a channel between two passes.
 
     Attributes:
-        asked_for: uid and generation for which the hook has said what else it wants to see.
+        asked_for: uid, generation and round for which the hook has said what else it wants to see.
         annotations: that the hook wants the channel to have.
-        annotated: uid and generation for which it was given them: who takes them off again may.
+        annotated: uid and generation for which it was given them, and which: who takes them off again may.
         wanted: the status of the last answer.
         written: the status as the API server had it then: it may leave out what the CRD does not know.
         trouble: what the last passes have failed of.
         ending: its namespace is being deleted.
     """
 
-    asked_for: tuple[str, int] | None = None
+    asked_for: tuple[str, int, int] | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
-    annotated: tuple[str, int] | None = None
+    annotated: tuple[tuple[str, int], Mapping[str, str]] | None = None
     wanted: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] | None = None
     trouble: Trouble = field(default_factory=Trouble)
@@ -85,15 +85,18 @@ class OneChannel:
         # A thousand channels may have the same trouble; each has an Event of its own.
         self._sparing = log.Sparing()
         self._known: dict[Key, Known] = {}
+        self._round = 0
 
     def forget(self, place: Key) -> None:
         self._known.pop(place, None)
         self._cluster.related.forget(place)
 
     def ask_again(self) -> None:
-        """What was asked for before may be served now."""
-        for known in self._known.values():
-            known.asked_for = None
+        """What was asked for before may be served now, or another hook may ask for something else.
+
+        An answer that is on its way belongs to the round before.
+        """
+        self._round += 1
 
     def status_is_ours(self, channel: Mapping[str, Any]) -> bool:
         """Is its status what was written last? True while nothing was written yet."""
@@ -154,7 +157,7 @@ class OneChannel:
     async def _look_around(self, channel: Body) -> None:
         """Have what the hook wants to see, as it said for this generation."""
         known = self._known.setdefault(key(channel), Known())
-        version = channel_object.version(channel)
+        version = (*channel_object.version(channel), self._round)
         if known.asked_for == version:
             return
         answer = await self._hook.customize(self._url, channel)
@@ -168,11 +171,12 @@ class OneChannel:
 
     async def _hold(self, channel: Body) -> Body:
         """With our finalizer, and what it should be annotated with: in one patch."""
-        known, version = self._known.setdefault(key(channel), Known()), channel_object.version(channel)
-        lacking = channel_object.lacking(channel, known.annotations) if known.annotated != version else {}
+        known = self._known.setdefault(key(channel), Known())
+        given = channel_object.version(channel), known.annotations
+        lacking = channel_object.lacking(channel, known.annotations) if known.annotated != given else {}
         if lacking or not channel_object.is_held(channel):
             channel = self._noted(await self._writer.hold(channel, lacking))
-        known.annotated = version
+        known.annotated = given
         return channel
 
     async def _asked(self, channel: Body, call: Callable[..., Any]) -> HookAnswer:

@@ -144,7 +144,7 @@ class Operator:
             # Half is left to the others when a namespace has passes that hang, where there are others.
             share = settings.workers if namespace else max(1, settings.workers // 2)
             leading = Leading(cluster, passes, waking, workers=settings.workers, share=share, resync=resync)
-            passes.newest.listeners.append(leading.queue_all)
+            passes.newest.listeners.append(leading.passes_ask_again)
             workload = self._workload(api, discovery, leading)
             lease = (settings.lease_namespace or self._way.now().namespace, settings.lease_name)
             election = Election(api, lease, self._identity, settings.lease_duration.total_seconds())
@@ -228,7 +228,7 @@ class Operator:
         """What runs `reconcile`, where that can be known and is ours to see."""
         where = place(self._settings.hook, self._settings.hook_workload)
         seen = where is not None and self._settings.namespace in (None, "", where[0])
-        return HookWorkload(api, discovery, where if seen else None, leading.queue_all, self._spawn)
+        return HookWorkload(api, discovery, where if seen else None, leading.passes_ask_again, self._spawn)
 
     def _followed(self) -> Mapping[str, Callable[[], object]]:
         """What `reconcile` reads beside the channels, by a name."""

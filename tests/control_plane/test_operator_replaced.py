@@ -18,6 +18,7 @@ from tests.control_plane.channel_manifests import channel
 from tests.control_plane.test_operator_channels import ready, until_status
 from tests.support.api_relay import ApiRelay
 from tests.support.functions import TOKEN, Function
+from tests.support.hook import Hook
 from tests.support.kube_api import CHANNELS, Api
 from tests.support.mounts import Mount
 from tests.support.nats_server import NatsServer
@@ -247,3 +248,24 @@ async def test_functions_follow_an_edit_of_the_defaults_and_of_the_shared_token(
     mount.swap(**{key: defaults.replace("RETRY", "7")})
     await until("the consumer has the new default", lambda: retries(7))
     assert time.monotonic() - began < WITHIN
+
+
+async def test_another_reconcile_is_asked_anew_what_it_wants_to_see(
+    operator: Start, api: Api, namespace: str, hook: Hook
+) -> None:
+    hook.sync = lambda _: {"headrace": {"installation": {"digest": "old", "since": 1.0}}}
+    operator()
+    channels = CHANNELS.format(namespace=namespace)
+    (await api.create(channels, channel("orders"))).unwrapped()
+    await until_status(api, namespace, lambda found: ready(found) == "True")
+
+    hook.sync = lambda _: {"headrace": {"installation": {"digest": "new", "since": 2.0}}}
+    hook.annotations = {"example.com/wanted": "by the new one"}
+    # The pass over any channel tells.
+    (await api.create(channels, channel("returns"))).unwrapped()
+
+    async def is_annotated() -> bool:
+        found = (await api.get(f"{channels}/orders")).unwrapped()
+        return "example.com/wanted" in (found["metadata"].get("annotations") or {})
+
+    await until("the channel has what the new one wants it to have", is_annotated)
