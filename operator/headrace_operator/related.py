@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,7 +132,8 @@ class Related:
         self._rules: dict[Key, tuple[Rule, ...]] = {}
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._named: dict[tuple[str, str], set[Key]] = {}
-        self._late: set[Key] = set()
+        # What could not be listed in that time, and who goes on without; nobody waits for it a second time.
+        self._late: dict[Watch, set[Key]] = {}
 
     async def ask_for(self, channel: Key, rules: Iterable[Rule]) -> None:
         """Watch what a channel wants to see from now on; returns when it can be seen, or does not come."""
@@ -141,19 +143,23 @@ class Related:
             for name in rule.told_by:
                 self._named.setdefault((rule.which, name), set()).add(channel)
         new = [source for rule in wanted for source in await self._sources_of(rule) if source not in self._sources]
-        waits = [self._begin(source).watch.cache.wait_until_listed() for source in dict.fromkeys(new)]
-        waits += [texts.watch.cache.wait_until_listed() for texts in self._texts_of(wanted)]
-        try:
+        for source in new:
+            self._begin(source)
+        watches = [texts.watch for texts in self._texts_of(wanted)]
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
-                await asyncio.gather(*waits)
-        except TimeoutError:
-            # Not ours to see, perhaps; the channel goes on without, and is told should they be listed after all.
-            self._late.add(channel)
+                await asyncio.gather(*(one.cache.wait_until_listed() for one in watches if one not in self._late))
+        for one in watches:
+            if not one.cache.listed:
+                # Not ours to see, perhaps; the channel goes on without, and is told should they be listed after all.
+                self._late.setdefault(one, set()).add(channel)
 
     def forget(self, channel: Key) -> None:
         for rule in self._rules.pop(channel, ()):
             for name in rule.told_by:
                 self._named.get((rule.which, name), set()).discard(channel)
+        for late in self._late.values():
+            late.discard(channel)
 
     def written(self, channel: Body) -> bytes:
         """The `related` of a request for it."""
@@ -235,8 +241,7 @@ class Related:
 
     async def _tell_late_ones(self, watch: Watch) -> None:
         await watch.cache.wait_until_listed()
-        late = frozenset(self._late)
-        self._late.clear()
+        late = frozenset(self._late.pop(watch, ()))
         for listener in self.listeners if late else ():
             listener("", late)
 

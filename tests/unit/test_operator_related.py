@@ -16,6 +16,7 @@ from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import Discovery, Kind
 from headrace_operator.kube.watch import Cache
 from headrace_operator.related import Related, Texts, rule
+from tests.support.waiting import until
 
 ASKED = {"apiVersion": "messaging.knative.dev/v1", "resource": "subscriptions"}
 CONCERNING = {**ASKED, "headrace": {"concerning": "parent"}}
@@ -89,10 +90,10 @@ class ApiServer:
     """With no sink; who asks for them may see that, or may not."""
 
     def __init__(self, *, forbids: bool) -> None:
-        self._forbids = forbids
+        self.forbids = forbids
 
     async def list(self, _path: str, _selection: Mapping[str, str]) -> tuple[list[dict[str, Any]], str]:
-        if self._forbids:
+        if self.forbids:
             raise Refused("brokers is forbidden", status=403)
         return [], "7"
 
@@ -125,6 +126,29 @@ async def test_what_is_missing_is_told_apart_from_what_may_not_be_seen(forbids: 
     try:
         await related.ask_for(("shop", "orders"), [rule(asked)])
         assert json.loads(related.written(channel())) == then
+    finally:
+        for watch in watches:
+            watch.cancel()
+
+
+async def test_what_may_not_be_seen_is_waited_for_once_and_not_by_each_of_a_thousand_channels() -> None:
+    asked = {"apiVersion": "eventing.knative.dev/v1", "resource": "brokers", "names": ["dead"]}
+    watches: list[asyncio.Task[None]] = []
+    server, told = ApiServer(forbids=True), set()
+    discovery = cast("Discovery", Serving())
+    related = Related(
+        cast("KubeApi", server), discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.2
+    )
+    related.listeners.append(lambda _uid, asking: told.update(asking))
+    channels = {("shop", f"orders-{number}") for number in range(1000)}
+    try:
+        async with asyncio.timeout(20):
+            for one in channels:
+                await related.ask_for(one, [rule(asked)])
+        related.forget(("shop", "orders-7"))
+        server.forbids = False
+        await until("those that are there are told of it", lambda: len(told) == 999)
+        assert told == channels - {("shop", "orders-7")}
     finally:
         for watch in watches:
             watch.cancel()
