@@ -86,7 +86,7 @@ class Leading:
             self._add(key(channel))
 
     def passes_ask_again(self) -> None:
-        """The cluster serves other kinds than before, or another `reconcile` answers: what it wants to see is asked anew."""
+        """The cluster serves other kinds than before, or another `reconcile` answers: what it wants to see is asked."""
         self._passes.ask_again()
         self.queue_all()
 
