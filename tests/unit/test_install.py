@@ -295,3 +295,15 @@ def test_kind_does_nothing_with_a_word_that_it_does_not_know() -> None:
     done = subprocess.run(["bash", "infra/kind/up", "--dryrun"], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     assert "what is --dryrun?" in done.stderr
+
+
+def test_the_notes_of_the_chart_look_at_what_channels_have() -> None:
+    notes = (INFRA / "chart/templates/NOTES.txt").read_text(encoding="utf-8")
+    (definition,) = in_file(INFRA / "crds/natsjetstreamchannels.yaml")
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    named = re.findall(r":\.((?:status|spec)\.[\w.]+)", notes)
+    assert named
+    for path in named:
+        found = schema
+        for step in path.split("."):
+            found = found.get("properties", {}).get(step) or pytest.fail(f"a channel has no {path}")
