@@ -132,7 +132,7 @@ class Related:
         self._rules: dict[Key, tuple[Rule, ...]] = {}
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._named: dict[tuple[str, str], set[Key]] = {}
-        # What could not be listed in that time, and who goes on without; nobody waits for it a second time.
+        # What could not be listed in that time, and who goes on without.
         self._late: dict[Watch, set[Key]] = {}
 
     async def ask_for(self, channel: Key, rules: Iterable[Rule]) -> None:
@@ -148,11 +148,15 @@ class Related:
         watches = [texts.watch for texts in self._texts_of(wanted)]
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
-                await asyncio.gather(*(one.cache.wait_until_listed() for one in watches if one not in self._late))
+                await asyncio.gather(*(one.cache.wait_until_listed() for one in watches if not self._is_vain(one)))
         for one in watches:
             if not one.cache.listed:
                 # Not ours to see, perhaps; the channel goes on without, and is told should they be listed after all.
                 self._late.setdefault(one, set()).add(channel)
+
+    def _is_vain(self, watch: Watch) -> bool:
+        """Has somebody waited for what may not be seen? A thousand channels would each do so again."""
+        return watch in self._late and watch.refused
 
     def forget(self, channel: Key) -> None:
         for rule in self._rules.pop(channel, ()):

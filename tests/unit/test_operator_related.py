@@ -154,6 +154,29 @@ async def test_what_may_not_be_seen_is_waited_for_once_and_not_by_each_of_a_thou
             watch.cancel()
 
 
+class Slow(ApiServer):
+    """Answers after a while."""
+
+    async def list(self, path: str, selection: Mapping[str, str]) -> tuple[list[dict[str, Any]], str]:
+        await asyncio.sleep(0.5)
+        return await super().list(path, selection)
+
+
+async def test_what_is_only_slow_is_waited_for_by_each() -> None:
+    asked = {"apiVersion": "eventing.knative.dev/v1", "resource": "brokers", "names": ["dead"]}
+    watches: list[asyncio.Task[None]] = []
+    server, discovery = cast("KubeApi", Slow(forbids=False)), cast("Discovery", Serving())
+    related = Related(server, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.3)
+    try:
+        for name in ("orders", "returns"):
+            await related.ask_for(("shop", name), [rule(asked)])
+        returns = {**channel(), "metadata": {"namespace": "shop", "name": "returns"}}
+        assert json.loads(related.written(returns)) == {"Broker.eventing.knative.dev/v1": {}}
+    finally:
+        for watch in watches:
+            watch.cancel()
+
+
 class Post:
     """An API server with one group, which has the kinds that it is given; counts how often it is asked for them."""
 

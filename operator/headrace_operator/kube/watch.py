@@ -119,7 +119,11 @@ class Cache:
 
 
 class Watch:
-    """Keeps one cache up to date, for ever."""
+    """Keeps one cache up to date, for ever.
+
+    Attributes:
+        refused: the API server has just said that it may not be seen.
+    """
 
     def __init__(
         self, api: KubeApi, kind: Kind, *, namespace: str = "", labels: str = "", fields: str = "", quiet: bool = False
@@ -136,6 +140,7 @@ class Watch:
         self._selection = {name: text for name, text in (("labelSelector", labels), ("fieldSelector", fields)) if text}
         self._quiet = quiet
         self._trouble = Trouble()
+        self.refused = False
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -144,6 +149,7 @@ class Watch:
             try:
                 if not self.cache.version:
                     items, version = await self._api.list(self._path, self._selection)
+                    self.refused = False
                     self.cache.replace(items, version)
                     self.cache.complete = True
                 await self._follow()
@@ -156,7 +162,8 @@ class Watch:
                 self.cache.version = ""
             except (Unavailable, Refused) as error:
                 self._complain(error)
-                if isinstance(error, Refused):
+                self.refused = isinstance(error, Refused)
+                if self.refused:
                     self.cache.version = ""
             except Exception as error:  # noqa: BLE001  # others wait for what this finds: it must go on
                 self._complain(Unavailable(f"unforeseen: {error!r}"))
