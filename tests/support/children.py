@@ -32,7 +32,7 @@ def wanted(
     reached: bool = True,
     elsewhere: bool = False,
     shared: Iterable[dict[str, Any]] | None = None,
-    zero: bool = False,
+    zero: bool | None = False,
     worked: bool = False,
     watched: str = "",
     **parts: Any,

@@ -161,14 +161,21 @@ def test_how_many_pods_and_for_how_long_is_no_other_template() -> None:
     assert forward["spec"]["timeoutSeconds"] == 210
 
 
-@pytest.mark.parametrize(("begun", "zero", "scale"), [("0", True, "0"), ("1", True, "1"), ("0", False, "1")])
+@pytest.mark.parametrize(
+    ("begun", "zero", "scale"),
+    [("0", True, "0"), ("1", True, "1"), ("0", False, "1"), ("0", None, "0"), ("1", None, "1")],
+)
 def test_what_is_there_keeps_the_number_that_it_began_with_where_the_cluster_lets_it(
-    begun: str, zero: bool, scale: str
+    begun: str, zero: bool | None, scale: str
 ) -> None:
     """Another number would be another revision, for nothing."""
     first = wanted(BILLING, shared=()) if begun == "1" else after(wanted(shared=()), zero=True)
 
     assert scales(after(first, zero=zero))["forward"] == scale
+
+
+def test_where_nobody_tells_what_the_cluster_allows_a_new_template_begins_with_a_pod() -> None:
+    assert scales(after(wanted(shared=()), zero=None)) == {"receive": "1", "forward": "1"}
 
 
 def test_where_nobody_tells_of_a_shared_receive_a_forward_follows_at_once() -> None:

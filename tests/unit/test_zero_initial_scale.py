@@ -52,10 +52,11 @@ def config(data: Any, namespace: str = "knative-serving") -> dict[str, Any]:
         ),
         pytest.param("auto", config(None), False, id="without data"),
         pytest.param("auto", config({"allow-zero-initial-scale": "true"}, "shop"), False, id="somebody else's"),
-        pytest.param("auto", {}, False, id="not seen"),
+        pytest.param("auto", {"ConfigMap.v1": {}}, False, id="not there"),
+        pytest.param("auto", {}, None, id="not listed yet, or not ours to see"),
         pytest.param("true", {}, True, id="said"),
         pytest.param("false", config({"allow-zero-initial-scale": "true"}), False, id="said otherwise"),
     ],
 )
-def test_where_a_revision_may_begin_with_no_pod(setting: str, found: dict[str, Any], allowed: bool) -> None:
+def test_where_a_revision_may_begin_with_no_pod(setting: str, found: dict[str, Any], allowed: bool | None) -> None:
     assert related.may_begin_at_zero(found, setting) is allowed

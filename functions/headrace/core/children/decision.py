@@ -34,7 +34,7 @@ class Cluster:
         shared: the objects that it may share with others, by whoever they are owned, in the same form; None when the
             request does not say.
         watched: the only namespace of which it is told what is there; empty: of all of them.
-        zero: Knative lets a revision begin with no pod.
+        zero: Knative lets a revision begin with no pod; None when the request does not say.
         worked: the channel was told before that its functions work.
     """
 
@@ -44,7 +44,7 @@ class Cluster:
     stock: bool = False
     shared: Mapping[str, Any] | None = None
     watched: str = ""
-    zero: bool = False
+    zero: bool | None = False
     worked: bool = False
 
 

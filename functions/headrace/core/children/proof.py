@@ -55,19 +55,19 @@ def is_proven(wanted: Object, live: Mapping[str, Any] | None) -> bool:
     return any(each.get("status") in ("True", "False") for each in told)
 
 
-def settled(wanted: Object, live: Mapping[str, Any] | None, *, proven: bool | None, zero: bool) -> Object:
+def settled(wanted: Object, live: Mapping[str, Any] | None, *, proven: bool | None, zero: bool | None) -> Object:
     """A `forward` as it may be by now.
 
     Args:
         wanted: `marked`.
         live: as it is; None when it is not there.
         proven: the `receive` of its place has been ready with the template of now; None where that can't be known.
-        zero: the cluster allows that a revision begins with no pod.
+        zero: the cluster allows that a revision begins with no pod; None where that is not known.
     """
     if live is not None and _same(wanted, live):
         # Another number would be another revision, for nothing.
         before = _written(live, INITIAL_SCALE)
-        return begun(wanted, live, "0" if before == "0" and zero else "1")
+        return begun(wanted, live, "0" if before == "0" and zero is not False else "1")
     if live is not None and proven is False and _has_containers(live):
         return _as_before(wanted, live)
     return begun(wanted, live, "0" if proven and zero else "1")
