@@ -58,7 +58,7 @@ async def system_namespace(api: Api) -> None:
     "given",
     [
         pytest.param({}, id="knative"),
-        pytest.param({"settings": {"isolation": "shared", "zero_initial_scale": "true"}}, id="knative, shared"),
+        pytest.param({"settings": {"isolation": "shared", "zero_initial_scale": True}}, id="knative, shared"),
         pytest.param({"deploymentSpecTemplate": TEMPLATE}, id="knative, with wishes for the pods"),
         pytest.param({"settings": {"creds_secret": "nats-user"}, "annotations": NAMESPACED}, id="credentials"),
         pytest.param({"settings": PLAIN}, id="deployment, with KEDA"),

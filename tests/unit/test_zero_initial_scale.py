@@ -23,7 +23,7 @@ AUTOSCALER = {
     [
         pytest.param({"image": "x"}, False, [AUTOSCALER], id="as it is installed beside Knative Serving"),
         pytest.param({"image": "x", "runtime": "deployment"}, False, [], id="nothing is scaled by Knative"),
-        pytest.param({"image": "x", "zero_initial_scale": "false"}, False, [], id="somebody has said so already"),
+        pytest.param({"image": "x", "zero_initial_scale": False}, False, [], id="somebody has said so already"),
         pytest.param({}, False, [], id="a laptop"),
         pytest.param({"image": "x"}, True, [], id="a stock Metacontroller refuses rules for other namespaces"),
     ],
@@ -55,8 +55,11 @@ def config(data: Any, namespace: str = "knative-serving") -> dict[str, Any]:
         pytest.param("auto", {"ConfigMap.v1": {}}, False, id="not there"),
         pytest.param("auto", {}, None, id="not listed yet, or not ours to see"),
         pytest.param("true", {}, True, id="said"),
-        pytest.param("false", config({"allow-zero-initial-scale": "true"}), False, id="said otherwise"),
+        pytest.param("1", {}, True, id="said as an earlier version took it, too"),
+        pytest.param("False", config({"allow-zero-initial-scale": "true"}), False, id="said otherwise"),
     ],
 )
 def test_where_a_revision_may_begin_with_no_pod(setting: str, found: dict[str, Any], allowed: bool | None) -> None:
-    assert related.may_begin_at_zero(found, setting) is allowed
+    settings = ReconcileSettings.model_validate({"HEADRACE_ZERO_INITIAL_SCALE": setting})
+
+    assert related.may_begin_at_zero(found, settings.zero_initial_scale) is allowed

@@ -7,7 +7,7 @@ is `headrace.core.truth`'s and `headrace.core.dead_letter`'s.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from headrace.core.settings import FunctionsSettings
 
@@ -58,14 +58,14 @@ def rules(
     return found
 
 
-def may_begin_at_zero(related: Mapping[str, Any], setting: str) -> bool | None:
+def may_begin_at_zero(related: Mapping[str, Any], setting: Literal["auto"] | bool) -> bool | None:
     """Does Knative let a revision begin with no pod? It refuses one that does where not. None: nobody has told.
 
     Args:
         setting: HEADRACE_ZERO_INITIAL_SCALE.
     """
-    if setting != "auto":
-        return setting == "true"
+    if isinstance(setting, bool):
+        return setting
     for found in objects(related, "v1", "ConfigMap"):
         data, metadata = found.get("data"), found["metadata"]
         if (metadata.get("namespace"), metadata.get("name")) == (SERVING, AUTOSCALER) and isinstance(data, Mapping):

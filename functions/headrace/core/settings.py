@@ -284,7 +284,7 @@ class FunctionsSettings(_Settings):
     shared_max_scale: int = Field(
         10, alias="HEADRACE_SHARED_MAX_SCALE", description="pods that a shared `forward` may have", ge=1
     )
-    zero_initial_scale: Literal["auto", "true", "false"] = Field(
+    zero_initial_scale: Literal["auto"] | bool = Field(
         "auto",
         alias="HEADRACE_ZERO_INITIAL_SCALE",
         description="`true`: a `forward` begins with no pod, once the `receive` beside it has been ready with the same "
