@@ -13,7 +13,7 @@ import pytest
 
 from infra.cluster import headrace, images, instance, life, names, programs
 from infra.cluster.instance import Cluster
-from tests.cluster.figures import DOCS, Figures, write
+from tests.cluster.figures import DOCS, Figures
 from tests.cluster.installation import Installation
 from tests.cluster.kept_logs import KeptLogs
 from tests.cluster.kubectl import Kubectl
@@ -30,6 +30,7 @@ _numbers = itertools.count(1)
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cluster", help="name of a cluster that is up; otherwise one is started, and taken down")
     parser.addoption("--write", action="store_true", help="write what was measured into docs")
+    parser.addoption("--only", default="", help="of Knative's own tests these, with commas between them")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -111,8 +112,7 @@ def figures(pytestconfig: pytest.Config) -> Iterator[Figures]:
     found = Figures()
     yield found
     if pytestconfig.getoption("--write"):
-        for name, table in found.tables().items():
-            write(name, table, DOCS / "cluster.md")
+        found.write(DOCS / "cluster.md")
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """What a run has measured, and the places in docs that say it.
 
 A place is what stands between `<!-- NAME: written by COMMAND -->` and `<!-- /NAME -->` of a document. A run with
-`--write` writes the tables of the tests that ran; without it the rows are only printed.
+`--write` writes the rows of the tests that ran; without it they are only printed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+# A bar within a cell has a backslash before it.
+_BETWEEN_CELLS = re.compile(r"(?<!\\)\|")
 
 
 class Figures:
@@ -27,8 +29,10 @@ class Figures:
         self._rows.setdefault(table, []).append(cells)
         print(f"{table}: " + ", ".join(f"{name} {cell}" for name, cell in zip(head, cells, strict=True)))
 
-    def tables(self) -> dict[str, str]:
-        return {name: markdown(self._heads[name], rows) for name, rows in self._rows.items()}
+    def write(self, document: Path) -> None:
+        """Into the document, beside the rows of what was not run this time."""
+        for name, rows in self._rows.items():
+            write(name, together(name, self._heads[name], rows, document), document)
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -43,6 +47,22 @@ def write(name: str, text: str, document: Path) -> None:
     place = re.compile(rf"(<!-- {re.escape(name)}: .*? -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL)
     assert len(place.findall(whole)) == 1, f"{document} has not one place named {name}"
     document.write_text(place.sub(lambda found: f"{found[1]}{text}\n{found[2]}", whole), encoding="utf-8")
+
+
+def rows_of(name: str, document: Path) -> dict[str, tuple[object, ...]]:
+    """The rows that stand between the marks of this name, by their first cell."""
+    place = rf"<!-- {re.escape(name)}: .*? -->\n(.*?)<!-- /{re.escape(name)} -->"
+    found = re.search(place, document.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None, f"{document} has no place named {name}"
+    lines = [line.strip().removeprefix("|").removesuffix("|") for line in found[1].splitlines()[2:]]
+    cells = [[cell.strip().replace("\\|", "|") for cell in _BETWEEN_CELLS.split(line)] for line in lines if line]
+    return {row[0]: tuple(row) for row in cells}
+
+
+def together(name: str, head: Sequence[str], rows: Sequence[Sequence[object]], document: Path) -> str:
+    """The table of this name with these rows in place of theirs; what was not run this time stays as it was."""
+    kept = {key: row for key, row in rows_of(name, document).items() if len(row) == len(head)}
+    return markdown(head, list({**kept, **{str(row[0]): row for row in rows}}.values()))
 
 
 def _cell(cell: object) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.figures import markdown, write
+from tests.cluster.figures import markdown, rows_of, write
 
 TABLE = "scenarios"
 _HEAD = ("what holds", "", "figures", "seconds", "when, commit")
@@ -48,7 +48,7 @@ class Scenarios:
 
     def write(self, document: Path) -> None:
         """Into the document, beside the rows of what was not run this time."""
-        rows = _rows_of(document)
+        rows = rows_of(TABLE, document)
         for test, row in self._rows.items():
             if test in self._figures or row.result != "passed":
                 sentence = _sentence(test)
@@ -60,15 +60,6 @@ class Scenarios:
                     _stamp(),
                 )
         write(TABLE, markdown(_HEAD, [rows[key] for key in sorted(rows)]), document)
-
-
-def _rows_of(document: Path) -> dict[str, tuple[object, ...]]:
-    text = document.read_text(encoding="utf-8")
-    found = re.search(rf"<!-- {TABLE}: .*? -->\n(.*?)<!-- /{TABLE} -->", text, re.DOTALL)
-    assert found is not None, f"{document} has no place named {TABLE}"
-    lines = [line.strip().removeprefix("|").removesuffix("|") for line in found[1].splitlines()[2:]]
-    cells = [tuple(cell.strip() for cell in line.split(" | ")) for line in lines if line]
-    return {str(row[0]): row for row in cells}
 
 
 def _sentence(test: str) -> str:

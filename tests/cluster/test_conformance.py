@@ -11,7 +11,7 @@ from infra.cluster import images, programs
 from infra.cluster.instance import Cluster
 from infra.cluster.names import of_program
 from tests.cluster import conformance, curl_image
-from tests.cluster.figures import DOCS, markdown, write
+from tests.cluster.figures import DOCS, markdown, together, write
 from tests.cluster.kubectl import Kubectl
 
 pytestmark = pytest.mark.timeout(conformance.RUN_SECONDS + 120)
@@ -72,8 +72,8 @@ def test_none_of_knatives_own_tests_fails(
     logs = cluster.logs / "conformance"
     used = {package: of_program(program) for package, program in conformance.PACKAGES.items()}
     rows = conformance.run(knative_tests, cluster.kubeconfig, tests, logs, used)
-    table = markdown(conformance.HEAD, [*(row.cells() for row in rows), *conformance.not_run(name)])
-    print(table)
+    cells = [*(row.cells() for row in rows), *conformance.not_run(name)]
+    print(markdown(conformance.HEAD, cells))
     if request.config.getoption("--write"):
-        write(name, table, DOCS / "conformance.md")
+        write(name, together(name, conformance.HEAD, cells, DOCS / "conformance.md"), DOCS / "conformance.md")
     assert [row.test for row in rows if row.result in (conformance.FAILED, conformance.UNENDED)] == [], f"see {logs}"
