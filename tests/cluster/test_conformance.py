@@ -69,6 +69,8 @@ def knative_tests(cluster: Cluster, kubectl: Kubectl) -> Iterator[Path]:
 def test_none_of_knatives_own_tests_fails(
     name: str, tests: Sequence[str], knative_tests: Path, cluster: Cluster, request: pytest.FixtureRequest
 ) -> None:
+    if only := request.config.getoption("--only"):
+        tests = [test for test in tests if test in only.split(",")]
     logs = cluster.logs / "conformance"
     used = {package: of_program(program) for package, program in conformance.PACKAGES.items()}
     rows = conformance.run(knative_tests, cluster.kubeconfig, tests, logs, used)
