@@ -29,6 +29,8 @@ OpenLease = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
 """Holds one lease until it ends, and calls back with what it tells before; raises Unavailable or Refused."""
 
 REFRESH_SECONDS = 1.0  # a stream without consumers may be hinted at twenty times a second
+# After a sweep that NATS did not answer, which mostly has waited some seconds for it.
+SWEEP_AGAIN_SECONDS = 1.0
 # Thoughts are coalesced, so that many answers at once cost one pass.
 PASS_SECONDS = 0.01
 
@@ -176,10 +178,11 @@ class Scaler:
     async def _sweep_for_ever(self) -> None:
         while True:
             self._sweep_now.clear()
-            await self._sweep.once()
+            # NATS that has just come back may not answer yet, and what was stored meanwhile is told by no hint.
+            pause = self._sweep_seconds if await self._sweep.once() else SWEEP_AGAIN_SECONDS
             self._tell_listeners()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._sweep_seconds):
+                async with asyncio.timeout(pause):
                     await self._sweep_now.wait()
 
     def _fill(self, served: Served) -> None:

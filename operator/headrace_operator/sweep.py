@@ -39,9 +39,9 @@ class Sweep:
         self._trouble, self._unlisted = Trouble(), Trouble()
         self._list_again_at = float("-inf")
 
-    async def once(self) -> None:
-        """Look at every stream that may have something."""
-        complaint = ""
+    async def once(self) -> bool:
+        """Look at every stream that may have something; False when NATS was not there to tell of all."""
+        complaint, whole = "", True
         try:
             states = await self._states()
             for name in self._streams.names():
@@ -50,12 +50,13 @@ class Sweep:
                     complaint = await self._look_at(name, state) or complaint
         except Unavailable as error:
             # It would be the same for the others, after as long a wait for each.
-            complaint = str(error)
+            complaint, whole = str(error), False
         if complaint:
             write = _log.warning if self._trouble.note(complaint) else _log.debug
             write("consumers can't be looked at, still trying", error=complaint)
         elif self._trouble.over():
             _log.info("consumers can be looked at again")
+        return whole
 
     async def _look_at(self, name: str, state: State | None) -> str:
         """Words when it was refused."""

@@ -59,6 +59,9 @@ class Scenarios:
                     round(row.seconds),
                     _stamp(),
                 )
+            else:
+                # It failed before.
+                rows.pop(_sentence(test), None)
         write(TABLE, markdown(_HEAD, [rows[key] for key in sorted(rows)]), document)
 
 
