@@ -48,6 +48,12 @@ def functions(kubectl: Kubectl) -> list[str]:
     return sorted(one["metadata"]["labels"]["app.kubernetes.io/component"] for one in found)
 
 
+def scaled_of(kubectl: Kubectl, flow: Flow) -> list[Body]:
+    """ScaledObjects that go by this channel's stream."""
+    found = kubectl.list(SCALED, SYSTEM)
+    return [one for one in found if one["spec"]["triggers"][0]["metadata"]["stream"] == flow.channel.stream]
+
+
 def of_hook(kubectl: Kubectl, container: Body) -> None:
     """`reconcile` with this container, ready."""
     kubectl.merge("ksvc", HOOK, {"spec": {"template": {"spec": {"containers": [container]}}}})
@@ -108,15 +114,14 @@ async def test_with_kedas_kind_forward_has_a_scaled_object(
     monitoring = {"name": "HEADRACE_KEDA_MONITORING", "value": MONITORING}
     of_hook(kubectl, {**container, "env": [*container["env"], monitoring]})
     flow = world.flow("keda", "orders", runtime="deployment")
-    until("there is a ScaledObject", lambda: bool(kubectl.list(SCALED, SYSTEM)), 90)
-    (scaled,) = kubectl.list(SCALED, SYSTEM)
+    until("there is a ScaledObject", lambda: bool(scaled_of(kubectl, flow)), 90)
+    (scaled,) = scaled_of(kubectl, flow)
     (trigger,) = scaled["spec"]["triggers"]
     assert trigger["type"] == "nats-jetstream"
     assert trigger["metadata"]["natsServerMonitoringEndpoint"] == MONITORING
-    assert trigger["metadata"]["stream"] == flow.channel.stream
     target = scaled["spec"]["scaleTargetRef"]["name"]
     assert kubectl.get("deployment", target)["metadata"]["labels"]["app.kubernetes.io/component"] == "forward"
     kubectl("delete", "namespace", "keda", "--timeout=100s")
-    until("it goes with the channel", lambda: kubectl.list(SCALED, SYSTEM) == [], 60)
+    until("it goes with the channel", lambda: scaled_of(kubectl, flow) == [], 60)
     of_hook(kubectl, container)
     told("a ScaledObject of type nats-jetstream for `forward`, which goes with the channel; no KEDA runs here")
