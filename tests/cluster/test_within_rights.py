@@ -22,11 +22,18 @@ REFUSED = ("forbidden", "permissions violation", "authorization violation")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One of ours to the API server, and the status of its answer."""
+    """One of ours to the API server, when it came, and the answer."""
 
+    at: str
     verb: str
     uri: str
     code: int
+    message: str
+
+    @property
+    def lacks_a_right(self) -> bool:
+        """Whether it was refused for that. What is new in a namespace that is going is refused with 403, too."""
+        return self.code == 401 or (self.code == 403 and " cannot " in self.message)
 
 
 def requests(cluster: Cluster) -> dict[str, list[Request]]:
@@ -37,15 +44,17 @@ def requests(cluster: Cluster) -> dict[str, list[Request]]:
             entry = json.loads(line)
             if entry["user"]["username"].rpartition(":")[2] in ACCOUNTS:
                 (pod,) = entry["user"]["extra"]["authentication.kubernetes.io/pod-name"]
-                code = entry.get("responseStatus", {}).get("code", 0)
-                found[pod].append(Request(entry["verb"], entry["requestURI"], code))
-    return found
+                answer = entry.get("responseStatus", {})
+                told = answer.get("code", 0), answer.get("message", "")
+                found[pod].append(Request(entry["requestReceivedTimestamp"], entry["verb"], entry["requestURI"], *told))
+    # A watch is in the log when it ends.
+    return {pod: sorted(asked, key=lambda one: one.at) for pod, asked in found.items()}
 
 
 def refused_in_service(asked: list[Request]) -> list[Request]:
-    """Without those after which the pod was granted nothing more: `kubectl delete -f` takes its rights before the pod."""
+    """Without those after which the pod was granted nothing more: `kubectl delete -f` takes rights before pods."""
     granted = max((number for number, one in enumerate(asked) if 200 <= one.code < 300), default=-1)
-    return [one for one in asked[: granted + 1] if one.code in (401, 403)]
+    return [one for one in asked[: granted + 1] if one.lacks_a_right]
 
 
 @pytest.mark.short
