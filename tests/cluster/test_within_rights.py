@@ -76,6 +76,6 @@ def test_nothing_of_ours_was_refused_for_want_of_a_right(
         "forward",
     }
     told(
-        f"{count} requests of ours to the API server, 0 of them 401 or 403; {len(lines)} lines of log, "
-        "not one of a refusal"
+        f"{count} requests of ours to the API server, none refused for want of a right while its pod served; "
+        f"{len(lines)} lines of log, not one of a refusal"
     )

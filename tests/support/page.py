@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.support import tool_binaries
@@ -40,7 +41,8 @@ class Shell:
         shutil.copytree(INFRA, directory / "infra")
         self._environment = {
             **os.environ,
-            "PATH": f"{tools}:{os.environ['PATH']}",
+            # Ours is beside the Python that runs this.
+            "PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "KUBECONFIG": str(kubeconfig),
             "IMAGE": image,
             "HOME": str(directory),
