@@ -26,12 +26,15 @@ async def ready_pods(api: Api) -> AsyncIterator[None]:
 
 
 async def _say(api: Api) -> None:
+    # What an earlier test has left says what that test made it say.
+    said: set[str] = set()
     while True:
         for path, kind in PATHS.items():
             found = (await api.get(f"{path}?labelSelector={FUNCTIONS}")).body
             for one in found.get("items") or ():
-                generation = one["metadata"]["generation"]
-                if (one.get("status") or {}).get("observedGeneration") != generation:
+                uid, generation = one["metadata"]["uid"], one["metadata"]["generation"]
+                if uid not in said or (one.get("status") or {}).get("observedGeneration") != generation:
+                    said.add(uid)
                     root, _, plural = path.rpartition("/")
                     place = f"{root}/namespaces/{one['metadata']['namespace']}/{plural}/{one['metadata']['name']}"
                     # It may be gone by now.
