@@ -278,7 +278,11 @@ class Scaler:
         now, chance = self._clock.monotonic(), self._clock.chance()
         served.outlook = failing.failed(served.outlook, now, chance, delivered=delivered)
         # A forward that is away for an hour, for a thousand consumers, would fill the log.
-        left_out = self._sparing.admit("lease failed") if served.trouble.note(words) else None
+        told = served.trouble.note(words)
+        if told:
+            # Why it fails may be for a condition to tell.
+            self._tell_of_trouble(served)
+        left_out = self._sparing.admit("lease failed") if told else None
         write = _log.debug if left_out is None else _log.warning
         write("lease failed, trying again", **served.words, error=words, **log.more(left_out or 0))
 

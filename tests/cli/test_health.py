@@ -201,3 +201,26 @@ async def test_a_single_server_has_nobody_to_step_down_for(cli: Cli, orders: Cha
 
     assert ran.status == 1
     assert f"this NATS is a single server: there is no other that could lead stream {orders.stream}" in ran.err
+
+
+async def test_pulls_that_bring_nothing_are_told_with_the_servers_words(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane = await nats.serve(forward, await marked(nats), subscriber=subscriber.place().uri)
+    groups = {"priority_groups": ["theirs"], "priority_policy": "overflow"}
+    await nats.edit_consumer(lane.channel, lane.consumer, **groups)
+    await lane.store("a")
+    assert (await lane.ask())[0] == 409
+
+    codes = await found(cli, lane.channel)
+
+    assert codes["pulls-bring-nothing"]["severity"] == "problem"
+    assert "400 Bad Request - Priority Group missing" in codes["pulls-bring-nothing"]["what"]
+    assert "narrow-pulls" not in codes
+
+
+async def test_narrow_pulls_are_told(cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber) -> None:
+    lane = await nats.serve(forward, await marked(nats), subscriber=subscriber.place().uri)
+    await nats.edit_consumer(lane.channel, lane.consumer, max_batch=1)
+
+    assert "(max_batch 1)" in (await found(cli, lane.channel))["narrow-pulls"]["what"]

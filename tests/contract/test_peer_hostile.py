@@ -53,7 +53,6 @@ async def edit(hook: Hook, **changes: Any) -> None:
     [
         pytest.param({"headers_only": True}, id="events without their data"),
         pytest.param({"inactive_threshold": 600 * SECOND}, id="it goes while the channel sleeps"),
-        pytest.param({"max_batch": 1, "max_expires": SECOND, "max_bytes": 10}, id="our pulls are refused"),
         pytest.param({"backoff": [SECOND, 5 * SECOND], "max_deliver": 3}, id="it comes again while it is in hand"),
         pytest.param(OVERFLOW, id="only a group's pulls are taken"),
         pytest.param(PINNED, id="only one client's pulls are taken"),
@@ -81,6 +80,23 @@ async def test_a_pull_consumer_that_deliveries_would_break_with_is_mended(
     assert await peer.pulled(THEIRS) == [0, 1]
     # What can't be kept would be written again with every call.
     await hook.sync(parent)
+    assert hook.changes == []
+
+
+async def test_limits_of_pulls_go_at_a_take_over_and_are_kept_when_they_are_put_on_ours(
+    hook: Hook, peer: GoChannel
+) -> None:
+    limits = {"max_batch": 1, "max_expires": SECOND, "max_bytes": 10}
+    await peer.make("limits", **limits)
+    parent = channel(entry("aaaa-1"))
+    await hook.sync(parent)
+    taken = await hook.consumer(STREAM, THEIRS)
+    assert taken is not None
+    assert not limits.keys() & taken.keys()
+
+    await edit(hook, **limits)
+    await hook.sync(parent)
+    # They may be the server's, which would put them back; `forward` obeys them.
     assert hook.changes == []
 
 

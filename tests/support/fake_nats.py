@@ -19,6 +19,7 @@ class FakeNats:
         self.actions: list[Action] = []
         self.noted: list[str] = []
         self.numbers: dict[str, int] = {}
+        self.texts: dict[str, str] = {}
         self.first = 1
         self._says = says
 
@@ -43,6 +44,9 @@ class FakeNats:
 
     async def number(self, _stream: str, subject: str) -> int:
         return self.numbers.get(subject, 0)
+
+    async def text(self, _stream: str, subject: str) -> str | None:
+        return self.texts.get(subject)
 
     async def add(self, _stream: str, subject: str, number: int) -> None:
         self.numbers[subject] = self.numbers.get(subject, 0) + number

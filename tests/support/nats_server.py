@@ -26,11 +26,14 @@ class NatsServer:
         port: of the clients, kept over restarts.
     """
 
-    def __init__(self, directory: Path, *, config: str = "", port: int | None = None, domain: str = "") -> None:
+    def __init__(
+        self, directory: Path, *, config: str = "", port: int | None = None, domain: str = "", limits: str = ""
+    ) -> None:
         """Args:
         directory: for configuration, log and data; made when it does not exist.
         config: further lines of nats-server's own configuration, as `max_payload: 64KB`.
         domain: JetStream's; none, if not given.
+        limits: what JetStream allows its clients, as `max_request_batch: 10`.
         """
         self.data = directory / "jetstream"
         self.port = port or free_port()
@@ -38,6 +41,7 @@ class NatsServer:
         self._config = directory / "nats-server.conf"
         self._extra = config
         self._domain = f", domain: {domain}" if domain else ""
+        self._limits = f", limits: {{ {limits} }}" if limits else ""
         self._process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -59,9 +63,8 @@ class NatsServer:
         """Start and wait until it serves JetStream; with other configuration lines than before, if given."""
         assert self._process is None, "the server runs already"
         self._extra = self._extra if config is None else config
-        self._config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.data}"{self._domain} }}\n{self._extra}\n'
-        )
+        jetstream = f'store_dir: "{self.data}"{self._domain}{self._limits}'
+        self._config.write_text(f'listen: "127.0.0.1:{self.port}"\njetstream {{ {jetstream} }}\n{self._extra}\n')
         with self._log.open("ab") as log:
             self._process = subprocess.Popen([binary(), "-c", str(self._config)], stdout=log, stderr=log)
         self._wait_until_it_serves()

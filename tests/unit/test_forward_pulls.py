@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-from headrace.core.jetstream import Message, PullEnd
+from headrace.core.jetstream import Message
 from headrace.core.lease import Lease, Outcome
+from headrace.core.pull_status import PullEnd
 from headrace.core.subscriber import Destination, Subscriber
 from headrace.forward import forward
 from tests.support.effects import effects

@@ -12,10 +12,11 @@ import pytest
 
 from headrace.core import delivery
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.jetstream import Message, PullEnd
+from headrace.core.jetstream import Message
 from headrace.core.lease import Lease, Outcome, Tally
 from headrace.core.nats_codec import NatsMessage
 from headrace.core.nats_wire import Headers as Block
+from headrace.core.pull_status import PullEnd
 from headrace.core.stage_record import Stage
 from headrace.core.subscriber import DeliveryPolicy, Destination, Subscriber
 from headrace.forward import AtOnce, Effects, closing_headers, forward

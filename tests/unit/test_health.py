@@ -22,14 +22,16 @@ def troubles(**facts: Any) -> dict[str, str]:
     """Reason and message of each condition that doesn't hold."""
     healthy: dict[str, Any] = {"aside": aside(), "windows": {}, "stuck": {}, "discarded": {}}
     found = health.conditions(Health(**{**healthy, **facts}), {"C": BILLING})
-    assert len(found) == 4
+    assert len(found) == 5
     assert all(one.informative for one in found if not one.holds)
     return {one.reason: one.message for one in found if not one.holds}
 
 
 def test_subjects_beside_the_stage_records_tell_what_is_noted() -> None:
     subjects = [f"{PREFIX}C.12", f"{PREFIX}C.5", f"{PREFIX}C.5.stuck", f"{PREFIX}D.discarded.total", "else.where"]
-    assert health.noted(subjects) == Noted(records={"C": (5, 12)}, stuck={"C": (5,)}, counted=("D",))
+    subjects.append(f"{PREFIX}D.pulls.trouble")
+    noted = Noted(records={"C": (5, 12)}, stuck={"C": (5,)}, counted=("D",), troubled=("D",))
+    assert health.noted(subjects) == noted
 
 
 def test_what_waited_below_the_first_sequence_is_gone() -> None:

@@ -63,6 +63,7 @@ def test_every_result_arrives_nothing_included(call: str, result: Any) -> None:
         ("count", None),
         ("number", True),
         ("number", "7"),
+        ("text", 7),
         ("add", 1),
         ("carry_out", None),
         ("carry_out", {}),

@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from headrace.core.jetstream import Message, PullEnd
+from headrace.core.jetstream import Message
 from headrace.core.nats_wire import Decoder
+from headrace.core.pull_status import PullEnd
 from headrace.io.client import OnArrival, OnPulled
 from headrace.io.pull import PullInbox
 

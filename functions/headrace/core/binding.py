@@ -22,7 +22,7 @@ from headrace.core.action import (
     Rejected,
     UpdateConsumer,
 )
-from headrace.core.consumer import BEGIN, FIXED_AT_BIRTH, Row, config
+from headrace.core.consumer import BEGIN, FIXED_AT_BIRTH, OBEYED, Row, config
 from headrace.core.hook import Reference
 from headrace.core.leaving import Leaver, Terms, forget, see_off
 from headrace.core.own_consumer import OwnConsumer, owned
@@ -203,7 +203,7 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
     wanted = config(subscriber, serving.durable, terms.template, terms.subjects)
     wanted |= order_spec.undone(serving.config, wanted)
     fixed = {key: wanted.pop(key) for key in FIXED_AT_BIRTH}
-    changed = differs(serving.config, wanted)
+    changed = differs(serving.config, {key: value for key, value in wanted.items() if key not in OBEYED})
     update = (UpdateConsumer(terms.place.stream, merged(serving.config, wanted)),) if changed else ()
     replaced = terms.peers.get(names.durable(row.uid))
     if replaced is not None and replaced.push and not replaced.busy and replaced.durable != serving.durable:

@@ -50,16 +50,12 @@ BEGIN = ("deliver_policy", "opt_start_seq", "opt_start_time")
 FIXED_AT_BIRTH = (*BEGIN, "replay_policy", "ack_policy", "mem_storage")
 
 # Settings that Headrace never uses, and that are reset when somebody has made them by hand: they break deliveries by
-# events without their data, a consumer that is deleted while its channel is idle, redelivery of an event that is in a
-# subscriber's hands, or refused pulls.
-UNDONE: Mapping[str, Any] = {
-    "headers_only": False,
-    "inactive_threshold": 0,
-    "backoff": [],
-    "max_batch": 0,
-    "max_bytes": 0,
-    "max_expires": 0,
-}
+# events without their data, a consumer that is deleted while its channel is idle, or redelivery of an event that is in
+# a subscriber's hands.
+UNDONE: Mapping[str, Any] = {"headers_only": False, "inactive_threshold": 0, "backoff": []}
+# Limits of pulls, which `forward` obeys: they are reset with the next change, and no reason for one, since the server
+# may put its own in their place each time.
+OBEYED: Mapping[str, Any] = {"max_batch": 0, "max_bytes": 0, "max_expires": 0}
 
 _DELIVER = {
     "All": "all",
@@ -161,6 +157,7 @@ def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, sub
         # A consumer in memory would lose its position at the server's next restart.
         "mem_storage": False,
         **UNDONE,
+        **OBEYED,
         **order_spec.consumer_settings(subscriber.order),
         "metadata": {
             **template.metadata,

@@ -30,11 +30,13 @@ class Noted:
         records: sequences of events that wait for another attempt.
         stuck: sequences of events that can be neither delivered nor parked.
         counted: consumers whose discarded events are counted.
+        troubled: consumers whose pulls have brought nothing.
     """
 
     records: Mapping[str, tuple[int, ...]]
     stuck: Mapping[str, tuple[int, ...]]
-    counted: tuple[str, ...]
+    counted: tuple[str, ...] = ()
+    troubled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Health:
         waiting: does any event wait for a retry?
         counts: what waits for each subscriber, by consumer.
         created: when the stream was made, in the server's own form.
+        pulls: why the pulls of a consumer bring nothing now, in the server's words.
     """
 
     aside: Mapping[str, Any]
@@ -73,22 +76,27 @@ class Health:
     waiting: bool = False
     counts: Mapping[str, Counts] = field(default_factory=dict)
     created: str = ""
+    pulls: Mapping[str, str] = field(default_factory=dict)
 
 
 def noted(subjects: Iterable[str]) -> Noted:
-    """Read the subjects below `….stage.`: `<consumer>.<sequence>[.stuck]` and `<consumer>.discarded.total`."""
+    """Read the subjects below `….stage.`: `<consumer>.<sequence>[.stuck]`, `<consumer>.discarded.total` and
+    `<consumer>.pulls.trouble`.
+    """
     records: dict[str, list[int]] = {}
     stuck: dict[str, list[int]] = {}
-    counted = []
+    counted, troubled = [], []
     for subject in subjects:
         match subject.partition("._knative_aside.stage.")[2].split("."):
             case [consumer, "discarded", "total"]:
                 counted.append(consumer)
+            case [consumer, "pulls", "trouble"]:
+                troubled.append(consumer)
             case [consumer, sequence, "stuck"] if sequence.isdecimal():
                 stuck.setdefault(consumer, []).append(int(sequence))
             case [consumer, sequence] if sequence.isdecimal():
                 records.setdefault(consumer, []).append(int(sequence))
-    return Noted(_sorted(records), _sorted(stuck), tuple(sorted(counted)))
+    return Noted(_sorted(records), _sorted(stuck), tuple(sorted(counted)), tuple(sorted(troubled)))
 
 
 def gone(noted: Noted, stream: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -129,7 +137,7 @@ def window(info: Mapping[str, Any]) -> Window:
 
 
 def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[Condition, ...]:
-    """Four conditions of severity Info.
+    """Conditions of severity Info, whether they hold or not.
 
     Args:
         subscribers: by consumer.
@@ -139,6 +147,7 @@ def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[C
         _room(health.aside),
         _stuck(health, subscribers),
         _discarded(health, subscribers),
+        _pulls(health, subscribers),
     )
 
 
@@ -188,6 +197,12 @@ def _discarded(health: Health, subscribers: Mapping[str, Subscriber]) -> Conditi
     ]
     advice = "the server has discarded these events before they were delivered: look at the stream's limits"
     return _informs(DISCARDED, "EventsDiscarded", lost, advice)
+
+
+def _pulls(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition:
+    vain = [f"{_name(consumer, subscribers)}: {words}" for consumer, words in sorted(health.pulls.items())]
+    advice = "forward asks NATS for the events of these subscribers, and gets none: look at the consumer and its limits"
+    return _informs("PullsServed", "PullsBringNothing", vain, advice)
 
 
 def _informs(kind: str, reason: str, findings: list[str], advice: str) -> Condition:

@@ -1,13 +1,13 @@
-"""What JetStream says, as values: acknowledged publishes, pulled messages, the ends of pulls.
+"""What JetStream says, as values: acknowledged publishes and pulled messages.
 
-Knows the ack subject grammar and the meaning of the server's statuses. Shared by both NATS clients in `headrace.io`.
+Knows the ack subject grammar; how pulls end is `headrace.core.pull_status`'s. Shared by both NATS clients in
+`headrace.io`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from enum import Enum
 from typing import NamedTuple
 
 from headrace.core.nats_wire.headers import Headers
@@ -71,42 +71,6 @@ class Message(NamedTuple):
             # Without a look into it.
             return len(self.data) + len(headers.block)
         return len(self.data) + sum(len(name) + len(value) + 4 for name, value in headers.items())
-
-
-class PullEnd(Enum):
-    """Why a pull request is over.
-
-    FILLED: it brought all that it asked for, in messages or bytes; nothing, when even the first message is larger than
-    the bytes. EXPIRED: its time is up.
-    GONE: the consumer or stream does not exist any more. OUSTED: another lease serves this by-key consumer now.
-    BROKEN: connection lost, leadership changed, JetStream away: ask again after a pause.
-    """
-
-    FILLED = "filled"
-    EXPIRED = "expired"
-    GONE = "gone"
-    OUSTED = "ousted"
-    BROKEN = "broken"
-
-
-def pull_end(status: str, description: str) -> PullEnd | None:
-    """What a status message on a pull's inbox means; None for the ones that end nothing (heartbeats).
-
-    Source: JetStream wire API reference, pull status codes.
-    """
-    match status:
-        case "100":
-            return None
-        case "404" | "408":
-            return PullEnd.EXPIRED
-        case "423":
-            return PullEnd.OUSTED
-        case "409" if "consumer deleted" in description.lower():
-            return PullEnd.GONE
-        case "409" if any(words in description.lower() for words in ("exceeds maxbytes", "batch completed")):
-            return PullEnd.FILLED
-        case _:
-            return PullEnd.BROKEN
 
 
 class AckTokens(NamedTuple):

@@ -126,10 +126,14 @@ class Tally:
 
     Attributes:
         due: when each event that it has put off is to be tried again, seconds since the epoch, by stream sequence.
+        broken: why its latest pulls broke off one after the other; empty when they did not.
+        refused: why it can't pull at all; empty when it can.
     """
 
     counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     due: dict[int, float] = field(default_factory=dict)
+    broken: str = ""
+    refused: str = ""
 
     def count(self, outcome: Outcome, events: int = 1) -> None:
         self.counts[outcome] += events

@@ -32,6 +32,7 @@ _TAKES: Mapping[str, tuple[str, ...]] = {
     "info": (_TEXT, _TEXT),
     "consumer_infos": (_TEXT,),
     "number": (_TEXT, _TEXT),
+    "text": (_TEXT, _TEXT),
     "add": (_TEXT, _TEXT, _NUMBER),
     "carry_out": (_ACTION,),
     "named": (),
@@ -135,6 +136,8 @@ def _fits(result: Any, call: str) -> bool:
             return isinstance(result, list) and all(_is_info(one) for one in result)
         case "count" | "number":
             return isinstance(result, int) and not isinstance(result, bool)
+        case "text":
+            return result is None or isinstance(result, str)
         case "carry_out":
             return isinstance(result, dict) and ("rejected" in result or isinstance(result.get("done"), dict))
         case "named":

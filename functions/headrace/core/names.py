@@ -9,6 +9,7 @@ Called by every part that has to name something: `receive` from a Host or a path
     aside     <namespace>.<name or label>._knative_aside.stage.<consumer>.<sequence>
               <namespace>.<name or label>._knative_aside.stage.<consumer>.<sequence>.stuck
               <namespace>.<name or label>._knative_aside.stage.<consumer>.discarded.total
+              <namespace>.<name or label>._knative_aside.stage.<consumer>.pulls.trouble
               <namespace>.<name or label>._knative_aside.parked.<consumer>.<sequence>.<stored>
     stream    KN_<NAMESPACE>__<NAME>                plain names
               KN_<NAMESPACE>__<NAME>_x<16 hex>      all others: a lower-case end that no plain one has
@@ -72,6 +73,10 @@ class Channel:
     def discarded_subject(self, consumer: str) -> str:
         """Where it is counted how many events the server discarded before one consumer had them."""
         return f"{self._prefix}._knative_aside.stage.{consumer}.discarded.total"
+
+    def pull_trouble_subject(self, consumer: str) -> str:
+        """Where it is noted why a lease of one consumer could not pull."""
+        return f"{self._prefix}._knative_aside.stage.{consumer}.pulls.trouble"
 
     def parked_subject(self, consumer: str, sequence: int, stored: int) -> str:
         """Where one event is parked for one consumer.

@@ -19,9 +19,10 @@ from headrace.core.byte_pool import BytePool, Share
 from headrace.core.errors import Unavailable
 from headrace.core.gaps import Gaps
 from headrace.core.http import HttpAnswer
-from headrace.core.jetstream import Message, PullEnd
+from headrace.core.jetstream import Message
 from headrace.core.lease import Lease, Outcome, Tally
 from headrace.core.pace import Pace
+from headrace.core.pull_status import PullEnd
 from headrace.core.subscriber import Subscriber
 from headrace.core.window import ANY_SIZE, Room, Window
 from headrace.forward.line import Line
@@ -37,6 +38,8 @@ PAUSE = 0.25
 OTHERS_PAUSE = 0.05  # until other leases may have settled something: nothing notifies this one
 # A shorter pull would end before the server has looked at it.
 SHORTEST_PULL = 0.05
+# So many pulls in a row that break off, at intervals of PAUSE, are more than an election or a restart.
+MOST_BROKEN = 8
 
 
 async def forward(
@@ -57,6 +60,9 @@ async def forward(
         stop: set when the caller has gone away or the host drains.
         gaps: counts events that the server discarded; None for a filtered consumer, whose sequences have gaps anyway.
         pool: the bytes that all leases of this process share; None when there are no others.
+
+    Returns:
+        What was done; `refused` when the server would not be pulled from.
 
     Raises:
         Unavailable: NATS is away, nothing was pulled.
@@ -105,6 +111,8 @@ class _Run:
     last_size: int = 0  # of the latest message, as the estimate for the next
     # Has the latest pull brought anything? One that ends as filled without has met a message above its `max_bytes`.
     brought: bool = False
+    asked_at: float = 0.0  # when it was sent
+    broken: int = 0  # pulls in a row that broke off
     too_large: bool = False
     # A by-key consumer has a line, any other may have a short way.
     line: Line | None = None
@@ -164,7 +172,7 @@ class _Run:
         batch = self.pace.batch(room.batch, self.last_size or self.window.largest)
         if self.line is not None and not (batch := self.line.batch(batch, now)):
             return
-        self.free_since, self.brought = None, False
+        self.free_since, self.brought, self.asked_at = None, False, now
         self.share.ask(room.max_bytes or self.window.largest)
         try:
             await self.inbox.pull(batch, self._expires(now), room.max_bytes)
@@ -219,11 +227,21 @@ class _Run:
     def on_end(self, end: PullEnd) -> None:
         self.share.ended()
         self.too_large = end is PullEnd.FILLED and not self.brought
+        self.broken = self.broken + 1 if end is PullEnd.BROKEN and not self.brought else 0
+        self.tally.broken = self.inbox.said if self.broken >= MOST_BROKEN else ""
         if end is PullEnd.BROKEN or self.too_large:
-            self.not_before = max(self.not_before, self.effects.monotonic() + PAUSE)
+            self._not_before(self.effects.monotonic() + PAUSE)
+        elif end is PullEnd.EXPIRED:
+            # The server may allow shorter pulls only, and would be asked without a pause.
+            self._not_before(self.asked_at + SHORTEST_PULL)
+        elif end is PullEnd.REFUSED:
+            self.tally.refused, self.over = self.inbox.said, True
         elif end in (PullEnd.GONE, PullEnd.OUSTED):
             self.over = True
         self.changed.set()
+
+    def _not_before(self, moment: float) -> None:
+        self.not_before = max(self.not_before, moment)
 
     def on_message(self, message: Message) -> None:
         self.arrived, self.brought = self.effects.monotonic(), True
@@ -231,7 +249,7 @@ class _Run:
         if self.gaps is not None and (gone := self.gaps.seen(message)):
             self.tally.count(Outcome.DISCARDED, gone)
         self.pace.came(self.last_size, self.arrived)
-        self.not_before = max(self.not_before, self.pace.paid_until)
+        self._not_before(self.pace.paid_until)
         self.share.came(self.last_size)
         if self.straight_way is not None and not self._leaving:
             straight = self.straight_way.begin(message)

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.jetstream import Message, PullEnd
+from headrace.core.jetstream import Message
 from headrace.core.lease import Outcome, Tally
 from headrace.core.nats_codec import NatsMessage
+from headrace.core.pull_status import PullEnd
 from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Destination
 
@@ -21,6 +22,10 @@ class Inbox(Protocol):
     @property
     def pulling(self) -> bool:
         """Is a pull open?"""
+
+    @property
+    def said(self) -> str:
+        """Why the latest pull ended, in words; empty when it ended well."""
 
     async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
         """Ask for messages; raises Unavailable when the request can't be sent."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from headrace.core import gaps, lease, names, order_spec, stage_record
+from headrace.core import gaps, lease, names, order_spec, pull_trouble, stage_record
 from headrace.core import subscriber as subscribers
 from headrace.core.byte_pool import BytePool
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
@@ -21,6 +21,7 @@ from headrace.core.lease import Lease, Outcome, Tally
 from headrace.core.metrics import Snapshot
 from headrace.core.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.order_spec import DeliveryOrder
+from headrace.core.pull_trouble import PullTrouble
 from headrace.core.settings import ForwardSettings
 from headrace.core.stage_record import StageRecord
 from headrace.core.subscriber import Subscriber, SubscriberState
@@ -161,6 +162,10 @@ class Leasing:
 
         Args:
             tally: where it counts what it does.
+
+        Raises:
+            Unavailable: NATS is away, or the latest pulls broke off one after the other.
+            Refused: the server would not be pulled from; both with its words.
         """
         self._open.add(stop)
         if self._draining:
@@ -177,6 +182,13 @@ class Leasing:
             self._open.discard(stop)
             self._log.tell_rest(subscriber)
         await self._note_discarded(asked, subscriber, tally.counts[Outcome.DISCARDED])
+        if not (tally.refused or tally.broken):
+            return
+        await self._note_pull_trouble(asked, subscriber, tally.refused or tally.broken)
+        place = f"of consumer {asked.consumer} of stream {asked.stream}"
+        if tally.refused:
+            raise Refused(f"NATS refuses the pulls {place}: {tally.refused}", status=409)
+        raise Unavailable(f"the pulls {place} break off one after the other: {tally.broken}")
 
     async def _last_look(self, asked: Lease, put_off: int) -> dict[str, Any] | None:
         """The consumer's counters, after the acks of this lease if that does not take long.
@@ -204,6 +216,20 @@ class Leasing:
             await self._jetstream.add(subscriber.aside, subject, events, ASK_SECONDS)
         except (Refused, Unavailable) as error:
             _log.warning("discarded events could not be counted", channel=channel, events=events, error=str(error))
+
+    async def _note_pull_trouble(self, asked: Lease, subscriber: Subscriber, words: str) -> None:
+        """Tell that pulls break off or are refused, here and in the aside stream; NATS being away loses the note."""
+        channel = f"{subscriber.namespace}/{subscriber.channel}"
+        named = {"channel": channel, "subscription": subscriber.full_name, "consumer": asked.consumer}
+        _log.warning("pulls bring nothing", **named, error=words)
+        subject = subscriber.names.pull_trouble_subject(asked.consumer)
+        try:
+            info = await self._info(asked)
+            if info is not None:
+                note = PullTrouble(words, pull_trouble.deliveries(info)).to_json()
+                await self._jetstream.publish_aside(Encoded(subject, b"", note), ASK_SECONDS)
+        except (Refused, Unavailable) as error:
+            _log.warning("that pulls bring nothing could not be noted", **named, error=str(error))
 
     async def _info(self, asked: Lease) -> dict[str, Any] | None:
         return await self._api.find(f"CONSUMER.INFO.{asked.stream}.{asked.consumer}", timeout=ASK_SECONDS)

@@ -70,6 +70,11 @@ class Admin:
         """The number that a subject holds; zero without one."""
         return await self._jetstream.number(stream, subject, ASK_SECONDS)
 
+    async def text(self, stream: str, subject: str) -> str | None:
+        """The newest message of a subject, as text; None without one."""
+        data = await self._jetstream.last(stream, subject, ASK_SECONDS)
+        return None if data is None else data.decode(errors="replace")
+
     async def add(self, stream: str, subject: str, number: int) -> None:
         """Add to that number.
 

@@ -170,6 +170,10 @@ class Elsewhere:
     async def number(self, stream: str, subject: str) -> int:
         return int(await self._ask("number", stream, subject))
 
+    async def text(self, stream: str, subject: str) -> str | None:
+        found: str | None = await self._ask("text", stream, subject)
+        return found
+
     async def add(self, stream: str, subject: str, number: int) -> None:
         await self._ask("add", stream, subject, number)
 

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from headrace.core.errors import Unavailable
-from headrace.core.jetstream import Message, PullEnd, ack_tokens, pull_end, shared_tokens
+from headrace.core.jetstream import Message, ack_tokens, shared_tokens
 from headrace.core.nats_wire import Arrival, Headers, Pulled
+from headrace.core.pull_status import PullEnd, PullLimits, pull_end, told_limits
 from headrace.io import log
 from headrace.io.client import Client, Subscription
 from headrace.io.pin import Pin
@@ -37,6 +38,7 @@ class PullInbox:
     Attributes:
         on_message: called for each message, also after its pull has ended.
         on_end: called once per pull.
+        said: why the latest pull ended, in words; empty when it ended well.
     """
 
     def __init__(
@@ -61,6 +63,8 @@ class PullInbox:
         self._subscription: Subscription | None = None
         self._serial = 0
         self._remaining = 0
+        self._limits = PullLimits()
+        self.said = ""
         self._overdue: asyncio.TimerHandle | None = None
         # The beginning that all ack subjects of this inbox share, since they are of one consumer.
         self._common: tuple[bytes, str, str] | None = None
@@ -81,13 +85,17 @@ class PullInbox:
     async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
         """Ask for up to `batch` messages of `max_bytes` in all, waiting on the server for at most `expires`.
 
+        It asks for less where the server has told what it allows at most.
+
         Raises:
             Unavailable: the request could not be sent.
         """
+        batch, expires, max_bytes = self._limits.within(batch, expires, max_bytes)
         seconds = expires.total_seconds()
+        self.said = ""
         self._serial += 1
         self._remaining = batch
-        self._overdue = asyncio.get_running_loop().call_later(seconds + OVERDUE_SECONDS, self._end, PullEnd.BROKEN)
+        self._overdue = asyncio.get_running_loop().call_later(seconds + OVERDUE_SECONDS, self._on_silence)
         more = self._pin.pull_fields if self._pin is not None else b""
         request = b'{"batch":%d,"expires":%d,"max_bytes":%d%b}' % (batch, int(seconds * 1e9), max_bytes, more)
         try:
@@ -171,12 +179,23 @@ class PullInbox:
             return
         if arrival.subject != f"{self._prefix}.{self._serial}":
             return
-        if end is PullEnd.BROKEN:
-            _log.debug("pull ended", consumer=self._consumer, status=arrival.status, description=arrival.description)
+        if end is PullEnd.LIMITED:
+            limits = self._limits.and_also(told_limits(arrival.description))
+            # What is refused though it is within the limit is refused for good.
+            end = PullEnd.REFUSED if limits == self._limits else end
+            self._limits = limits
+        if end in (PullEnd.BROKEN, PullEnd.LIMITED, PullEnd.REFUSED):
+            self.said = f"{arrival.status} {arrival.description}".strip()
+            _log.debug("pull ended", consumer=self._consumer, end=str(end.value), said=self.said)
         if end is not None:
             self._end(end)
 
+    def _on_silence(self) -> None:
+        self.said = "the server did not say that its time was up"
+        self._end(PullEnd.BROKEN)
+
     def _on_disconnect(self) -> None:
+        self.said = "the connection broke"
         self._end(PullEnd.BROKEN)
 
     def _end(self, end: PullEnd) -> None:

@@ -12,7 +12,8 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Unavailable
-from headrace.core.jetstream import Message, PullEnd
+from headrace.core.jetstream import Message
+from headrace.core.pull_status import PullEnd
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.pull import PullInbox
@@ -72,7 +73,7 @@ async def scan(
             if arrived is PullEnd.EXPIRED:
                 # What was counted has been deleted since.
                 return
-            if arrived is not PullEnd.FILLED:
+            if arrived not in (PullEnd.FILLED, PullEnd.LIMITED):
                 raise Unavailable(f"stream {stream} could not be read to its end")
     finally:
         await inbox.close()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from headrace.core import binding, counts, health, peer, plan
+from headrace.core import binding, counts, health, peer, plan, pull_trouble
 from headrace.core.action import Action, PurgeSubjects, Rejected
 from headrace.core.desired import Desired
 from headrace.core.errors import Refused
@@ -111,7 +111,21 @@ async def _health(place: Place, api: Administration) -> Health | None:
         discarded={each: await api.number(place.aside, place.channel.discarded_subject(each)) for each in counted},
         counts=counts.counted(infos, await _parked(place, aside, api)),
         created=str(stream.get("created", "")),
+        pulls=await _vain_pulls(place, noted.troubled, infos, api),
     )
+
+
+async def _vain_pulls(
+    place: Place, noted: Iterable[str], infos: Iterable[Mapping[str, Any]], api: Administration
+) -> dict[str, str]:
+    """Why pulls bring nothing, by consumer; of those who have noted it and for whom it is still so."""
+    known, found = {str(info["name"]): info for info in infos}, {}
+    for consumer in noted:
+        text = await api.text(place.aside, place.channel.pull_trouble_subject(consumer))
+        note = pull_trouble.from_json((text or "").encode())
+        if note is not None and consumer in known and note.holds(known[consumer]):
+            found[consumer] = note.words
+    return found
 
 
 async def _parked(place: Place, aside: Mapping[str, Any], api: Administration) -> Iterable[str] | None:

@@ -35,6 +35,9 @@ class Administration(Protocol):
     async def number(self, stream: str, subject: str) -> int:
         """The number that a subject holds; zero without one."""
 
+    async def text(self, stream: str, subject: str) -> str | None:
+        """The newest message of a subject, as text; None without one."""
+
     async def add(self, stream: str, subject: str, number: int) -> None:
         """Add to that number; raises Refused when there is no room."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.core import health, stage_record
+from headrace.core import health, pull_trouble, stage_record
 from headrace.core.stage_record import StageRecord
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channels
@@ -29,6 +29,7 @@ class SubscriptionFacts:
         records: the stage records of some of them, the newest first.
         stuck: sequences of events that can be neither delivered nor parked.
         discarded: events that the server discarded before this subscriber had them.
+        vain_pulls: why pulls bring nothing now, in the server's words; empty when they do.
         parked: events that it did not take and that are kept aside.
     """
 
@@ -37,6 +38,7 @@ class SubscriptionFacts:
     records: tuple[StageRecord, ...] = ()
     stuck: tuple[int, ...] = ()
     discarded: int = 0
+    vain_pulls: str = ""
     parked: int = 0
 
 
@@ -102,6 +104,7 @@ async def _channel(session: Session, channel: Channel) -> ChannelFacts:
                 records=await _records(session, channel, consumer, waiting[-RECORDS:]),
                 stuck=noted.stuck.get(consumer, ()),
                 discarded=await _discarded(session, channel, consumer) if consumer in noted.counted else 0,
+                vain_pulls=await _vain_pulls(session, subscription) if consumer in noted.troubled else "",
                 parked=parked[consumer],
             )
         )
@@ -124,6 +127,12 @@ async def _records(
 
 async def _discarded(session: Session, channel: Channel, consumer: str) -> int:
     return await session.admin.number(channel.aside_name, channel.names.discarded_subject(consumer))
+
+
+async def _vain_pulls(session: Session, one: Subscription) -> str:
+    text = await session.admin.text(one.channel.aside_name, one.channel.names.pull_trouble_subject(one.consumer))
+    note = pull_trouble.from_json((text or "").encode())
+    return note.words if note is not None and note.holds(one.info) else ""
 
 
 def used(info: Mapping[str, Any]) -> tuple[float, str]:

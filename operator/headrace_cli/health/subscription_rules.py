@@ -108,6 +108,36 @@ def _stalled(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     )
 
 
+_PULL_LIMITS = ("max_batch", "max_bytes", "max_expires")
+
+
+def _vain_pulls(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
+    if one.vain_pulls:
+        yield Finding(
+            Severity.PROBLEM,
+            "pulls-bring-nothing",
+            _where(one.subscription),
+            f"forward asks NATS for its events and gets none: {one.vain_pulls}",
+            f"look at its consumer {one.subscription.consumer} for what somebody has set by hand, at the limits of the "
+            "server and the stream, and whether JetStream has a leader for it",
+        )
+
+
+def _narrow_pulls(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
+    """Limits by which events are delivered, and slowly."""
+    config = one.subscription.config
+    limits = [f"{key} {config[key]}" for key in _PULL_LIMITS if int(config.get(key) or 0) > 0]
+    if limits and one.subscription.subscriber is not None:
+        yield Finding(
+            Severity.NOTE,
+            "narrow-pulls",
+            _where(one.subscription),
+            f"what one pull of its consumer may ask for is limited ({', '.join(limits)}), so that it may be slow",
+            "raise the limit where it was set: on the consumer by hand, or as max_request_batch among the limits of "
+            "the server's jetstream",
+        )
+
+
 def _stuck(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     if one.stuck:
         named = ", ".join(map(str, one.stuck[:NAMED]))
@@ -157,6 +187,8 @@ OF_SUBSCRIPTIONS: tuple[Callable[[SubscriptionFacts, datetime], Iterator[Finding
     _failing,
     _window,
     _stalled,
+    _vain_pulls,
+    _narrow_pulls,
     _stuck,
     _discarded,
     _sees_nothing,

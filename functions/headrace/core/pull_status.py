@@ -1,0 +1,121 @@
+"""What the server says of a pull request, as values: how it ended, and what a next one may ask for.
+
+Knows the statuses of JetStream and the words of its limits. Called by `headrace.io.pull`; what follows from an end is
+`headrace.forward.lease`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from enum import Enum
+from typing import NamedTuple, TypeVar
+
+from headrace.core import duration
+from headrace.core.errors import InvalidSpec
+
+
+class PullEnd(Enum):
+    """Why a pull request is over.
+
+    FILLED: it brought all that it asked for, in messages or bytes; nothing, when even the first message is larger than
+    the bytes. EXPIRED: its time is up.
+    GONE: the consumer or stream does not exist any more. OUSTED: another lease serves this by-key consumer now.
+    BROKEN: connection lost, leadership changed, JetStream away: ask again after a pause.
+    LIMITED: it asked for more than a limit allows; the next one asks for less. REFUSED: it would be refused again,
+    however often it is asked.
+    """
+
+    FILLED = "filled"
+    EXPIRED = "expired"
+    GONE = "gone"
+    OUSTED = "ousted"
+    BROKEN = "broken"
+    LIMITED = "limited"
+    REFUSED = "refused"
+
+
+class PullLimits(NamedTuple):
+    """What one pull may ask for at most, as far as the server has told; zero: nothing is known.
+
+    Attributes:
+        batch: messages.
+        expires: how long it may stay open.
+        max_bytes: bytes of all its messages.
+    """
+
+    batch: int = 0
+    expires: timedelta = timedelta()
+    max_bytes: int = 0
+
+    def and_also(self, other: PullLimits) -> PullLimits:
+        """Both hold."""
+        return PullLimits(
+            _lower(self.batch, other.batch),
+            _lower(self.expires, other.expires),
+            _lower(self.max_bytes, other.max_bytes),
+        )
+
+    def within(self, batch: int, expires: timedelta, max_bytes: int) -> tuple[int, timedelta, int]:
+        """The pull that may be asked for in place of this one; no bytes are no limit, which the server allows."""
+        return (
+            min(batch, self.batch or batch),
+            min(expires, self.expires or expires),
+            min(max_bytes, self.max_bytes or max_bytes),
+        )
+
+
+_LIMIT = re.compile(r"exceeded (maxrequestbatch|maxrequestexpires|maxrequestmaxbytes) of (\S+)", re.ASCII)
+# A limit that somebody has set below what a clock can wait for.
+_SHORTEST = timedelta(milliseconds=1)
+
+
+def pull_end(status: str, description: str) -> PullEnd | None:
+    """What a status message on a pull's inbox means; None for the ones that end nothing (heartbeats).
+
+    Source: JetStream wire API reference, pull status codes; the words of refusals as NATS 2.15.1 has them.
+    """
+    words = description.lower()
+    match status:
+        case "100":
+            return None
+        case "404" | "408":
+            return PullEnd.EXPIRED
+        case "423":
+            return PullEnd.OUSTED
+        case "400":
+            return PullEnd.REFUSED
+        case "409" if "consumer deleted" in words:
+            return PullEnd.GONE
+        case "409" if "exceeds maxbytes" in words or "batch completed" in words:
+            return PullEnd.FILLED
+        case "409" if "exceeded maxrequest" in words:
+            return PullEnd.LIMITED if told_limits(description) != PullLimits() else PullEnd.REFUSED
+        case "409" if "push based" in words:
+            return PullEnd.REFUSED
+        case _:
+            # Too many others wait, for one: that passes.
+            return PullEnd.BROKEN
+
+
+def told_limits(description: str) -> PullLimits:
+    """The limit that the words of a status name; none when they name none that could be obeyed."""
+    match = _LIMIT.search(description.lower())
+    if match is None:
+        return PullLimits()
+    name, value = match.groups()
+    if name == "maxrequestexpires":
+        try:
+            return PullLimits(expires=max(_SHORTEST, duration.from_go(value, field="expires")))
+        except InvalidSpec:
+            return PullLimits()
+    number = int(value) if value.isascii() and value.isdigit() and len(value) < 19 else 0
+    return PullLimits(batch=number) if name == "maxrequestbatch" else PullLimits(max_bytes=number)
+
+
+_Limit = TypeVar("_Limit", int, timedelta)
+
+
+def _lower(one: _Limit, other: _Limit) -> _Limit:
+    """Of two limits the one that counts; zero is none."""
+    return min(one, other) if one and other else one or other

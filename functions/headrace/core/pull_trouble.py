@@ -1,0 +1,48 @@
+"""The note that a consumer's pulls are refused or break off, in the aside stream for whoever looks from elsewhere.
+
+`forward` writes it at the end of a lease that got nothing for that reason; nobody deletes it. It counts for as long as
+the consumer still stands where it stood and something is pending, so that whatever mends the pulls also ends it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+LONGEST_WORDS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PullTrouble:
+    """Why a lease got nothing.
+
+    Attributes:
+        words: the server's, or ours where there was silence.
+        delivered: how many deliveries the consumer had made by then.
+    """
+
+    words: str
+    delivered: int
+
+    def to_json(self) -> bytes:
+        return json.dumps({"words": self.words[:LONGEST_WORDS], "delivered": self.delivered}).encode()
+
+    def holds(self, info: Mapping[str, Any]) -> bool:
+        """Is it still so, by the consumer's CONSUMER.INFO?"""
+        return int(info.get("num_pending") or 0) > 0 and deliveries(info) == self.delivered
+
+
+def from_json(data: bytes) -> PullTrouble | None:
+    """The inverse of `PullTrouble.to_json`; None for what is damaged."""
+    try:
+        body = json.loads(data)
+        return PullTrouble(str(body["words"])[:LONGEST_WORDS], int(body["delivered"]))
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def deliveries(info: Mapping[str, Any]) -> int:
+    """How many deliveries a consumer has made."""
+    return int((info.get("delivered") or {}).get("consumer_seq") or 0)
