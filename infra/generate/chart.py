@@ -16,8 +16,11 @@ _HEAD = "{{- /* Written by `task manifests` from infra/NAME: what it writes is m
 # Files of one name in two folders: what each is called in the chart, and when it counts.
 _RECONCILE = {"deployment": ("reconcile.yaml", "deployment"), "base": ("reconcile-knative.yaml", "knative")}
 
-# There the operator may ask Knative what its autoscaler allows.
-_ONLY_IF = {"rbac-serving.yaml": 'include "headrace.asksKnative" .'}
+# There the operator may ask Knative what its autoscaler allows, and what its flags are.
+_ONLY_IF = {
+    "rbac-serving.yaml": 'include "headrace.asksKnative" .',
+    "rbac-eventing.yaml": 'include "headrace.asksEventing" .',
+}
 
 
 def files(base: Mapping[Path, str]) -> dict[Path, str]:

@@ -69,7 +69,7 @@ class Observation:
     Attributes:
         children: by `Kind.apiVersion`, then by name, with the namespace before it when it is not the parent's.
         related: the same, written as JSON already: it may hold thousands of objects that are the same for all parents.
-        headrace: `complete`, `absent`, `unserved`, `apis`, `shared`, `watched`,
+        headrace: `complete`, `absent`, `unserved`, `unseen`, `apis`, `shared`, `watched`,
             `ending`; empty where nobody knows.
     """
 

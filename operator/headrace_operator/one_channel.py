@@ -188,6 +188,7 @@ class OneChannel:
                 "complete": self._cluster.related.complete(key(channel)),
                 "absent": [],
                 "unserved": self._cluster.related.unserved(key(channel)),
+                "unseen": self._cluster.related.unseen(key(channel)),
                 **self._cluster.children.around(channel),
                 "ending": self._known.setdefault(key(channel), Known()).ending,
             },

@@ -36,6 +36,7 @@ class Rule:
     Attributes:
         plural: the resource, or a guess at it where the kind is given.
         concerning: only those that name the channel as their `spec.channel`, or whose uid the channel mentions.
+        optional: nobody has to wait for the right to see them.
     """
 
     api_version: str
@@ -45,6 +46,7 @@ class Rule:
     names: tuple[str, ...] = ()
     labels: str = ""
     concerning: bool = False
+    optional: bool = False
 
     @property
     def told_by(self) -> tuple[str, ...]:
@@ -146,9 +148,15 @@ class Related:
         for source in new:
             self._begin(source)
         watches = [texts.watch for texts in self._texts_of(wanted)]
+        needed = {texts.watch for texts in self._texts_of(one for one in wanted if not one.optional)}
+        answers = [
+            one.cache.wait_until_listed() if one in needed else one.answered.wait()
+            for one in watches
+            if not self._is_vain(one)
+        ]
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
-                await asyncio.gather(*(one.cache.wait_until_listed() for one in watches if not self._is_vain(one)))
+                await asyncio.gather(*answers)
         for one in watches:
             if not one.cache.listed:
                 # Not ours to see, perhaps; the channel goes on without, and is told should they be listed after all.
@@ -193,6 +201,16 @@ class Related:
         rules = self._rules.get(channel, ())
         missing = (rule for rule in rules if rule.kind and (rule.api_version, rule.kind) not in self._kinds)
         return sorted({f"{rule.kind}.{rule.api_version}" for rule in missing})
+
+    def unseen(self, channel: Key) -> list[str]:
+        """What could not be looked for, for want of a right or of time, as `ConfigMap.v1/NAMESPACE/NAME`."""
+        return sorted(
+            "/".join((kind.title, *filter(None, (rule.namespace, name))))
+            for rule in self._rules.get(channel, ())
+            for name in rule.names or ("",)
+            for (kind, *_), texts in self._of(rule)
+            if not texts.watch.cache.listed
+        )
 
     async def appeared(self) -> bool:
         """Is one of those served now that somebody wanted to see and that was not? Raises as `Discovery`."""
@@ -255,11 +273,13 @@ class Related:
             return
         body = new or old
         assert body is not None
+        which, place = (watch.cache.kind.kind, watch.cache.kind.plural), key(body)
         asking = {
             channel
-            for which in (watch.cache.kind.kind, watch.cache.kind.plural)
-            for name in (body["metadata"]["name"], "")
-            for channel in self._named.get((which, name), ())
+            for each in which
+            for name in (place[1], "")
+            for channel in self._named.get((each, name), ())
+            if any(one.which in which and one.takes(*place) for one in self._rules.get(channel, ()))
         }
         uids = {str(each["metadata"].get("uid") or "") for each in (old, new) if each is not None}
         for uid in uids:
@@ -278,6 +298,7 @@ def rule(wanted: Mapping[str, Any]) -> Rule:
         tuple(map(str, wanted.get("names") or ())),
         _selector(wanted.get("labelSelector") or {}),
         extension.get("concerning") == "parent",
+        extension.get("optional") is True,
     )
 
 

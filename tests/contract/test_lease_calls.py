@@ -17,7 +17,7 @@ pytest_plugins = ["tests.support.served"]
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 GONE = {"state": "gone", "goneSince": "2026-01-31T09:30:00Z"}
 AUDIENCE = {"deadLetter": {"uri": "http://127.0.0.1/", "audience": "someone"}}
-REFUSED = {"state": "refused", "reason": "OIDCNotSupported: spec.subscribers[0].auth is set"}
+REFUSED = {"state": "refused", "reason": "OIDCNotSupported: spec.subscribers[0].subscriberAudience is set"}
 
 
 @pytest.fixture

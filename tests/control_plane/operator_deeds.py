@@ -58,6 +58,7 @@ def deeds(namespace: str) -> Iterator[tuple[str, Deed]]:
         "ask whether a Subscription is still there",
         lambda api: _or_404(api.get(f"/apis/messaging.knative.dev/v1/namespaces/{namespace}/subscriptions/gone")),
     )
+    yield from _watched("/apis/eventing.knative.dev/v1alpha1/eventpolicies")
     for path, body in CHILDREN.items():
         yield from _child(path.format(namespace), {**body, "metadata": {"name": "child", "namespace": namespace}})
         yield from _watched(path.replace("/namespaces/{}", ""))
@@ -65,6 +66,8 @@ def deeds(namespace: str) -> Iterator[tuple[str, Deed]]:
     yield from _lease(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases")
     autoscaler = "/api/v1/namespaces/knative-serving/configmaps"
     yield from _watched(autoscaler, fieldSelector="metadata.name=config-autoscaler")
+    features = f"/api/v1/namespaces/{SYSTEM}/configmaps"
+    yield from _watched(features, fieldSelector="metadata.name=config-features")
     yield "let a channel go", lambda api: api.merge(one, {"metadata": {"finalizers": None}})
 
 

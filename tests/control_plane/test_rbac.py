@@ -30,6 +30,7 @@ RESOURCES = (
     "messaging.knative.dev/natsjetstreamchannels/finalizers",
     "messaging.knative.dev/subscriptions",
     "messaging.knative.dev/channels",
+    "eventing.knative.dev/eventpolicies",
     "/services",
     "/serviceaccounts",
     "/serviceaccounts/token",
@@ -127,7 +128,9 @@ async def test_the_operator_may_do_what_its_role_says_and_no_more(api: Api) -> N
     assert await all_allowed(api, OPERATOR, "shop") == everywhere
     assert await all_allowed(api, OPERATOR, SYSTEM) == everywhere | leases
     assert await all_allowed(api, OPERATOR, SYSTEM, "headrace-operator") == everywhere | leases | own
-    # Of all ConfigMaps it may see this one.
+    # Of all ConfigMaps it may see these two.
+    features = {(verb, "/configmaps") for verb in ("list", "watch")}
+    assert await all_allowed(api, OPERATOR, SYSTEM, "config-features") == everywhere | leases | features
     autoscaler = {(verb, "/configmaps") for verb in ("list", "watch")}
     assert await all_allowed(api, OPERATOR, SERVING) == everywhere
     assert await all_allowed(api, OPERATOR, SERVING, "config-autoscaler") == everywhere | autoscaler
@@ -191,7 +194,8 @@ async def test_each_rule_of_the_operator_is_what_some_deed_of_its_needs(
             done = await answered(operator, deed)
             assert done.accepted, (name, done.message)
 
-    of_roles = (role(name, "Role") for name in ("headrace-operator", "headrace-operator-autoscaler"))
+    named = ("headrace-operator", "headrace-operator-autoscaler", "headrace-operator-features")
+    of_roles = (role(name, "Role") for name in named)
     roles = permissions(role("headrace-operator")).union(*map(permissions, of_roles))
     assert needed == roles
 

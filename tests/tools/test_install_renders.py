@@ -137,6 +137,7 @@ def test_the_chart_is_sound(helm: Path) -> None:
 
 # What Helm itself asks of the cluster; without one it has to be told.
 SERVED = ("--api-versions", "serving.knative.dev/v1")
+EVENTING = ("--api-versions", "eventing.knative.dev/v1")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ SERVED = ("--api-versions", "serving.knative.dev/v1")
 def test_the_chart_is_what_fits_the_cluster_and_a_token(
     helm: Path, kustomize: Path, options: tuple[str, ...], folder: str
 ) -> None:
-    found, expected = rendered(helm, *options), built(kustomize, INFRA / folder)
+    found, expected = rendered(helm, *EVENTING, *options), built(kustomize, INFRA / folder)
     assert len(found.pop(TOKEN)["data"]["token"]) >= 32
     if (reconcile := expected.get((DEPLOYMENT, SYSTEM, "headrace-reconcile"))) is not None:
         # The chart has a value for it, and `auto` is Deployments where there is nothing else.
@@ -175,10 +176,13 @@ def test_the_release_is_in_whatever_namespace_it_is_given(helm: Path) -> None:
     knative = rendered(helm, *SERVED, namespace="events")
     assert {namespace for _, namespace, _ in knative} == {"", "events", "knative-serving"}
     assert "knative-eventing" not in str([one for (kind, _, _), one in found.items() if kind != CRD])
+    # Where that is, its flags are in a namespace of its own.
+    eventing = rendered(helm, *EVENTING, namespace="events")
+    assert {namespace for _, namespace, _ in eventing} == {"", "events", "knative-eventing"}
 
 
 def test_one_namespace_has_rights_in_no_other(helm: Path) -> None:
-    found = rendered(helm, *SERVED, "--set", "namespaced=true", namespace="shop")
+    found = rendered(helm, *SERVED, *EVENTING, "--set", "namespaced=true", namespace="shop")
     assert {namespace for _, namespace, _ in found} == {"", "shop"}
     assert variables(found[KNATIVE, "shop", "headrace-hook"])["HEADRACE_ZERO_INITIAL_SCALE"] == "false"
     assert not [kind for kind, _, _ in found if kind.endswith(" ClusterRoleBinding")]

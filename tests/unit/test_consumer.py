@@ -160,7 +160,10 @@ def test_a_reply_alone_is_enough() -> None:
         ),
         ({"subscriberAudience": "a"}, "OIDCNotSupported: spec.subscribers[0].subscriberAudience"),
         ({"subscriberUri": "http://b/", "replyAudience": "a"}, "OIDCNotSupported: spec.subscribers[0].replyAudience"),
-        ({"auth": {"serviceAccountName": "a"}}, "OIDCNotSupported: spec.subscribers[0].auth"),
+        (
+            {"auth": {"serviceAccountName": "a"}, "subscriberAudience": "b"},
+            "OIDCNotSupported: spec.subscribers[0].subscriberAudience",
+        ),
         (
             {"delivery": {"deadLetterSink": {"uri": "http://dead/", "audience": "a"}}},
             "OIDCNotSupported: spec.subscribers[0].delivery.deadLetterSink.audience",
@@ -178,6 +181,15 @@ def test_an_entry_that_can_not_be_delivered_to_is_refused_with_the_reason_and_ke
     assert (broken.subscriber.uid, broken.subscriber.subscriber) == ("aaaa-1", None)
     assert healthy.subscriber is not None
     assert healthy.subscriber.state is SubscriberState.READY
+
+
+@pytest.mark.parametrize("auth", [{"serviceAccountName": "billing-oidc"}, {"serviceAccountNames": ["a", "b"]}, {}])
+def test_an_identity_without_an_audience_asks_for_no_token(auth: dict[str, Any]) -> None:
+    """Where Knative's authentication-oidc is on every entry has one, and its own dispatcher sends no token either."""
+    plain = only(entry(deadLetterSink={"uri": "http://dead/"}))
+
+    assert only(entry(deadLetterSink={"uri": "http://dead/"}, auth=auth)) == plain
+    assert plain.state is SubscriberState.READY
 
 
 def test_a_ref_with_an_absolute_uri_is_that_uri() -> None:

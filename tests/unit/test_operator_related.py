@@ -225,3 +225,56 @@ async def test_a_kind_is_found_by_what_the_api_server_calls_it_also_when_it_come
     finally:
         for watch in watches:
             watch.cancel()
+
+
+async def test_for_what_is_only_told_of_nobody_waits_until_he_may_see_it() -> None:
+    policies = {"apiVersion": "eventing.knative.dev/v1alpha1", "resource": "eventpolicies", "namespace": "shop"}
+    features = {"apiVersion": "v1", "resource": "configmaps", "namespace": "knative-eventing", "names": ["flags"]}
+    optional = {"headrace": {"optional": True}}
+    watches: list[asyncio.Task[None]] = []
+    api, discovery = cast("KubeApi", ApiServer(forbids=True)), cast("Discovery", Serving())
+    related = Related(api, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=60)
+    try:
+        async with asyncio.timeout(20):
+            await related.ask_for(("shop", "orders"), [rule({**one, **optional}) for one in (policies, features)])
+        assert related.unseen(("shop", "orders")) == [
+            "Broker.eventing.knative.dev/v1alpha1/shop",
+            "Broker.v1/knative-eventing/flags",
+        ]
+    finally:
+        for watch in watches:
+            watch.cancel()
+
+
+class Telling(Post):
+    """One more letter comes when it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = asyncio.Event()
+
+    async def watch(self, _path: str, _parameters: Mapping[str, str]) -> AsyncIterator[Any]:
+        yield None
+        await self.sent.wait()
+        metadata = {"namespace": "shop", "name": "new", "uid": "u2", "resourceVersion": "8"}
+        yield {"type": "ADDED", "object": {"metadata": metadata}}
+        await asyncio.Event().wait()
+
+
+async def test_a_change_is_told_to_those_alone_that_ask_for_objects_of_its_place() -> None:
+    asked = {"apiVersion": "post.example.com/v1", "resource": "letters"}
+    api, watches = Telling(), list[asyncio.Task[None]]()
+    discovery = Discovery(cast("KubeApi", api))
+    await discovery.refresh()
+    related = Related(cast("KubeApi", api), discovery, lambda work: watches.append(asyncio.create_task(work)))
+    told: list[frozenset[tuple[str, str]]] = []
+    try:
+        for namespace in ("shop", "ops"):
+            await related.ask_for((namespace, "orders"), [rule({**asked, "namespace": namespace})])
+        related.listeners.append(lambda _uid, asking: told.append(asking))
+        api.sent.set()
+        await until("somebody is told", lambda: bool(told))
+        assert told == [frozenset({("shop", "orders")})]
+    finally:
+        for watch in watches:
+            watch.cancel()

@@ -33,7 +33,7 @@ def test_what_knatives_autoscaler_allows_is_asked_for(
 ) -> None:
     rules = related.rules(channel(), ReconcileSettings(**settings), stock=stock)
 
-    assert [rule for rule in rules if rule["resource"] == "configmaps"] == asked
+    assert [rule for rule in rules if rule.get("namespace") == "knative-serving"] == asked
 
 
 def config(data: Any, namespace: str = "knative-serving") -> dict[str, Any]:
@@ -63,3 +63,11 @@ def test_where_a_revision_may_begin_with_no_pod(setting: str, found: dict[str, A
     settings = ReconcileSettings.model_validate({"HEADRACE_ZERO_INITIAL_SCALE": setting})
 
     assert related.may_begin_at_zero(found, settings.zero_initial_scale) is allowed
+
+
+def test_another_config_map_that_is_seen_does_not_say_that_this_one_is_not_there() -> None:
+    body = {"metadata": {"namespace": "knative-eventing", "name": "config-features"}, "data": {}}
+    found = {"ConfigMap.v1": {"knative-eventing/config-features": body}}
+
+    assert related.may_begin_at_zero(found, "auto", ["ConfigMap.v1/knative-serving/config-autoscaler"]) is None
+    assert related.may_begin_at_zero(found, "auto", []) is False

@@ -251,10 +251,13 @@ def _served(identity: Subscriber, entry: Entry, field: str, defaults: _Defaults)
 
 
 def _refuse_identities(entry: Entry, field: str) -> None:
-    """Whoever asks for a token must never be sent an event without one (ADR 012)."""
-    asked = {"subscriberAudience": entry.subscriber_audience, "replyAudience": entry.reply_audience, "auth": entry.auth}
-    for name, value in asked.items():
-        if value not in (None, ""):
+    """Whoever asks for a token must never be sent an event without one (ADR 012).
+
+    An audience is what asks for one. `auth` says as whom it would be sent, and Knative's Subscription controller writes
+    it into every entry of a cluster whose flag authentication-oidc is on.
+    """
+    for name, audience in (("subscriberAudience", entry.subscriber_audience), ("replyAudience", entry.reply_audience)):
+        if audience:
             _refuse_identity(f"{field}.{name}")
 
 

@@ -81,7 +81,7 @@ class Delivery(Part):
 
 
 class Auth(Part):
-    """Whose tokens a subscriber asks for."""
+    """The identity that a Subscription sends tokens with."""
 
     service_account_name: str = ""
     """Service account of the Subscription."""
@@ -118,4 +118,4 @@ class Entry(Part):
     delivery: Delivery | None = None
     """How this subscriber is delivered to, in place of the channel's delivery."""
     auth: Auth | None = None
-    """Not served yet: a subscriber that asks for tokens is not ready, reason OIDCNotSupported."""
+    """As whom tokens are sent to addresses with an audience; it counts for nothing where none has one."""

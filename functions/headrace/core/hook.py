@@ -38,6 +38,7 @@ class HookRequest:
             follows from an object's not being there.
         absent: the uids, of those that the last answer asked to `verify`, that the API server itself does not have.
         unserved: the kinds, as in `related`, that were asked for and that the cluster does not serve.
+        unseen: objects that were asked for by name and could not be looked for, as `ConfigMap.v1/NAMESPACE/NAME`.
         ending: the channel's namespace is being deleted: what it needs there can't be made again.
         apis: which of the optional APIs the cluster serves, as `serving.knative.dev/v1`; None when nobody says.
         shared: as `children`, those that several channels share and this one may: whoever owns them. None when nobody
@@ -54,6 +55,7 @@ class HookRequest:
     complete: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
     unserved: frozenset[str] = frozenset()
+    unseen: frozenset[str] = frozenset()
     ending: bool = False
     apis: frozenset[str] | None = None
     shared: dict[str, Any] | None = None
@@ -216,6 +218,7 @@ def parse(body: bytes) -> HookRequest:
         complete=_words(extension, "complete"),
         absent=_words(extension, "absent"),
         unserved=_words(extension, "unserved"),
+        unseen=_words(extension, "unseen"),
         ending=extension.get("ending") is True,
         apis=_child_apis(controller) if stock else apis,
         watched=extension["watched"] if isinstance(extension.get("watched"), str) else "",

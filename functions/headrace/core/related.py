@@ -6,7 +6,7 @@ is `headrace.core.truth`'s and `headrace.core.dead_letter`'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal
 
 from headrace.core.settings import FunctionsSettings
@@ -15,6 +15,9 @@ SUBSCRIPTION_API = "messaging.knative.dev/v1"
 SUBSCRIPTION = "Subscription"
 SERVING, AUTOSCALER, ALLOWED = "knative-serving", "config-autoscaler", "allow-zero-initial-scale"
 """Where Knative Serving says what its autoscaler does."""
+EVENTING, FEATURES = "knative-eventing", "config-features"
+"""Where Knative Eventing's flags are."""
+EVENT_POLICY_API, EVENT_POLICY = "eventing.knative.dev/v1alpha1", "EventPolicy"
 # As Go's strconv.ParseBool has it, which is what reads it.
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
@@ -22,7 +25,7 @@ _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 def rules(
     parent: Mapping[str, Any], settings: FunctionsSettings | None = None, *, stock: bool = False
 ) -> list[dict[str, Any]]:
-    """The `relatedResources` of a channel: all Subscriptions, and what its dead letter sink refers to.
+    """The `relatedResources` of a channel: all Subscriptions, what its dead letter sink refers to, Knative's settings.
 
     Subscriptions are asked for everywhere: an entry of `spec.subscribers` does not tell its Subscription's namespace.
     Our operator leaves out those that neither name the channel nor are named by it; a stock Metacontroller sends all
@@ -35,8 +38,8 @@ def rules(
     """
     everywhere: dict[str, Any] = {"apiVersion": SUBSCRIPTION_API, "resource": "subscriptions"}
     found = [{**everywhere, "headrace": {"concerning": "parent"}}]
-    if settings is not None and _asks_knative(settings) and not stock:
-        found.append({"apiVersion": "v1", "resource": "configmaps", "namespace": SERVING, "names": [AUTOSCALER]})
+    if settings is not None and not stock:
+        found += _of_knative(parent, settings)
     ref = sink_ref(parent)
     if ref is not None:
         namespace = parent["metadata"]["namespace"]
@@ -58,24 +61,43 @@ def rules(
     return found
 
 
-def may_begin_at_zero(related: Mapping[str, Any], setting: Literal["auto"] | bool) -> bool | None:
+def may_begin_at_zero(
+    related: Mapping[str, Any], setting: Literal["auto"] | bool, unseen: Collection[str] = ()
+) -> bool | None:
     """Does Knative let a revision begin with no pod? It refuses one that does where not. None: nobody has told.
 
     Args:
         setting: HEADRACE_ZERO_INITIAL_SCALE.
+        unseen: of the hook: objects that were asked for by name and could not be looked for.
     """
     if isinstance(setting, bool):
         return setting
+    told = config_map(related, SERVING, AUTOSCALER)
+    if told is not None:
+        return told.get(ALLOWED) in _TRUE
+    # Where an API server is slow it may not have been listed yet.
+    seen = "ConfigMap.v1" in related and f"ConfigMap.v1/{SERVING}/{AUTOSCALER}" not in unseen
+    return False if seen else None
+
+
+def config_map(related: Mapping[str, Any], namespace: str, name: str) -> Mapping[str, Any] | None:
+    """The data of a ConfigMap; None when it is not among what was observed."""
     for found in objects(related, "v1", "ConfigMap"):
         data, metadata = found.get("data"), found["metadata"]
-        if (metadata.get("namespace"), metadata.get("name")) == (SERVING, AUTOSCALER) and isinstance(data, Mapping):
-            return data.get(ALLOWED) in _TRUE
-    # Where an API server is slow it may not have been listed yet.
-    return False if "ConfigMap.v1" in related else None
+        if (metadata.get("namespace"), metadata.get("name")) == (namespace, name) and isinstance(data, Mapping):
+            return data
+    return None
 
 
-def _asks_knative(settings: FunctionsSettings) -> bool:
-    return bool(settings.image) and settings.zero_initial_scale == "auto" and settings.runtime != "deployment"
+def _of_knative(parent: Mapping[str, Any], settings: FunctionsSettings) -> Iterator[dict[str, Any]]:
+    """What Knative's own settings say: a stock Metacontroller can't be asked, it fails where a kind is not served."""
+    if settings.image and settings.zero_initial_scale == "auto" and settings.runtime != "deployment":
+        yield {"apiVersion": "v1", "resource": "configmaps", "namespace": SERVING, "names": [AUTOSCALER]}
+    # What these say is told, not done: no channel waits for the right to see them.
+    optional = {"headrace": {"optional": True}}
+    yield {"apiVersion": "v1", "resource": "configmaps", "namespace": EVENTING, "names": [FEATURES], **optional}
+    policies = {"apiVersion": EVENT_POLICY_API, "resource": plural(EVENT_POLICY)}
+    yield {**policies, "namespace": parent["metadata"]["namespace"], **optional}
 
 
 def sink_ref(parent: Mapping[str, Any]) -> Mapping[str, str] | None:

@@ -97,7 +97,7 @@ def cluster_of(request: HookRequest, settings: ReconcileSettings) -> Cluster:
         stock=request.stock,
         shared=request.shared,
         watched=request.watched,
-        zero=related.may_begin_at_zero(request.related, settings.zero_initial_scale),
+        zero=related.may_begin_at_zero(request.related, settings.zero_initial_scale, request.unseen),
         worked=children.worked(request.parent.get("status") or {}),
     )
 

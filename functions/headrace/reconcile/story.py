@@ -22,6 +22,7 @@ from headrace.core import (
     related,
     stream_config,
     truth,
+    unenforced,
 )
 from headrace.core.channel_defaults import Defaults
 from headrace.core.conditions import added
@@ -106,7 +107,10 @@ class _Call:
         def told(body: dict[str, Any]) -> dict[str, Any]:
             body = merged.told(body, self._now)
             broken = settings_condition(seat)
-            return body if broken is None else added(body, broken, request.parent, self._now)
+            asked = unenforced.condition(request.parent, request.related, request.unseen)
+            for one in (*asked, *([broken] if broken is not None else [])):
+                body = added(body, one, request.parent, self._now)
+            return body
 
         wish = desired(request.parent, self._settings, request.related, truth.read(request), request.unserved)
         if isinstance(wish, InvalidSpec):

@@ -87,6 +87,17 @@ yes
 {{- end -}}
 {{- end }}
 
+{{- /* Not empty: the operator has the right to see Knative Eventing's config-features. */ -}}
+{{- define "headrace.asksEventing" -}}
+{{- if and (not .Values.namespaced) (.Capabilities.APIVersions.Has "eventing.knative.dev/v1") -}}
+yes
+{{- end -}}
+{{- end }}
+
+{{- define "headrace.eventingNamespace" -}}
+knative-eventing
+{{- end }}
+
 {{- define "headrace.zeroInitialScale" -}}
 {{- $said := toString .Values.functions.zeroInitialScale -}}
 {{- if ne $said "auto" }}{{ $said }}{{ else if include "headrace.asksKnative" . }}auto{{ else }}false{{ end -}}

@@ -123,6 +123,7 @@ class Watch:
 
     Attributes:
         refused: the API server has just said that it may not be seen.
+        answered: the API server has said once what there is, or that it may not be seen.
     """
 
     def __init__(
@@ -141,6 +142,7 @@ class Watch:
         self._quiet = quiet
         self._trouble = Trouble()
         self.refused = False
+        self.answered = asyncio.Event()
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -152,6 +154,7 @@ class Watch:
                     self.refused = False
                     self.cache.replace(items, version)
                     self.cache.complete = True
+                    self.answered.set()
                 await self._follow()
                 pause = FIRST_PAUSE
                 # A server that ends each watch at once must not be asked without pause.
@@ -165,6 +168,7 @@ class Watch:
                 self.refused = isinstance(error, Refused)
                 if self.refused:
                     self.cache.version = ""
+                    self.answered.set()
             except Exception as error:  # noqa: BLE001  # others wait for what this finds: it must go on
                 self._complain(Unavailable(f"unforeseen: {error!r}"))
                 self.cache.version = ""
