@@ -181,6 +181,39 @@ async def test_a_missing_channel_is_remembered_for_a_second_and_then_asked_for_a
     assert (await post(receive, orders.path)).status == 202
 
 
+@pytest.fixture
+async def watched(nats: Nats) -> AsyncIterator[None]:
+    """Somebody listens to all subjects: whatever is published has a taker, and "no responders" is never said."""
+    subscription = await nats.client.subscribe(">")
+    await nats.client.flush()
+    yield
+    await subscription.unsubscribe()
+
+
+@pytest.mark.usefixtures("watched")
+@pytest.mark.parametrize(
+    "headers", [pytest.param({}, id="the short way"), pytest.param({"content-encoding": "identity"}, id="the long way")]
+)
+async def test_a_channel_that_is_not_there_is_a_404_also_where_somebody_takes_every_message(
+    receive: Function, nats: Nats, headers: dict[str, str]
+) -> None:
+    orders = nats.name_channel()
+    took = []
+    for _ in range(3):
+        began = time.monotonic()
+        reply = await send(receive.url + orders.path, DATA, {**BINARY, **headers})
+        took.append(time.monotonic() - began)
+        assert reply.status == 404
+        await asyncio.sleep(1.1)
+    # The first try waits for its answer; from then on the server is asked before anything is sent.
+    assert took[0] < 4.0
+    assert max(took[1:]) < 1.0
+
+    await nats.make_channel(orders)
+    assert (await send(receive.url + orders.path, DATA, {**BINARY, **headers})).status == 202
+    assert len(await ids(nats, orders)) == 1
+
+
 # ── wake hints ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from headrace.core.errors import Misconfigured, Refused, Unavailable
-from headrace.core.nats_wire import header_block
+from headrace.core.nats_wire import header_block, subscribe
 from pyspark_jetstream.client import (
     Access,
     Ack,
@@ -255,6 +256,18 @@ def test_what_no_stream_takes_is_told(nats_server: NatsServer) -> None:
         publisher.publish("nobody.takes.this", b"")
         with pytest.raises(Refused, match=r"no stream captures the subject 'nobody\.takes\.this'"):
             publisher.finish()
+
+
+def test_what_no_stream_takes_is_told_also_where_somebody_takes_every_message(nats_server: NatsServer) -> None:
+    with Connection(Access(nats_server.url)) as curious, Connection(Access(nats_server.url)) as connection:
+        curious.send(subscribe(">", curious.new_sid()))
+        curious.verify(5.0)
+        publisher = Publisher(connection)
+        publisher.publish("nobody.takes.this", b"")
+        began = time.monotonic()
+        with pytest.raises(Refused, match=r"no stream captures the subject 'nobody\.takes\.this'"):
+            publisher.finish()
+    assert time.monotonic() - began < 10.0
 
 
 def test_what_a_stream_refuses_is_told(jetstream: JetStream, streams: Streams) -> None:

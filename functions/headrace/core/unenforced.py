@@ -109,7 +109,7 @@ def _selected(selector: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
 
 
 def _holds(term: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    label, values = term.get("key"), _list(term.get("values"))
+    label, values = str(term.get("key")), _list(term.get("values"))
     match term.get("operator"):
         case "In":
             return label in labels and labels[label] in values

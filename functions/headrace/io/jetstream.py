@@ -28,7 +28,9 @@ from headrace.io.pull import OnEnd, OnMessage, PullInbox
 TRY_SECONDS = 2.0
 # Between tries while the server is there but JetStream is not, as in the moments after its start.
 PAUSE_SECONDS = 0.1
+# So long the word of the server counts that there is no such channel; then it is asked again, before anything is sent.
 MISSING_SECONDS = 1.0
+MOST_MISSING = 4096
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 ADD_TRIES = 10
 _MOST_DIGITS = 19
@@ -80,7 +82,7 @@ class JetStream:
         subject, block, data = message
         if len(block) + len(data) > self._client.max_payload - HEADROOM_BYTES:
             return False
-        if self._missing and self._missing.get(subject, 0.0) > asyncio.get_running_loop().time():
+        if self._missing and subject in self._missing:
             return False
 
         def go_on(why: str) -> None:
@@ -227,13 +229,20 @@ class JetStream:
     ) -> PubAck:
         """Args:
         deadline: of the loop's clock; by default `timeout` seconds from now.
+        why: what came of a first try, where there was one; it has a deadline, too.
         """
         loop = asyncio.get_running_loop()
+        # Silence may mean that there is no channel: whoever subscribes to `>` takes the event, and answers nothing.
+        doubtful = deadline > 0 or message.subject in self._missing
+        silent = False
         deadline = deadline or loop.time() + timeout
         while (left := deadline - loop.time()) > 0:
             if not self._client.connected:
                 await self._client.ready(left)
             self._check(message, headroom, loop.time())
+            if doubtful:
+                doubtful = False
+                await self._refuse_if_missing(message.subject, deadline - loop.time())
             try:
                 answer = await self._client.request(
                     message.subject,
@@ -242,6 +251,7 @@ class JetStream:
                     timeout=min(deadline - loop.time(), TRY_SECONDS),
                 )
             except (Broken, Unavailable) as error:
+                doubtful, silent = not silent, True
                 why = str(error)
                 await asyncio.sleep(0)
                 continue
@@ -262,16 +272,19 @@ class JetStream:
             raise _no_channel(message.subject)
 
     async def _refuse_if_missing(self, subject: str, timeout: float) -> None:
-        """No responders: either no stream has the subject, or JetStream is not there; only the API can tell."""
+        """Nobody has stored it: either no stream has the subject, or JetStream is not there; only the API can tell."""
         try:
             found = await self._api.call("STREAM.NAMES", {"subject": subject}, timeout=max(0.05, min(1.0, timeout)))
         except HeadraceError:
             return
-        if not found.get("streams"):
-            now = asyncio.get_running_loop().time()
+        if found.get("streams"):
+            self._missing.pop(subject, None)
+            return
+        now = asyncio.get_running_loop().time()
+        if len(self._missing) >= MOST_MISSING:
             self._missing = {name: until for name, until in self._missing.items() if until > now}
-            self._missing[subject] = now + MISSING_SECONDS
-            raise _no_channel(subject)
+        self._missing[subject] = now + MISSING_SECONDS
+        raise _no_channel(subject)
 
 
 def _number(data: bytes) -> int:

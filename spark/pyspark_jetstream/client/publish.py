@@ -26,6 +26,8 @@ WINDOW_BYTES = 16 * 1024 * 1024
 # One write for so many bytes: a system call per message would be most of its cost.
 WRITE_BYTES = 64 * 1024
 _PAUSE_SECONDS = 0.1
+# Subjects of which it is asked at a time whether any stream has them.
+MOST_ASKED = 16
 
 # "message size exceeds maximum allowed": the one refusal that is about the message and not about the stream.
 TOO_LARGE = 10054
@@ -176,6 +178,11 @@ class Publisher:
         arrivals = self._connection.receive(SILENCE_SECONDS)
         if not arrivals and not self._connection.is_amid(SILENCE_SECONDS):
             self._connection.verify(SILENCE_SECONDS)
+            # Whoever subscribes to `>` takes a message that no stream does, and nobody says so.
+            for subject in list(dict.fromkeys(message.subject for _, message in self._unacked.values()))[:MOST_ASKED]:
+                self._refuse_if_missing(subject)
+            if not self._unacked:
+                return
             # The server is there and the answers are not: ask again, as a new leader may know nothing of them.
             self._again = True
             raise Unavailable("JetStream does not acknowledge")
@@ -206,6 +213,14 @@ class Publisher:
                 self._on_ack(Ack(str(said["stream"]), int(said["seq"]), is_duplicate))
         else:
             self._failed(answer.subject, message, data)
+
+    def _refuse_if_missing(self, subject: str) -> None:
+        if JetStream(self._connection).streams_of(subject):
+            return
+        for reply, (_, message) in list(self._unacked.items()):
+            if message.subject == subject:
+                self._take(reply)
+                self._on_refusal(message, Refused(f"no stream captures the subject {subject!r}", status=404))
 
     def _nobody(self, reply: str, message: Outgoing) -> None:
         """No responders: because no stream captures the subject, or because JetStream is away?"""
