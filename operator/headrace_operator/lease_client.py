@@ -119,12 +119,18 @@ def parsed(text: str, url: str) -> LeaseAnswer:
     """Read the answer's JSON.
 
     Raises:
+        Unavailable, Refused: the lease has failed after the head of its answer was sent.
         Unavailable: something else than forward has answered.
     """
     try:
-        return lease.read_answer(json.loads(text))
+        body = json.loads(text)
+        failure = lease.read_failure(body)
+        if failure is None:
+            return lease.read_answer(body)
     except (ValueError, RecursionError, InvalidSpec) as error:
         raise Unavailable(f"{url} answered 200, but not as forward does: {text[:100]!r}") from error
+    waits = {} if failure.retry_after is None else {"Retry-After": str(failure.retry_after)}
+    raise refusal("forward", url, failure.status, text, waits)
 
 
 def refusal(who: str, url: str, status: int, text: str, headers: Mapping[str, str]) -> HeadraceError:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.core.errors import Unavailable
 from headrace.core.lease import Lease
 from headrace_operator import lease_client
 from headrace_operator.lease_client import LeaseClient, Meanwhile
@@ -90,6 +91,26 @@ async def test_that_its_process_ends_is_told_in_an_answer_that_has_begun(
         answer = await lease
     assert answer.counts["delivered"] == 2
     assert mortal.wait() == 0
+
+
+async def test_a_failure_in_an_answer_that_has_begun_is_told_as_forwards_own(
+    nats_server: NatsServer, own_nats: Nats, mortal: Function, subscriber: Subscriber
+) -> None:
+    place = subscriber.place(Say(), Hold())
+    lane = await own_nats.serve(mortal, subscriber=place.uri)
+    await lane.store("a", "b")
+    counted = asyncio.Event()
+    async with LeaseClient(TOKEN) as client:
+        wanted = Lease(lane.channel.stream, lane.consumer, seconds=1.0, linger=0.2)
+        lease = asyncio.create_task(client.open(mortal.url, wanted, Meanwhile(counted=lambda _: counted.set())))
+        async with asyncio.timeout(30):
+            await counted.wait()
+        nats_server.kill()
+        place.release()
+        with pytest.raises(Unavailable) as told:
+            await lease
+    assert str(told.value).startswith(f"forward at {mortal.url} answered 503: ")
+    assert "title" not in str(told.value)
 
 
 async def test_the_scaler_counts_events_while_their_lease_is_open_and_each_once(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
 
 from headrace.core import lease
-from headrace.core.errors import InvalidSpec
-from headrace.core.lease import Lease, LeaseAnswer, Outcome, Tally
+from headrace.core.errors import InvalidSpec, Unavailable
+from headrace.core.http import Response
+from headrace.core.lease import Failure, Lease, LeaseAnswer, Outcome, Tally
+from headrace.io import web
 
 
 def read(**body: Any) -> Lease:
@@ -163,3 +166,40 @@ def test_a_line_of_counts_is_read_back() -> None:
     news = lease.read_news(lease.so_far(tally))
     assert news == lease.News({str(outcome): tally.counts[outcome] for outcome in Outcome})
     assert lease.read_news(lease.ENDING_LINE) == lease.News(ending=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "then"),
+    [
+        pytest.param(
+            {"title": "Not available", "status": 503, "detail": "NATS is away", "retryAfter": 3},
+            Failure(503, "NATS is away", 3.0),
+            id="it may be better later",
+        ),
+        pytest.param(
+            {"title": "Refused", "status": 409, "detail": "no", "retryAfter": "soon"}, Failure(409, "no"), id="refused"
+        ),
+        pytest.param({"title": "Fine", "status": 200, "detail": "yes"}, None, id="no failure"),
+        pytest.param({"title": "Not available", "status": "503", "detail": "x"}, None, id="no number"),
+        pytest.param({"status": 503}, None, id="somebody else's"),
+        pytest.param([503], None, id="no object"),
+    ],
+)
+def test_a_failure_after_the_head_of_the_answer_is_read_from_its_body(body: Any, then: Failure | None) -> None:
+    assert lease.read_failure(body) == then
+
+
+async def test_an_answer_that_has_begun_ends_with_what_its_head_could_not_say() -> None:
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    async def fails() -> Response:
+        raise Unavailable("NATS is away", retry_after=3.0)
+
+    early = web.Early(send)
+    await early.begin()
+    await web.answer(fails(), send, early=early)
+
+    assert lease.read_failure(json.loads(sent[-1]["body"])) == Failure(503, "NATS is away", 3.0)

@@ -34,6 +34,8 @@ ENDING = ("headrace-lease", "ending")
 for its subscribers. The answer itself follows; a successor need not wait for it."""
 ENDING_LINE = b'{"ending": true}\n'
 """The same in an answer that has begun before."""
+RETRY_AFTER = "retryAfter"
+"""The member of a failure in such an answer that holds what its Retry-After header would have held."""
 # Beyond what a float counts exactly it is nonsense.
 _MOST_EVENTS = 2**53
 
@@ -213,6 +215,30 @@ def read_news(line: bytes) -> News | None:
         case {"so_far": dict() as counts}:
             known = {str(outcome): counts.get(outcome, 0) for outcome in Outcome}
             return News(known) if all(map(_is_count, known.values())) else None
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a lease says in the place of its answer when it fails after the head of its response was sent.
+
+    Attributes:
+        status: as it would have had in time.
+        retry_after: seconds, as the header would have had it.
+    """
+
+    status: int
+    detail: str
+    retry_after: float | None = None
+
+
+def read_failure(body: object) -> Failure | None:
+    """Read a problem (RFC 9457) that came in the body of a 200; None: it is none."""
+    match body:
+        case {"title": str(), "status": int(status), "detail": str(detail)} if 400 <= status <= 599:
+            wait = body.get(RETRY_AFTER)
+            return Failure(status, detail, float(wait) if _is_count(wait) else None)
         case _:
             return None
 

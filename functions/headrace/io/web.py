@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import binascii
 import hmac
+import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from headrace.core import caller_token
 from headrace.core.errors import HeadraceError, InvalidEvent, InvalidSpec, Misconfigured, Refused, Unavailable
 from headrace.core.http import Headers, Request, Response, problem, request
+from headrace.core.lease import RETRY_AFTER
 from headrace.core.settings import TokenSettings
 from headrace.io import environment, log
 
@@ -131,9 +133,17 @@ async def answer(work: Awaitable[Response], send: Send, extra: Headers = (), ear
     except HeadraceError as error:
         response = response_of(error)
     if early is not None and early.begun:
-        await send({"type": "http.response.body", "body": response.body})
+        await send({"type": "http.response.body", "body": _late(response)})
         return
     await send_response(send, response, extra)
+
+
+def _late(response: Response) -> bytes:
+    """The body of an answer whose head has been sent, as of a success: status and Retry-After are in the body only."""
+    headers = dict(response.headers)
+    if headers.get(b"content-type") != b"application/problem+json" or b"retry-after" not in headers:
+        return response.body
+    return json.dumps({**json.loads(response.body), RETRY_AFTER: int(headers[b"retry-after"])}).encode() + b"\n"
 
 
 def response_of(error: HeadraceError) -> Response:
