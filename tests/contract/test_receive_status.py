@@ -91,6 +91,25 @@ async def test_a_structured_event_is_stored_in_binary_mode(
     assert stored.data == data
 
 
+@pytest.mark.parametrize(
+    ("headers", "data"),
+    [
+        pytest.param({**STRUCTURED, "content-type": "application/cloudevents+json; charset=utf8"}, b"", id="utf8"),
+        pytest.param({**STRUCTURED, "content-type": "application/cloudevents+json;charset=us-ascii"}, b"", id="ASCII"),
+        pytest.param(STRUCTURED, b"\xef\xbb\xbf", id="a byte order mark"),
+        pytest.param({**BINARY, "ce-subject": "", "ce-time": "", "ce-dataschema": ""}, None, id="empty attributes"),
+    ],
+)
+async def test_what_producers_of_the_go_channel_send_is_taken(
+    ask: Ask, nats: Nats, orders: Channel, headers: dict[str, str], data: bytes | None
+) -> None:
+    body = DATA if data is None else data + JSON_EVENT % b',"subject":"","data":{"n":1}'
+    assert (await ask(orders.path, body, headers)).status == 202
+    [stored] = await nats.stored(orders.stream)
+    assert stored.headers["ce-id"] == "1"
+    assert not {"ce-subject", "ce-time", "ce-dataschema"} & stored.headers.keys()
+
+
 async def test_headers_that_travel_with_an_event_are_stored_and_others_are_not(
     ask: Ask, nats: Nats, orders: Channel
 ) -> None:

@@ -151,6 +151,10 @@ def test_the_data_encoding_of_version_0_3_is_ignored_for_bytes():
         b"application/cloudevents+json",
         b"Application/CloudEvents+JSON; charset=UTF-8",
         b'application/cloudevents+json;charset="utf-8"',
+        b"application/cloudevents+json; charset=utf8",
+        b"application/cloudevents+json;charset=US-ASCII",
+        b"application/cloudevents+json; charset=ascii",
+        b"application/cloudevents+json; charset=",
     ],
 )
 def test_a_structured_event_is_known_by_its_content_type(content_type):
@@ -174,6 +178,36 @@ def test_a_structured_event_is_read_from_the_body_alone():
 )
 def test_only_single_events_as_json_in_utf_8_are_read_from_a_body(content_type):
     assert faults_in(structured(content_type=content_type), read=from_structured) == ["content-type"]
+
+
+def test_a_byte_order_mark_before_the_json_is_passed_over():
+    body = b"\xef\xbb\xbf" + JSON_BODY % b',"data":"\xef\xbb\xbf"'
+    assert from_http(HttpMessage((STRUCTURED,), body)).data == b'"\xef\xbb\xbf"'
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le"])
+def test_json_in_another_encoding_is_refused_with_the_cause(encoding):
+    text = "\ufeff" if encoding.endswith("le") else ""
+    with pytest.raises(InvalidEvent, match="begins with the byte order mark of UTF-16 or UTF-32: send UTF-8"):
+        from_http(HttpMessage((STRUCTURED,), (text + (JSON_BODY % b"").decode()).encode(encoding)))
+
+
+EMPTY = {"subject": "", "time": "", "dataschema": ""}
+
+
+def test_an_optional_attribute_that_is_empty_is_none_and_an_extension_may_be_empty():
+    headers = [(f"ce-{name}".encode(), b"") for name in (*EMPTY, "note")]
+    assert from_http(binary(*headers, (b"content-type", b""))) == Event({**ORDER, "note": ""})
+
+    members = b"".join(b',"%b":""' % name.encode() for name in (*EMPTY, "note", "datacontenttype"))
+    event = from_http(structured(members + b',"data":{"n":1}'))
+    assert event == Event({**ORDER, "note": "", "datacontenttype": "application/json"}, b'{"n":1}')
+
+
+def test_what_is_optional_depends_on_the_version():
+    headers = ((b"ce-specversion", b"0.3"), *ORDER_HEADERS[1:], (b"ce-schemaurl", b""), (b"ce-dataschema", b""))
+    assert from_http(HttpMessage(headers, b"")) == Event({**ORDER, "specversion": "0.3", "dataschema": ""})
+    assert faults_in(HttpMessage((*ORDER_HEADERS[:1], *ORDER_HEADERS[2:], (b"ce-id", b"")), b"")) == ["id"]
 
 
 def test_a_structured_event_needs_a_content_type():

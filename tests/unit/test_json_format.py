@@ -116,7 +116,8 @@ def test_a_faulty_structured_event_is_refused(members, wrong):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b" ", b"[]", b"null", b"{", b'{"a"', b'{"a":', b'{"a":1', b"{1:2}", b"\xef\xbb\xbf{}"]
+    "body",
+    [b"", b" ", b"[]", b"null", b"{", b'{"a"', b'{"a":', b'{"a":1', b"{1:2}", b"\xef\xbb\xbf", b"{}\xef\xbb\xbf"],
 )
 def test_a_body_that_is_no_json_object_is_refused(body):
     assert faults_in(body) == ["body"]

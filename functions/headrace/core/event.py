@@ -111,6 +111,16 @@ def faults_of(attributes: Mapping[str, str]) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
+def drop_empty(attributes: dict[str, str]) -> None:
+    """Take out the optional attributes that are empty: to whoever sends `ce-subject:` it has no subject.
+
+    An extension may be empty, and a required attribute must not be: both stay.
+    """
+    for name in _OPTIONAL.get(attributes.get("specversion", "1.0"), ()):
+        if attributes.get(name) == "":
+            del attributes[name]
+
+
 def is_media_type(text: str) -> bool:
     """Whether a content type is plausible: type/subtype, perhaps parameters, in ASCII, no outer blanks."""
     return _MEDIA_TYPE.fullmatch(text) is not None

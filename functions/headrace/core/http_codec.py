@@ -18,6 +18,7 @@ from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import (
     MOST_ATTRIBUTES,
     Event,
+    drop_empty,
     essence,
     fault_in,
     faults_of,
@@ -31,6 +32,9 @@ Headers = Iterable[tuple[bytes, bytes]]
 STRUCTURED = "application/cloudevents+json"
 _FAMILY = "application/cloudevents"
 _BATCH = "application/cloudevents-batch"
+
+# As producers write it; ASCII is a part of it.
+_UTF_8 = frozenset(("utf-8", "utf8", "us-ascii", "ascii", ""))
 
 # Section 3.1.3.2: what is neither U+0021 to U+007E, nor one of `"` and `%`, is percent-encoded.
 _SAFE = "".join(map(chr, range(0x21, 0x7F))).translate({ord('"'): None, ord("%"): None})
@@ -133,6 +137,7 @@ def binary_event(attributes: dict[str, str], faults: list[Fault], data: bytes) -
     if attributes.get("specversion") == "0.3":
         # 0.3, datacontentencoding: to be ignored when the data is not a string, as bytes never are.
         attributes.pop("datacontentencoding", None)
+    drop_empty(attributes)
     if not faults:
         return make_event(attributes, data)
     if are_full(attributes, faults):
@@ -153,7 +158,7 @@ def structured_event(content_type: str, body: bytes) -> Event:
         raise InvalidEvent(Fault("content-type", f"is {quoted(kind)}: the one event format here is {STRUCTURED}"))
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset" and value.strip().strip('"').lower() != "utf-8":
+        if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in _UTF_8:
             raise InvalidEvent(Fault("content-type", f"has the charset {quoted(value.strip())}: send utf-8"))
     return json_format.read(body)
 

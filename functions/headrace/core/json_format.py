@@ -11,6 +11,7 @@ from __future__ import annotations
 import binascii
 import json
 import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE
 from collections.abc import Callable
 from itertools import islice
 
@@ -18,6 +19,7 @@ from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import (
     MOST_ATTRIBUTES,
     Event,
+    drop_empty,
     essence,
     fault_in,
     faults_of,
@@ -33,6 +35,8 @@ _INTEGERS = range(-(2**31), 2**31)
 _INTEGER_LENGTH = 11
 # Beside attributes there is one of `data` and `data_base64`, the former perhaps with `datacontentencoding`.
 _MOST_MEMBERS = MOST_ATTRIBUTES + 2
+# Those of UTF-32 begin with one of UTF-16's, or with zeros.
+_UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE, BOM_UTF32_BE)
 _MUST_BE_STRINGS = frozenset(
     ("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "schemaurl")
 )
@@ -61,6 +65,7 @@ def read(body: bytes) -> Event:
             attributes[member.name] = value
         else:
             faults.append(_not_canonical(member))
+    drop_empty(attributes)
     data = b""
     try:
         data = _read_data(attributes, carried)
@@ -212,8 +217,11 @@ def _not_canonical(member: Member) -> Fault:
 
 
 def _read_members(body: bytes) -> tuple[list[Member], list[Fault]]:
+    if body.startswith(_UTF_16):
+        raise InvalidEvent(Fault("body", "begins with the byte order mark of UTF-16 or UTF-32: send UTF-8"))
     try:
-        found = list(islice(members(body.decode()), _MOST_MEMBERS + 1))
+        # RFC 8259, section 8.1: a reader may ignore the mark that some programs put before UTF-8.
+        found = list(islice(members(body.removeprefix(BOM_UTF8).decode()), _MOST_MEMBERS + 1))
     except RecursionError as deep:
         raise InvalidEvent(Fault("body", "is nested too deeply: send such data as data_base64")) from deep
     except ValueError as wrong:
