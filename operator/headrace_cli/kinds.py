@@ -5,21 +5,27 @@ Knows fields and types, and says which is wrong. Resolves nothing. Called by `he
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from headrace.core import delivery_spec, manifest
 from headrace.core.field_words import as_written, path_of, refuse_bare_address, sentence
 from headrace.core.quoting import quoted
+from headrace_cli import unknown_fields
 from headrace_cli.documents import Document
 
 CHANNEL = "NatsJetStreamChannel"
 CHANNEL_KINDS = (CHANNEL, "Channel")
+OBJECT = ["apiVersion", "kind", "metadata", "spec", "status"]
+METADATA = [
+    *("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "generateName"),
+    *("uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"),
+]
+"""What an object has, and its metadata."""
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
@@ -77,11 +83,12 @@ class Delivery(delivery_spec.Delivery):
 
 
 class ChannelRef(_Model):
-    """The channel that a Subscription is of: always one of its own namespace."""
+    """The channel that a Subscription is of; on a laptop always one of its own namespace."""
 
     api_version: str = ""
     kind: str
     name: str
+    namespace: str = ""
 
 
 class SubscriptionSpec(_Model):
@@ -118,7 +125,9 @@ def parse(document: Document, model: type[Parsed], raw: object, path: str) -> Pa
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     field = path_of(path, first["loc"])
-    raise document.fault(_sentence(field, first, model), field=field)
+    unknown = first["type"] == "extra_forbidden"
+    told = unknown_fields.sentence(field, model, path) if unknown else sentence(field, first)
+    raise document.fault(told, field=field)
 
 
 def channel_spec(document: Document) -> dict[str, Any]:
@@ -147,46 +156,34 @@ def refuse_typos(document: Document, spec: Mapping[str, Any]) -> None:
     Raises:
         InvalidSpec: naming the first one.
     """
-    for path, name, known in _unknown(manifest.Spec, spec, "spec"):
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]}?" if close else "take it out"
-        raise document.fault(f"{path}.{name} is no field that is known here: {hint}", field=f"{path}.{name}")
+    for field in _unknown(manifest.Spec, spec, "spec"):
+        raise document.fault(unknown_fields.sentence(field, manifest.Spec, "spec"), field=field)
 
 
-def _unknown(model: type[BaseModel], raw: object, path: str) -> Iterator[tuple[str, str, list[str]]]:
+def refuse_typos_around(document: Document) -> None:
+    """The same of the object itself, and of its metadata where what stands there is nearly a name.
+
+    Raises:
+        InvalidSpec: naming the first one.
+    """
+    for path, known, part in (("", OBJECT, document.body), ("metadata.", METADATA, document.body.get("metadata"))):
+        for name in part if isinstance(part, Mapping) else ():
+            hint = "" if name in known else unknown_fields.near(str(name), known)
+            if hint:
+                field = f"{path}{name}"
+                raise document.fault(f"{field} is no field that is known here: {hint}", field=field)
+
+
+def _unknown(model: type[BaseModel], raw: object, path: str) -> Iterator[str]:
     if not isinstance(raw, Mapping):
         return
     fields = {str(field.alias or name): field for name, field in model.model_fields.items()}
     for name, value in raw.items():
         if name not in fields:
-            yield path, str(name), list(fields)
+            yield f"{path}.{name}"
             continue
-        kind = fields[name].annotation
-        inner = next((part for part in (kind, *getattr(kind, "__args__", ())) if _is_model(part)), None)
+        inner = unknown_fields.model_in(fields[name].annotation)
         if inner is not None:
             items = enumerate(value) if isinstance(value, list) else [(None, value)]
             for index, item in items:
                 yield from _unknown(inner, item, f"{path}.{name}" + ("" if index is None else f"[{index}]"))
-
-
-def _sentence(field: str, error: ErrorDetails, model: type[BaseModel]) -> str:
-    if error["type"] == "extra_forbidden":
-        known = _aliases(model)
-        close = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
-        hint = f"did you mean {close[0]}?" if close else "take it out"
-        return f"{field} is no field that is known here: {hint}"
-    return sentence(field, error)
-
-
-def _aliases(model: type[BaseModel]) -> list[str]:
-    """Every field name that may stand anywhere in a model."""
-    found: list[str] = []
-    for field in model.model_fields.values():
-        found.append(str(field.alias))
-        inner = [kind for kind in (field.annotation, *getattr(field.annotation, "__args__", ())) if _is_model(kind)]
-        found += [name for kind in inner for name in _aliases(kind)]
-    return found
-
-
-def _is_model(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)

@@ -63,6 +63,7 @@ def read(paths: Sequence[str], base: str) -> Manifests:
         if kind is None:
             ignored.append(f"{document.where}: {_unserved(document)}")
             continue
+        kinds.refuse_typos_around(document)
         key = _key(document)
         earlier = ours.setdefault((kind, key), document)
         if earlier is not document:
@@ -128,6 +129,12 @@ class _Reader:
         if spec.channel.kind not in CHANNEL_KINDS:
             problem = f"spec.channel.kind is {quoted(spec.channel.kind)}: only {' and '.join(CHANNEL_KINDS)} are served"
             raise document.fault(problem, field="spec.channel.kind")
+        if spec.channel.namespace not in ("", key[0]):
+            problem = (
+                f"spec.channel.namespace is {quoted(spec.channel.namespace)}: links between namespaces are Knative's, "
+                f"and not served on a laptop, where a Subscription is for a channel of its own, here {quoted(key[0])}"
+            )
+            raise document.fault(problem, field="spec.channel.namespace")
         if target not in parents:
             given = spec.channel.name
             here = [name for namespace, name in parents if namespace == key[0]]

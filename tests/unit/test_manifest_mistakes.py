@@ -146,6 +146,75 @@ def read(tmp_path: Path) -> Read:
             id="a typo",
         ),
         pytest.param(
+            (CHANNEL, SUBSCRIPTION + "  delivery: {backoffMax: PT1M}\n"),
+            "document 2: spec.delivery.backoffMax is neither Knative's nor ours: waits grow by backoffPolicy without a "
+            "bound of their own (a day at most); retryAfterMax is for what a Retry-After header asks",
+            id="a field that somebody would like to have",
+        ),
+        pytest.param(
+            (CHANNEL + "spec: {delivery: {backoffMax: PT1M}}\n",),
+            "document 1: spec.delivery.backoffMax is neither Knative's nor ours: ",
+            id="the same of a channel",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("name: orders", "name: orders, namespace: shop")),
+            "document 2: spec.channel.namespace is 'shop': links between namespaces are Knative's, and not served on a "
+            "laptop, where a Subscription is for a channel of its own, here 'default'",
+            id="a channel of another namespace",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION + "  reply: {channel: {name: bills}}\n"),
+            "document 2: spec.reply.channel was Knative's before messaging.knative.dev/v1: write spec.reply.ref: "
+            "{apiVersion: …, kind: …, name: …}",
+            id="a field that Knative had earlier",
+        ),
+        pytest.param(
+            (CHANNEL, subscription(subscriber="{kind: Channel, name: orders}")),
+            "document 2: spec.subscriber.kind is no field that is known here: it belongs into spec.subscriber.ref, so "
+            "write spec.subscriber.ref.kind",
+            id="one step too high",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION + "  retry: 3\n"),
+            "document 2: spec.retry is no field that is known here: it belongs into spec.delivery, so write "
+            "spec.delivery.retry",
+            id="it is a name elsewhere",
+        ),
+        pytest.param(
+            (CHANNEL + "spec: {maxAge: 1h}\n",),
+            "document 1: spec.maxAge is no field that is known here: it belongs into spec.stream.config, so write "
+            "spec.stream.config.maxAge",
+            id="it is a name deeper in a channel",
+        ),
+        pytest.param(
+            (CHANNEL + "spec: {delivery: {deadLetterSink: {name: dead}}}\n",),
+            "document 1: spec.delivery.deadLetterSink.name is no field that is known here: it belongs into "
+            "spec.delivery.deadLetterSink.ref, so write spec.delivery.deadLetterSink.ref.name",
+            id="a sink without its ref",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION + "  delivery: {colour: red}\n"),
+            "document 2: spec.delivery.colour is no field that is known here: take it out; spec.delivery has "
+            "deadLetterSink, retry, timeout, backoffPolicy, backoffDelay, retryAfterMax, format",
+            id="nothing like it is known",
+        ),
+        pytest.param(
+            (CHANNEL, SUBSCRIPTION.replace("name: orders", "name: orders, subscriber: x")),
+            "document 2: spec.channel.subscriber is no field that is known here: it belongs into spec, so write "
+            "spec.subscriber",
+            id="one step too deep",
+        ),
+        pytest.param(
+            (CHANNEL + "spce: {stream: {}}\n",),
+            "document 1: spce is no field that is known here: did you mean spec?",
+            id="a typo in the object",
+        ),
+        pytest.param(
+            (CHANNEL.replace("orders}", "orders, annotation: {}}"),),
+            "document 1: metadata.annotation is no field that is known here: did you mean annotations?",
+            id="a typo in the metadata",
+        ),
+        pytest.param(
             (CHANNEL, subscription()),
             "document 2: spec has neither a subscriber nor a reply: give a subscriber",
             id="a Subscription without a subscriber",
@@ -206,6 +275,15 @@ def test_a_mistake_is_told_with_file_document_field_and_value(
         read(*documents)
 
     assert told.replace("{file}", str(tmp_path / "all.yaml")) in str(caught.value)
+
+
+def test_what_an_api_server_writes_and_a_namespace_that_is_the_same_are_no_mistakes(read: Read) -> None:
+    written = "creationTimestamp: null, resourceVersion: '7', generateName: o, managedFields: []}"
+    channel = CHANNEL.replace("orders}", f"orders, {written}") + "status: {}\n"
+
+    found = read(channel, SUBSCRIPTION.replace("name: orders", "name: orders, namespace: default"))
+
+    assert len(found.channels["default", "orders"]["spec"]["subscribers"]) == 1
 
 
 @pytest.mark.parametrize(

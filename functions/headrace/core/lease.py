@@ -236,9 +236,9 @@ class Failure:
 def read_failure(body: object) -> Failure | None:
     """Read a problem (RFC 9457) that came in the body of a 200; None: it is none."""
     match body:
-        case {"title": str(), "status": int(status), "detail": str(detail)} if 400 <= status <= 599:
-            wait = body.get(RETRY_AFTER)
-            return Failure(status, detail, float(wait) if _is_count(wait) else None)
+        case {"title": str(), "status": int(status), "detail": str(detail), **more} if 400 <= status <= 599:
+            wait = more.get(RETRY_AFTER)
+            return Failure(status, detail, float(wait) if type(wait) is int and _is_count(wait) else None)
         case _:
             return None
 
