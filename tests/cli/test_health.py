@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from headrace.core.settings import NatsSettings
 from headrace.core.stream import Owner, Role
 from headrace_cli.access import session as sessions
+from headrace_cli.access.place import Place
+from headrace_cli.health import facts
+from headrace_cli.health.findings import findings
 from tests.cli.conftest import marked
 from tests.support.cli import Cli, run
 from tests.support.functions import Function
@@ -224,3 +228,24 @@ async def test_narrow_pulls_are_told(cli: Cli, nats: Nats, forward: Function, su
     await nats.edit_consumer(lane.channel, lane.consumer, max_batch=1)
 
     assert "(max_batch 1)" in (await found(cli, lane.channel))["narrow-pulls"]["what"]
+
+
+@pytest.mark.parametrize(
+    ("subscribers", "code"),
+    [
+        pytest.param(0, "no-subscription", id="the channel has none"),
+        pytest.param(2, "no-consumer", id="it has some, and NATS refused their consumers"),
+        pytest.param(None, "no-subscription", id="nobody knows"),
+    ],
+)
+async def test_that_there_is_no_subscription_is_concluded_from_the_channels_subscribers(
+    nats: Nats, orders: Channel, shared_server: NatsServer, subscribers: int | None, code: str
+) -> None:
+    spec = {"subscribers": [{"uid": str(number)} for number in range(subscribers or 0)]}
+    body = {"metadata": {"namespace": orders.namespace, "name": orders.name}, "spec": spec}
+    async with sessions.session(Place(NatsSettings(url=shared_server.url), None, "the test")) as connected:
+        known = await facts.gather(connected, orders.namespace, orders.name)
+
+    found = findings(facts.beside_objects(known, [] if subscribers is None else [body]))
+
+    assert [each.code for each in found if each.code.startswith("no-")] == [code]

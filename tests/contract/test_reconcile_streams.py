@@ -62,6 +62,7 @@ async def test_a_new_channel_gets_its_stream_its_aside_and_a_consumer_per_subscr
         "ConsumersReady": "True",
         "NoEventsDiscarded": "True",
         "NoEventsStuck": "True",
+        "PullsServed": "True",
         "Ready": "True",
         "StreamReady": "True",
         "TemplateObeyed": "True",

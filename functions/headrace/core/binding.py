@@ -13,15 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.core import names, order_spec, peer, truth
-from headrace.core.action import (
-    Action,
-    CreateConsumer,
-    DeleteConsumer,
-    Done,
-    Outcome,
-    Rejected,
-    UpdateConsumer,
-)
+from headrace.core.action import Action, CreateConsumer, DeleteConsumer, UpdateConsumer
 from headrace.core.consumer import BEGIN, FIXED_AT_BIRTH, OBEYED, Row, config
 from headrace.core.hook import Reference
 from headrace.core.leaving import Leaver, Terms, forget, see_off
@@ -44,6 +36,7 @@ class Binding:
         undecided: it is not known yet whether events are to be delivered to this entry.
         question: the object that the API server has to be asked for to decide that.
         prune: the entry is a leftover and is to be taken out of `spec.subscribers`.
+        refusal: why the consumer that there is, or is to be, is not made as wanted, for people.
         of_peer: full name of the Subscription while the Go channel still delivers to it; else empty.
     """
 
@@ -57,6 +50,7 @@ class Binding:
     undecided: bool = False
     question: Reference | None = None
     prune: bool = False
+    refusal: str = ""
     of_peer: str = ""
 
 
@@ -96,15 +90,6 @@ def removal(observed: Iterable[Config], place: Place) -> tuple[Action, ...]:
     """Delete all consumers of the channel."""
     durables = sorted(str(config["name"]) for config in observed if owned(config, place.owner) is not None)
     return tuple(DeleteConsumer(place.stream, durable) for durable in durables)
-
-
-def verified(action: Action, outcome: Outcome) -> Outcome:
-    """The outcome of an action; Rejected when the server has dropped settings that the consumer can't do without."""
-    match action, outcome:
-        case ((CreateConsumer(_, asked) | UpdateConsumer(_, asked)), Done(got)):
-            problem = order_spec.too_old(asked, got)
-            return Rejected(problem) if problem else outcome
-    return outcome
 
 
 def _ours(everything: dict[str, Config], owner: Owner) -> list[OwnConsumer]:
@@ -204,7 +189,9 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
     wanted |= order_spec.undone(serving.config, wanted)
     fixed = {key: wanted.pop(key) for key in FIXED_AT_BIRTH}
     changed = differs(serving.config, {key: value for key, value in wanted.items() if key not in OBEYED})
-    update = (UpdateConsumer(terms.place.stream, merged(serving.config, wanted)),) if changed else ()
+    # With a change it would inherit what does harm; without, it goes on as it is.
+    refusal = terms.harm if changed else ""
+    update = (UpdateConsumer(terms.place.stream, merged(serving.config, wanted)),) if changed and not refusal else ()
     replaced = terms.peers.get(names.durable(row.uid))
     if replaced is not None and replaced.push and not replaced.busy and replaced.durable != serving.durable:
         # What was left over when a take-over broke off.
@@ -218,12 +205,15 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
         subscriber=subscriber,
         durable=serving.durable,
         actions=update,
+        refusal=refusal,
         drift=_drift(serving.config, fixed),
     )
 
 
 def _create(row: Row, subscriber: Subscriber, everything: dict[str, Config], terms: Terms) -> Binding:
     durable = names.durable(row.uid)
+    if terms.harm:
+        return Binding(row.uid, row.generation, None, problem=terms.harm, refusal=terms.harm)
     if durable in terms.peers:
         return _take_over(row, subscriber, terms.peers[durable], everything, terms)
     if durable in everything:

@@ -33,6 +33,7 @@ class Terms:
         truth: what is known of the Subscriptions.
         peers: consumers of the Go channel, by durable name.
         retention: of the stream, as the server writes it.
+        harm: what every consumer that is made or changed would inherit of the stream, for people; empty for nothing.
     """
 
     place: Place
@@ -43,6 +44,7 @@ class Terms:
     truth: Truth = field(default_factory=Truth)
     peers: Mapping[str, Peer] = field(default_factory=dict)
     retention: str = "limits"
+    harm: str = ""
 
 
 @dataclass(frozen=True, slots=True)

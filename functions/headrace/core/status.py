@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from headrace.core import names, obeyed, peer
+from headrace.core import granted, names, obeyed, peer
 from headrace.core.binding import Binding
 from headrace.core.children import Forward, Functions, Readiness, Served
 from headrace.core.conditions import Condition, ready, written
 from headrace.core.dead_letter import Unresolved
 from headrace.core.desired import Desired
 from headrace.core.errors import InvalidSpec
+from headrace.core.granted import Lowered
 from headrace.core.health import DISCARDED, Health
 from headrace.core.health import conditions as conditions_of
 from headrace.core.hook import Reference
@@ -48,6 +49,7 @@ class Result:
         refusals: the server's words, by durable name.
         health: what the server says of streams and consumers that are as wanted; None where they are not.
         functions: the objects that serve the channel in Kubernetes; none where no image is set.
+        lowered: defaults of ours that limits of the server took the place of.
         elsewhere: the stream is in a NATS account that the operator can't look into.
     """
 
@@ -58,6 +60,7 @@ class Result:
     refusals: Mapping[str, str] | None = None
     health: Health | None = None
     functions: Functions = Functions()
+    lowered: tuple[Lowered, ...] = ()
     elsewhere: bool = False
 
     @property
@@ -142,7 +145,8 @@ def resync_after(result: Result, numbers: timedelta | None = None) -> float:
         numbers: how long until the numbers in the status have to be written again; None for no need.
     """
     waits = [leaver.left for leaver in result.leavers if leaver.left > timedelta()]
-    if result.problems or result.refusals or result.questions:
+    refused = result.problems or result.refusals or any(binding.refusal for binding in result.bindings or ())
+    if refused or result.questions:
         waits.append(RETRY_REFUSED)
     if any(binding.of_peer for binding in result.bindings or ()):
         waits.append(LOOK_AT_PEER)
@@ -171,7 +175,8 @@ def _conditions(desired: Desired, result: Result) -> tuple[Condition, ...]:
         case Destination():
             conditions.append(Condition("DeadLetterSinkResolved", True))
     of_peer = peer.condition(binding.of_peer for binding in result.bindings or () if binding.of_peer)
-    return (*conditions, *result.functions.conditions, *of_peer, *result.troubles)
+    limits = granted.condition(result.lowered)
+    return (*conditions, *result.functions.conditions, *of_peer, *limits, *result.troubles)
 
 
 def _consumers_ready(result: Result) -> Condition:
@@ -263,7 +268,7 @@ def _subscriber(uid: str, generation: int, message: str, *, ready: str = "False"
 
 
 def _refusal(binding: Binding, result: Result) -> str:
-    return (result.refusals or {}).get(binding.durable, "")
+    return binding.refusal or (result.refusals or {}).get(binding.durable, "")
 
 
 def _generation(parent: Mapping[str, Any]) -> int:

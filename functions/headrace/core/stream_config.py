@@ -33,6 +33,7 @@ class Wanted:
         config: of the stream.
         aside: of the aside stream; its replicas are the channel's.
         replicas: as the author set them; 0 when he did not.
+        defaults: keys of `config` that are defaults of ours, which nobody has asked for.
         unsaid: members of `spec.stream.config` that he has not set himself, whatever a namespace's defaults say.
     """
 
@@ -41,6 +42,7 @@ class Wanted:
     aside: Config
     replicas: int = 0
     unsaid: frozenset[str] = frozenset()
+    defaults: frozenset[str] = frozenset()
 
 
 def wanted(manifest: Manifest, cluster: str) -> Wanted:
@@ -51,7 +53,13 @@ def wanted(manifest: Manifest, cluster: str) -> Wanted:
     """
     where = place(manifest.metadata, manifest.spec.stream.override_name, cluster)
     config = manifest.spec.stream.config
-    return Wanted(where, _stream_config(where, config), _aside_config(where, config), config.replicas)
+    return Wanted(
+        where,
+        _stream_config(where, config),
+        _aside_config(where, config),
+        config.replicas,
+        defaults=frozenset() if config.duplicate_window else frozenset({"duplicate_window"}),
+    )
 
 
 def place(metadata: Metadata, override: str, cluster: str) -> Place:
@@ -144,7 +152,8 @@ def _grown(config: StreamConfig) -> dict[str, Any]:
         "mirror_direct": config.mirror_direct,
         "subject_transform": _transform(config.subject_transform) if config.subject_transform else None,
         "republish": _republish(config.republish) if config.republish else None,
-        "consumer_limits": {"max_ack_pending": limits.max_ack_pending} if limits else None,
+        # One that somebody has given our stream by hand would be every consumer's.
+        "consumer_limits": {"max_ack_pending": limits.max_ack_pending, "inactive_threshold": 0} if limits else None,
         **{key: value for key, value in only_set.items() if value},
     }
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from headrace.core import binding, counts, health, peer, plan, pull_trouble
-from headrace.core.action import Action, PurgeSubjects, Rejected
+from headrace.core import binding, counts, granted, health, peer, plan, pull_trouble
+from headrace.core.action import PurgeSubjects, Rejected
 from headrace.core.desired import Desired
 from headrace.core.errors import Refused
 from headrace.core.health import Health
@@ -22,6 +22,7 @@ from headrace.core.settings import ReconcileSettings
 from headrace.core.status import Result
 from headrace.core.stream import Place
 from headrace.core.stream_config import Wanted
+from headrace.reconcile.deeds import Deeds
 from headrace.reconcile.ports import Administration
 
 # Forgetting a lost event takes two requests; the rest follows with the next call.
@@ -30,11 +31,12 @@ MOST_LOST = 200
 
 async def make_so(wish: Desired, api: Administration, settings: ReconcileSettings, now: datetime) -> Result:
     """Make streams and consumers as wanted, and read their health."""
-    progress = await _streams(wish.wanted, api)
+    deeds = Deeds(api)
+    progress = await _streams(wish.wanted, deeds)
     if progress.stopped:
         return Result(progress.observed, progress.problems)
-    result = await _consumers(wish, progress, api, settings, now)
-    return replace(result, health=await _health(wish.wanted.place, api))
+    result = await _consumers(wish, progress, deeds, settings, now)
+    return replace(result, health=await _health(wish.wanted.place, api), lowered=tuple(deeds.lowered))
 
 
 async def take_away(place: Place, api: Administration, *, retain: bool) -> Rejected | None:
@@ -46,30 +48,31 @@ async def take_away(place: Place, api: Administration, *, retain: bool) -> Rejec
     observed = await _observe(place, api)
     if not plan.may_remove(place, observed):
         return None
-    refusal = await _all(binding.removal(await api.consumers(place.stream), place), api)
+    deeds = Deeds(api)
+    refusal = await deeds.all(binding.removal(await api.consumers(place.stream), place))
     if refusal is None:
         parked = await api.count(place.aside, place.parked)
-        refusal = await _all(plan.removal(place, observed, retain=retain, parked=parked), api)
+        refusal = await deeds.all(plan.removal(place, observed, retain=retain, parked=parked))
     return refusal
 
 
-async def _streams(wanted: Wanted, api: Administration) -> Progress:
-    progress = Progress(wanted.place, await _observe(wanted.place, api))
+async def _streams(wanted: Wanted, deeds: Deeds) -> Progress:
+    progress = Progress(wanted.place, await _observe(wanted.place, deeds.api))
     actions = plan.streams(wanted, progress.observed)
     if isinstance(actions, plan.Problem):
         return Progress(wanted.place, progress.observed, (actions,), stopped=True)
     for action in actions:
-        progress = progress.after(action, await api.carry_out(action))
+        progress = progress.after(action, await deeds.carry_out(action, wanted.defaults, progress.observed.stream))
         if progress.stopped:
             break
     return plan.told(progress)
 
 
 async def _consumers(
-    wish: Desired, progress: Progress, api: Administration, settings: ReconcileSettings, now: datetime
+    wish: Desired, progress: Progress, deeds: Deeds, settings: ReconcileSettings, now: datetime
 ) -> Result:
     spec, place = wish.manifest.spec, wish.wanted.place
-    infos = await api.consumer_infos(place.stream)
+    infos = await deeds.api.consumer_infos(place.stream)
     terms = Terms(
         place=place,
         template=spec.consumer_config_template,
@@ -79,14 +82,17 @@ async def _consumers(
         truth=wish.truth,
         peers=peer.read(infos, place),
         retention=str((progress.observed.stream or {}).get("retention", "limits")),
+        harm=granted.inherits(progress.observed.stream),
     )
     # NATS 2.10 leaves the name out of the configuration when an older client made the consumer.
     observed = [{**info["config"], "name": info["name"]} for info in infos]
     bindings, leavers = binding.consumers(wish.rows, observed, terms)
+    known = {str(config["name"]): config for config in observed}
     refusals: dict[str, str] = {}
     steps = [(each.durable, each.actions) for each in leavers] + [(each.durable, each.actions) for each in bindings]
     for durable, actions in steps:
-        refusal = await _all(actions, api)
+        defaults = frozenset() if terms.template.max_ack_pending else frozenset({granted.MAX_ACK_PENDING})
+        refusal = await deeds.all(actions, defaults, known.get(durable))
         if refusal is not None:
             refusals[durable] = refusal.words
     return Result(progress.observed, progress.problems, bindings, leavers, refusals)
@@ -156,12 +162,3 @@ async def _count_lost(place: Place, consumer: str, sequences: Iterable[int], api
 
 async def _observe(place: Place, api: Administration) -> Observed:
     return Observed(await api.stream(place.stream), await api.stream(place.aside))
-
-
-async def _all(actions: Iterable[Action], api: Administration) -> Rejected | None:
-    """Carry out in order, up to the first that the server refuses."""
-    for action in actions:
-        outcome = binding.verified(action, await api.carry_out(action))
-        if isinstance(outcome, Rejected):
-            return outcome
-    return None

@@ -92,9 +92,29 @@ def _no_leader(each: ChannelFacts) -> Iterator[Finding]:
 
 def _nobody_listens(each: ChannelFacts) -> Iterator[Finding]:
     served = [one for one in each.subscriptions if one.subscription.state != "foreign"]
-    if not served and each.channel.origin not in ("peer", "gone"):
-        state = each.channel.info["state"]
-        kept = counted(state["messages"], "event waits", "events wait") if state["messages"] else "events go nowhere"
+    if served or each.channel.origin in ("peer", "gone"):
+        return
+    state = each.channel.info["state"]
+    kept = counted(state["messages"], "event waits", "events wait") if state["messages"] else "events go nowhere"
+    if each.subscribers:
+        yield Finding(
+            Severity.PROBLEM,
+            "no-consumer",
+            str(each.channel.ref),
+            f"the channel has {counted(each.subscribers, 'subscriber')}, and no consumer that serves any: {kept}",
+            "its conditions, and status.subscribers, say why NATS has none: a limit of the server or the stream, or "
+            "what is wrong with the entry; else look at the log of reconcile",
+        )
+    elif each.subscribers is None:
+        yield Finding(
+            Severity.PROBLEM,
+            "no-subscription",
+            str(each.channel.ref),
+            f"no consumer serves the channel: {kept}",
+            "if it has no Subscription (or Trigger), make one whose channel is this one; if it has one, the channel's "
+            "conditions say why it has no consumer: `doctor --cluster` reads them",
+        )
+    else:
         yield Finding(
             Severity.PROBLEM,
             "no-subscription",

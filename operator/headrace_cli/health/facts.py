@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import time
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -44,12 +44,19 @@ class SubscriptionFacts:
 
 @dataclass(frozen=True, slots=True)
 class ChannelFacts:
-    """One channel; `parked` counts also what is parked for Subscriptions that are no more."""
+    """One channel.
+
+    Attributes:
+        parked: also what is parked for Subscriptions that are no more.
+        subjects: of its stream, with how many events each has.
+        subscribers: how many its object has in spec.subscribers; None where the object was not looked at.
+    """
 
     channel: Channel
     subscriptions: tuple[SubscriptionFacts, ...]
     parked: int = 0
     subjects: Mapping[str, int] = field(default_factory=dict)
+    subscribers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,20 @@ async def gather(session: Session, namespace: str | None = None, name: str | Non
     ]
     found = [await _channel(session, channel) for channel in chosen]
     return Facts(account, tuple(found), datetime.now(UTC), time.monotonic())
+
+
+def beside_objects(known: Facts, bodies: Iterable[Mapping[str, Any]]) -> Facts:
+    """The same with how many subscribers each channel's object has."""
+    counts = {
+        (body["metadata"].get("namespace"), body["metadata"]["name"]): len(
+            (body.get("spec") or {}).get("subscribers") or ()
+        )
+        for body in bodies
+    }
+    channels = (
+        replace(each, subscribers=counts.get((each.channel.namespace, each.channel.name))) for each in known.channels
+    )
+    return replace(known, channels=tuple(channels))
 
 
 async def _channel(session: Session, channel: Channel) -> ChannelFacts:

@@ -56,7 +56,8 @@ def _subscribers(where: str, body: Mapping[str, Any], status: Mapping[str, Any])
         who = names.get(each.get("uid")) or each.get("uid")
         if each.get("ready") == "False":
             what = f"its subscriber {who} is not served: {each.get('message', '')}"
-            yield Finding(Severity.PROBLEM, "subscriber", where, what, "mend its Subscription as the message says")
+            do = "see to what it says: an entry is mended in its Subscription, a limit in NATS or in the channel's spec"
+            yield Finding(Severity.PROBLEM, "subscriber", where, what, do)
         elif each.get("ready") == "Unknown":
             what = f"whether its subscriber {who} is served is not known: {each.get('message', '')}"
             yield Finding(

@@ -180,7 +180,7 @@ async def _all_findings(at: Place, given: Given, bodies: Sequence[Mapping[str, A
     found = [*await _receiver(at)]
     try:
         async with session(at) as connected:
-            known = findings(await _gather(connected, given))
+            known = findings(facts.beside_objects(await _gather(connected, given), bodies))
     except Unavailable as error:
         return [*found, _unreachable(at, error), *said]
     except Refused as error:

@@ -1,0 +1,67 @@
+"""Carries out what was decided, and takes care of what the server makes of it: one place for streams and consumers.
+
+A default of ours that the server refuses is asked for once more, lower; a consumer that came out with settings that do
+harm is taken back (`headrace.core.granted`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from headrace.core import granted
+from headrace.core.action import Action, Done, Outcome, Rejected, UpdateConsumer, UpdateStream
+from headrace.core.granted import Lowered
+from headrace.core.raw_config import Config, differs
+from headrace.reconcile.ports import Administration
+
+
+class Deeds:
+    """What is done for one channel.
+
+    Attributes:
+        lowered: the defaults that the server's limits took the place of.
+    """
+
+    def __init__(self, api: Administration) -> None:
+        self.api = api
+        self.lowered: list[Lowered] = []
+
+    async def carry_out(
+        self, action: Action, defaults: Collection[str] = (), observed: Config | None = None
+    ) -> Outcome:
+        """Do one thing.
+
+        Args:
+            defaults: keys of its configuration that nobody has asked for.
+            observed: what the server had before, if that is what is to be changed.
+        """
+        outcome = await self.api.carry_out(action)
+        lower = granted.lowered(action, outcome, defaults) if isinstance(outcome, Rejected) else None
+        if lower is not None:
+            action, why = lower
+            self.lowered.append(why)
+            outcome = await self._lower(action, observed)
+        harm = granted.harm(action, outcome)
+        if not harm:
+            return outcome
+        if (undo := granted.undo(action)) is not None:
+            await self.api.carry_out(undo)
+        return Rejected(harm)
+
+    async def all(
+        self, actions: Iterable[Action], defaults: Collection[str] = (), observed: Config | None = None
+    ) -> Rejected | None:
+        """Carry out in order, up to the first that the server refuses."""
+        for action in actions:
+            outcome = await self.carry_out(action, defaults, observed)
+            if isinstance(outcome, Rejected):
+                return outcome
+        return None
+
+    async def _lower(self, action: Action, observed: Config | None) -> Outcome:
+        """Once it was lowered there may be nothing to change."""
+        if isinstance(action, UpdateStream | UpdateConsumer) and observed is not None:
+            same = observed.get("name") == action.config.get("name") and not differs(observed, action.config)
+            if same:
+                return Done(observed)
+        return await self.api.carry_out(action)
