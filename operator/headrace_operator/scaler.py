@@ -130,10 +130,14 @@ class Scaler:
             if served.wakes_early(alone=alone):
                 self._wake(served)
 
-    def _on_hint(self, subject: str) -> None:
+    def _on_hint(self, subject: str, data: bytes) -> None:
         name = subject.removeprefix(names.wake_subject(""))
         stream = self._streams.get(name)
         if stream is None:
+            return
+        if data == names.FULL_HINT:
+            for listener in self.on_trouble:
+                listener(name)
             return
         for served in stream.consumers.values():
             self._wake(served)

@@ -108,3 +108,15 @@ async def test_a_lease_that_answers_with_more_than_can_be_counted_has_failed_and
             return found["failures"], found["events"]["delivered"]
 
         await until("the lease is tried again", lambda: row() == (1, 1))
+
+
+async def test_whoever_keeps_the_conditions_is_told_of_a_stream_without_room_and_no_lease_is_opened_for_it(
+    own_nats: Nats, stand_in: Place, scale: Scale
+) -> None:
+    channel, _ = await subscribed(own_nats)
+
+    async with scale(channel) as running:
+        leases = len(stand_in.received)
+        await own_nats.client.publish(f"headrace.wake.{channel.stream}", b"full")
+        await running.told_of_trouble(channel.stream, 1)
+        assert len(stand_in.received) == leases

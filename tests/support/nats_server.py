@@ -27,13 +27,21 @@ class NatsServer:
     """
 
     def __init__(
-        self, directory: Path, *, config: str = "", port: int | None = None, domain: str = "", limits: str = ""
+        self,
+        directory: Path,
+        *,
+        config: str = "",
+        port: int | None = None,
+        domain: str = "",
+        limits: str = "",
+        store: str = "",
     ) -> None:
         """Args:
         directory: for configuration, log and data; made when it does not exist.
         config: further lines of nats-server's own configuration, as `max_payload: 64KB`.
         domain: JetStream's; none, if not given.
         limits: what JetStream allows its clients, as `max_request_batch: 10`.
+        store: how much it may store at all, as `max_file_store: 1MB`.
         """
         self.data = directory / "jetstream"
         self.port = port or free_port()
@@ -41,7 +49,7 @@ class NatsServer:
         self._config = directory / "nats-server.conf"
         self._extra = config
         self._domain = f", domain: {domain}" if domain else ""
-        self._limits = f", limits: {{ {limits} }}" if limits else ""
+        self._limits = (f", limits: {{ {limits} }}" if limits else "") + (f", {store}" if store else "")
         self._process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
 

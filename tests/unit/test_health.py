@@ -22,8 +22,8 @@ def troubles(**facts: Any) -> dict[str, str]:
     """Reason and message of each condition that doesn't hold."""
     healthy: dict[str, Any] = {"aside": aside(), "windows": {}, "stuck": {}, "discarded": {}}
     found = health.conditions(Health(**{**healthy, **facts}), {"C": BILLING})
-    assert len(found) == 5
-    assert all(one.informative for one in found if not one.holds)
+    assert len(found) == 7
+    assert all(one.informative for one in found if not one.holds and one.type != "EventsFit")
     return {one.reason: one.message for one in found if not one.holds}
 
 
@@ -75,3 +75,25 @@ def test_people_read_which_subscriber_and_which_events() -> None:
 
 def test_what_was_counted_as_zero_is_no_trouble() -> None:
     assert troubles(discarded={"C": 0}) == {}
+
+
+STREAM = {"config": {"name": "KN", "max_msgs": 2, "discard": "new"}, "state": {"messages": 2, "bytes": 9}}
+
+
+def test_a_stream_without_room_is_told_where_it_refuses_events() -> None:
+    assert "KN holds 2 messages, of 2 that may be; it refuses events" in troubles(stream=STREAM)["StreamFull"]
+    old = {**STREAM, "config": {**STREAM["config"], "discard": "old"}}
+    assert troubles(stream=old) == {}
+    assert troubles(stream={**STREAM, "state": {"messages": 1, "bytes": 9}}) == {}
+
+
+def test_a_server_without_room_is_told_before_the_stream() -> None:
+    (reason, words), *more = troubles(stream=STREAM, no_room="insufficient resources").items()
+    assert (reason, more) == ("StoreFull", [])
+    assert words.startswith("NATS has no room for any message: insufficient resources; ")
+
+
+def test_a_server_that_no_event_fits_makes_the_channel_unready() -> None:
+    found = health.conditions(Health(aside(), {}, {}, {}, max_payload=4096), {})
+    (told,) = [one for one in found if not one.holds]
+    assert (told.type, told.reason, told.informative) == ("EventsFit", "NoEventFits", False)

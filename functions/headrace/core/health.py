@@ -1,7 +1,7 @@
 """What goes wrong in a channel that is as wanted, as conditions: full windows, no room aside, stuck and lost events.
 
-None of them makes the channel unready: it takes events and delivers what it can. Pure: reads what the server says of
-its streams and consumers. `headrace.reconcile.in_nats` asks it, `headrace.core.status` tells of it.
+None of them makes the channel unready, as it takes events and delivers what it can, but that no event fits. Pure: reads
+what the server says of its streams and consumers. `headrace.reconcile.in_nats` asks it, `headrace.core.status` tells.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.core import payload
 from headrace.core.conditions import Condition
 from headrace.core.counts import MOST_PARKED, Counts
 from headrace.core.plural import counted
 from headrace.core.subscriber import Subscriber
 
 DISCARDED = "NoEventsDiscarded"
+STREAM_ROOM = "StreamHasRoom"
 # Less room than this holds no stage record with the headers around it.
 LEAST_ROOM = 1024
 # So many sequences are named in a message.
@@ -67,6 +69,9 @@ class Health:
         counts: what waits for each subscriber, by consumer.
         created: when the stream was made, in the server's own form.
         pulls: why the pulls of a consumer bring nothing now, in the server's words.
+        stream: STREAM.INFO of the channel's stream.
+        no_room: why the server or the account has no room for any message, in its words.
+        max_payload: bytes that the server takes in one message; 0: it is not known.
     """
 
     aside: Mapping[str, Any]
@@ -77,6 +82,9 @@ class Health:
     counts: Mapping[str, Counts] = field(default_factory=dict)
     created: str = ""
     pulls: Mapping[str, str] = field(default_factory=dict)
+    stream: Mapping[str, Any] = field(default_factory=dict)
+    no_room: str = ""
+    max_payload: int = 0
 
 
 def noted(subjects: Iterable[str]) -> Noted:
@@ -137,7 +145,7 @@ def window(info: Mapping[str, Any]) -> Window:
 
 
 def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[Condition, ...]:
-    """Conditions of severity Info, whether they hold or not.
+    """Conditions, whether they hold or not; of severity Info but for that of events none of which fits.
 
     Args:
         subscribers: by consumer.
@@ -145,6 +153,8 @@ def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[C
     return (
         _windows(health, subscribers),
         _room(health.aside),
+        _stream_room(health),
+        _fit(health.max_payload),
         _stuck(health, subscribers),
         _discarded(health, subscribers),
         _pulls(health, subscribers),
@@ -165,14 +175,44 @@ def _windows(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition
     return _informs("AckWindowsOpen", "AckWindowFull", full, advice)
 
 
-def _room(aside: Mapping[str, Any]) -> Condition:
-    name, state, config = aside["config"]["name"], aside["state"], aside["config"]
+def filled(info: Mapping[str, Any]) -> list[str]:
+    """By which of its limits a stream is full, in words; none where it has room.
+
+    Args:
+        info: STREAM.INFO.
+    """
+    name, state, config = info["config"]["name"], info["state"], info["config"]
     most, most_bytes = int(config.get("max_msgs", -1)), int(config.get("max_bytes", -1))
     full = []
     if 0 < most <= int(state["messages"]):
         full.append(f"{name} holds {counted(state['messages'], 'message')}, of {most} that may be")
     if most_bytes > 0 and int(state["bytes"]) + LEAST_ROOM > most_bytes:
         full.append(f"{name} holds {state['bytes']} bytes, of {most_bytes} that may be")
+    return full
+
+
+def _stream_room(health: Health) -> Condition:
+    if health.no_room:
+        told = f"NATS has no room for any message: {health.no_room}"
+        advice = "events are refused (507): make room, or raise max_file_store of the servers or the account's limit"
+        return _informs(STREAM_ROOM, "StoreFull", [told], advice)
+    # Another one makes room by what it discards, which has a condition of its own.
+    refuses = bool(health.stream) and health.stream["config"].get("discard") == "new"
+    advice = "it refuses events (507): raise the limit, or mend the subscriber that events wait for"
+    return _informs(STREAM_ROOM, "StreamFull", filled(health.stream) if refuses else [], advice)
+
+
+def _fit(max_payload: int) -> Condition:
+    problem = payload.problem(max_payload) if max_payload else ""
+    return (
+        Condition("EventsFit", False, "NoEventFits", f"{problem}; {payload.DO}")
+        if problem
+        else Condition("EventsFit", True)
+    )
+
+
+def _room(aside: Mapping[str, Any]) -> Condition:
+    full = filled(aside)
     advice = (
         "what can't be delivered stays in the channel's stream: replay or discard parked events, or raise the limit"
     )

@@ -34,6 +34,8 @@ _TAKES: Mapping[str, tuple[str, ...]] = {
     "number": (_TEXT, _TEXT),
     "text": (_TEXT, _TEXT),
     "add": (_TEXT, _TEXT, _NUMBER),
+    "no_room": (_TEXT,),
+    "max_payload": (),
     "carry_out": (_ACTION,),
     "named": (),
 }
@@ -134,7 +136,9 @@ def _fits(result: Any, call: str) -> bool:
             return result is None or _is_info(result)
         case "consumers" | "consumer_infos":
             return isinstance(result, list) and all(_is_info(one) for one in result)
-        case "count" | "number":
+        case "no_room":
+            return isinstance(result, str) and len(result) <= LONGEST_WORDS
+        case "count" | "number" | "max_payload":
             return isinstance(result, int) and not isinstance(result, bool)
         case "text":
             return result is None or isinstance(result, str)

@@ -78,6 +78,11 @@ class Channel:
         """Where it is noted why a lease of one consumer could not pull."""
         return f"{self._prefix}._knative_aside.stage.{consumer}.pulls.trouble"
 
+    @property
+    def probe_subject(self) -> str:
+        """Where it is asked whether the server has room; nothing of ours reads it."""
+        return f"{self._prefix}._knative_aside.stage.room.probe"
+
     def parked_subject(self, consumer: str, sequence: int, stored: int) -> str:
         """Where one event is parked for one consumer.
 
@@ -183,6 +188,10 @@ def durable(uid: str) -> str:
         problem = "a uid has letters, digits and dashes only, at most 128"
         raise InvalidSpec(f"uid is {quoted(uid)}; {problem}", field="uid")
     return f"KN_SUB_{uid.replace('-', '').upper()}"
+
+
+FULL_HINT = b"full"
+"""What a hint carries that tells of a stream without room, and not of something new in it."""
 
 
 def wake_subject(stream: str) -> str:

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
 from headrace.core import metric_families as families
+from headrace.core import payload
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.http import Request, Response, problem
 from headrace.core.metrics import Snapshot, added
 from headrace.core.quoting import quoted
 from headrace.core.settings import NatsSettings
 from headrace.host.counts import Counts, Watched
-from headrace.io import environment, web
+from headrace.io import environment, log, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from headrace.host.direct import Offers
 
 READY_SECONDS = 1.0
+
+_log = log.get("app")
 
 
 class Handler(Protocol):
@@ -67,6 +70,7 @@ class App:
         self._client: Client | None = None
         self._handler: Handler | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._max_payload = 0
         self.draining = False
         self.counts = Counts(target)
 
@@ -124,8 +128,15 @@ class App:
             await self._connected().ready(READY_SECONDS)
         except Unavailable:
             return False
+        self._tell_of_payload(self._connected().max_payload)
         self.counts.step("ready")
         return True
+
+    def _tell_of_payload(self, max_payload: int) -> None:
+        """Say once of each limit that no event fits: what is refused later would look like its sender's fault."""
+        if max_payload != self._max_payload and (problem := payload.problem(max_payload)):
+            _log.error("no event fits", why=f"{problem}; {payload.DO}")
+        self._max_payload = max_payload
 
     def drain(self) -> None:
         """Called on SIGTERM, before the server stops: leases stop pulling, probes say not ready."""

@@ -21,12 +21,13 @@ from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.io.tracing import Kind, OpenSpan, Tracing
-from headrace.io.wake import WakeHints
+from headrace.io.wake import FullHints, WakeHints
 from headrace.receive import ACCEPTED, ALLOW, Effects, message_at_once, message_of, receive, route
 
 # What an event that waits takes beside its own bytes, task and request included (measured: 2.6 KiB the short way, up to
 # 8.7 KiB the long one): without it a flood of tiny events would be held by the million.
 BESIDE_BYTES = 8 * 1024
+FULL = 507
 STORED = web.whole(ACCEPTED, ALLOW)
 
 _log = log.get("receive")
@@ -51,6 +52,7 @@ class Receiving:
         self._posts = PlainPosts()
         self._counts = ReceiveCounts()
         self._sparing = log.Sparing()
+        self._full = FullHints(self._jetstream)
         self._effects = Effects(
             publish=self._publish,
             wake=WakeHints(self._jetstream.hint, self._settings.wake_interval.total_seconds()),
@@ -164,6 +166,8 @@ class Receiving:
 
     def _tell_of_refusal(self, subject: str, status: int, error: HeadraceError) -> None:
         """The sender is told all of it; here a line of each kind in a while, so that somebody sees it on this side."""
+        if status == FULL:
+            self._full.tell(subject)
         left_out = self._sparing.admit(status)
         if left_out is None:
             return

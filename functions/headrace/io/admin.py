@@ -83,6 +83,14 @@ class Admin:
         """
         await self._jetstream.add(stream, subject, number, ASK_SECONDS)
 
+    async def no_room(self, subject: str) -> str:
+        """Why the server has no room for any message; empty where it has. Raises as `JetStream.no_room`."""
+        return await self._jetstream.no_room(subject, ASK_SECONDS)
+
+    async def max_payload(self) -> int:
+        """The bytes that the server takes in one message."""
+        return self._jetstream.max_payload
+
     async def consumers(self, stream: str) -> list[Config]:
         """The configurations of all consumers of a stream; raises as `consumer_infos`."""
         # NATS 2.10 leaves the name out of the configuration when an older client made the consumer.

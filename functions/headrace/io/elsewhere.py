@@ -174,6 +174,12 @@ class Elsewhere:
         found: str | None = await self._ask("text", stream, subject)
         return found
 
+    async def no_room(self, subject: str) -> str:
+        return str(await self._ask("no_room", subject))
+
+    async def max_payload(self) -> int:
+        return int(await self._ask("max_payload"))
+
     async def add(self, stream: str, subject: str, number: int) -> None:
         await self._ask("add", stream, subject, number)
 

@@ -14,15 +14,15 @@ from headrace.io.client import Client, Closed
 CONNECT_SECONDS = 30.0
 
 
-async def hear(client: Client, subject: str, heard: Callable[[str], None], restored: Callable[[], None]) -> None:
-    """Call `heard` with the subject of every hint; returns only when the client is closed.
+async def hear(client: Client, subject: str, heard: Callable[[str, bytes], None], restored: Callable[[], None]) -> None:
+    """Call `heard` with subject and data of every hint; returns only when the client is closed.
 
     Args:
         restored: called whenever hints are heard (again): some may have been missed before.
     """
     broken = asyncio.Event()
     client.on_disconnect.append(broken.set)
-    subscription = await client.subscribe(subject, lambda hint: heard(hint.subject))
+    subscription = await client.subscribe(subject, lambda hint: heard(hint.subject, hint.data))
     try:
         while True:
             broken.clear()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TypeAlias
 
-from headrace.core import jetstream
+from headrace.core import jetstream, payload
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.jetstream import HEADROOM_BYTES, Message, PubAck
 from headrace.core.nats_codec import MSG_ID, Encoded, NatsMessage, encoded
@@ -21,7 +21,7 @@ from headrace.core.nats_wire import Arrival
 from headrace.io.api import PREFIX, JetStreamApi
 from headrace.io.client import Answer, Broken, Client
 from headrace.io.pin import Pin
-from headrace.io.pub_acks import Overtaken, outcome, pub_ack
+from headrace.io.pub_acks import FULL_RETRY_AFTER, Overtaken, no_room, outcome, pub_ack
 from headrace.io.pull import OnEnd, OnMessage, PullInbox
 
 # One try of a publish; shorter than the whole deadline, so that an ack lost with a dying server is asked for again.
@@ -31,6 +31,7 @@ PAUSE_SECONDS = 0.1
 # So long the word of the server counts that there is no such channel; then it is asked again, before anything is sent.
 MISSING_SECONDS = 1.0
 MOST_MISSING = 4096
+TIME_TO_LIVE = "Nats-TTL"
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 ADD_TRIES = 10
 _MOST_DIGITS = 19
@@ -48,7 +49,13 @@ class JetStream:
 
     @property
     def max_event_bytes(self) -> int:
-        """The largest message, headers included, that may be published as an event."""
+        """The largest message, headers included, that may be published as an event.
+
+        Raises:
+            Unavailable: the server takes none: whoever has it can mend that, and no sender.
+        """
+        if problem := payload.problem(self._client.max_payload):
+            raise Unavailable(f"{problem}; {payload.DO}", retry_after=FULL_RETRY_AFTER)
         return self._client.max_payload - HEADROOM_BYTES
 
     @property
@@ -200,10 +207,33 @@ class JetStream:
         """Delete the record of a subject, if there is one."""
         await self._api.call(f"STREAM.PURGE.{stream}", {"filter": subject}, timeout=timeout)
 
-    async def hint(self, subject: str) -> None:
-        """A core NATS message without payload; lost when nobody listens."""
+    async def hint(self, subject: str, data: bytes = b"") -> None:
+        """A core NATS message; lost when nobody listens."""
         if self._client.connected:
-            await self._client.publish(subject)
+            await self._client.publish(subject, data)
+
+    async def stream_of(self, subject: str, timeout: float) -> str:
+        """The stream that captures a subject; empty where none does. Raises as `JetStreamApi.call`."""
+        found = await self._api.call("STREAM.NAMES", {"subject": subject}, timeout=timeout)
+        return str(next(iter(found.get("streams") or ()), ""))
+
+    async def no_room(self, subject: str, timeout: float) -> str:
+        """Why the server, or the account, has no room for any message, in the server's words; empty where it has.
+
+        The server looks at its room before it looks at a message's time to live, and refuses one with a nonsensical
+        one: so the question leaves nothing behind. One that does not know such times (before 2.11) stores it.
+
+        Args:
+            subject: of an aside stream, which keeps one message of each subject.
+
+        Raises:
+            Unavailable, Refused: it does not say.
+        """
+        try:
+            answer = await self._client.request(subject, headers={TIME_TO_LIVE: "none"}, timeout=timeout)
+        except Broken as error:
+            raise Unavailable("the connection broke before the server said whether it has room") from error
+        return no_room(answer.data)
 
     def _go_on(self, message: Encoded, timeout: float, deadline: float, why: str, done: OnPublished) -> None:
         """After a first try whose outcome is unknown: go on as `publish` does."""

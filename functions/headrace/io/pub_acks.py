@@ -14,8 +14,9 @@ from headrace.io.api import ApiError
 
 FULL_RETRY_AFTER = 10.0
 
-# JetStream error numbers: the stream or the account has no room left.
-FULL = {10077, 10047, 10023, 10028, 10002}
+# JetStream error numbers: the server or the account has no room left; or the stream has none.
+NO_ROOM = {10047, 10023, 10028, 10002}
+FULL = NO_ROOM | {10077}
 TOO_LARGE = {10054, 10097}
 SEALED = {10109, 10052}
 # Another stream has the subject now than the one that a replay is for.
@@ -46,6 +47,15 @@ def outcome(data: bytes, subject: str) -> PubAck | HeadraceError:
         return _read_ack(data, subject)
     except HeadraceError as error:
         return error
+
+
+def no_room(data: bytes) -> str:
+    """The server's words, if it has refused a message since it or the account has no room; else empty."""
+    try:
+        error = ApiError("", json.loads(data).get("error") or {})
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return ""
+    return error.description if error.err_code in NO_ROOM else ""
 
 
 def _plain_ack(data: bytes) -> PubAck | None:

@@ -14,7 +14,7 @@ from typing import Any
 from headrace.core import binding, counts, granted, health, peer, plan, pull_trouble
 from headrace.core.action import PurgeSubjects, Rejected
 from headrace.core.desired import Desired
-from headrace.core.errors import Refused
+from headrace.core.errors import Refused, Unavailable
 from headrace.core.health import Health
 from headrace.core.leaving import Terms
 from headrace.core.plan import Observed, Progress
@@ -118,7 +118,18 @@ async def _health(place: Place, api: Administration) -> Health | None:
         counts=counts.counted(infos, await _parked(place, aside, api)),
         created=str(stream.get("created", "")),
         pulls=await _vain_pulls(place, noted.troubled, infos, api),
+        stream=stream,
+        **await _room(place, api),
     )
+
+
+async def _room(place: Place, api: Administration) -> dict[str, Any]:
+    """What the server has room for, as fields of `Health`; none that it does not tell, which hides no other trouble."""
+    try:
+        no_room = await api.no_room(place.channel.probe_subject)
+        return {"no_room": no_room, "max_payload": await api.max_payload()}
+    except (Refused, Unavailable):
+        return {}
 
 
 async def _vain_pulls(

@@ -41,6 +41,12 @@ class Administration(Protocol):
     async def add(self, stream: str, subject: str, number: int) -> None:
         """Add to that number; raises Refused when there is no room."""
 
+    async def no_room(self, subject: str) -> str:
+        """Why the server has no room for any message, asked at a subject of an aside stream; empty where it has."""
+
+    async def max_payload(self) -> int:
+        """The bytes that the server takes in one message."""
+
     async def carry_out(self, action: Action) -> Outcome:
         """Do one thing; what is gone already counts as deleted."""
 

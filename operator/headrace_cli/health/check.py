@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from headrace.core import payload
 from headrace.core.errors import Misconfigured
 from headrace.core.plural import counted
 from headrace.core.quoting import quoted
@@ -80,6 +81,10 @@ def troubles(facts: Facts, limits: Limits) -> list[Trouble]:
     found = [trouble for each in facts.channels for trouble in _channel(each, facts, limits)]
     share, what = account_used(facts.account)
     found += _judged(limits.used, 100 * share, f"the account's {what} is {100 * share:.0f} % used")
+    if facts.no_room:
+        found.append(Trouble(Status.CRITICAL, f"NATS has no room for any message: {facts.no_room}"))
+    if problem := payload.problem(facts.max_payload) if facts.max_payload else "":
+        found.append(Trouble(Status.CRITICAL, problem))
     return sorted(found, key=lambda trouble: -trouble.status)
 
 

@@ -6,11 +6,13 @@ import base64
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from headrace.core import health, pull_trouble, stage_record
+from headrace.core.errors import Refused, Unavailable
 from headrace.core.stage_record import StageRecord
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channels
@@ -65,6 +67,8 @@ class Facts:
 
     Attributes:
         account: limits and usage of the account.
+        max_payload: bytes that the server takes in one message; 0: not asked.
+        no_room: why the server or the account has no room for any message, in its words; empty where it has.
         at: by the wall; `clock`: by a clock that is only good for differences.
     """
 
@@ -72,6 +76,8 @@ class Facts:
     channels: tuple[ChannelFacts, ...]
     at: datetime
     clock: float
+    max_payload: int = 0
+    no_room: str = ""
 
 
 async def gather(session: Session, namespace: str | None = None, name: str | None = None) -> Facts:
@@ -87,7 +93,18 @@ async def gather(session: Session, namespace: str | None = None, name: str | Non
         if namespace in (None, channel.namespace) and name in (None, channel.name)
     ]
     found = [await _channel(session, channel) for channel in chosen]
-    return Facts(account, tuple(found), datetime.now(UTC), time.monotonic())
+    room = await _no_room(session, chosen)
+    return Facts(account, tuple(found), datetime.now(UTC), time.monotonic(), await session.admin.max_payload(), room)
+
+
+async def _no_room(session: Session, chosen: list[Channel]) -> str:
+    """Asked at one aside stream of each kind of storage; whoever may not ask is told nothing."""
+    by_storage = {str(one.aside["config"].get("storage")): one for one in chosen if one.aside is not None}
+    for one in by_storage.values():
+        with suppress(Refused, Unavailable):
+            if words := await session.admin.no_room(one.names.probe_subject):
+                return words
+    return ""
 
 
 def beside_objects(known: Facts, bodies: Iterable[Mapping[str, Any]]) -> Facts:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from headrace.core import payload
 from headrace_cli.health.channel_rules import FULL, NEARLY_FULL, OF_CHANNELS
 from headrace_cli.health.facts import Facts, account_used
 from headrace_cli.health.finding import Finding, Severity
@@ -16,7 +17,7 @@ from headrace_cli.health.subscription_rules import OF_SUBSCRIPTIONS
 
 def findings(facts: Facts) -> list[Finding]:
     """Everything that is wrong, the worst first; empty when all is well."""
-    found = [*_account(facts)]
+    found = [*_account(facts), *_server(facts)]
     if not facts.channels:
         found.append(
             Finding(
@@ -36,6 +37,23 @@ def findings(facts: Facts) -> list[Finding]:
             for rule_of_one in OF_SUBSCRIPTIONS:
                 found += rule_of_one(one, facts.at)
     return by_severity(found)
+
+
+def _server(facts: Facts) -> Iterator[Finding]:
+    if problem := payload.problem(facts.max_payload) if facts.max_payload else "":
+        yield Finding(Severity.PROBLEM, "no-event-fits", "NATS", problem, payload.DO)
+    elif facts.max_payload and (narrow := payload.narrow(facts.max_payload)):
+        yield Finding(Severity.RISK, "small-events-only", "NATS", narrow, payload.DO)
+    if facts.no_room:
+        yield Finding(
+            Severity.PROBLEM,
+            "store-full",
+            "NATS",
+            f"it has no room for any message ({facts.no_room}): events are refused (507), and what fails can be "
+            "neither retried in time nor parked",
+            "raise max_file_store of the servers (max_memory_store, for streams in memory) or the account's limit, or "
+            "make room: `kn jetstream report` shows the largest streams, `deadletter discard` and `purge` empty them",
+        )
 
 
 def by_severity(found: Iterable[Finding]) -> list[Finding]:

@@ -8,7 +8,15 @@ from typing import Any
 from headrace_cli.health.finding import Finding, Severity
 
 # Of what these tell there are rules that ask NATS itself, and know more.
-ASKED_IN_NATS = {"AckWindowsOpen", "AsideStreamHasRoom", "NoEventsStuck", "NoEventsDiscarded", "PullsServed"}
+ASKED_IN_NATS = {
+    "AckWindowsOpen",
+    "AsideStreamHasRoom",
+    "NoEventsStuck",
+    "NoEventsDiscarded",
+    "PullsServed",
+    "StreamHasRoom",
+    "EventsFit",
+}
 _MEND = "mend the manifest as the message says; what was there before goes on working where it can (docs/conditions.md)"
 
 

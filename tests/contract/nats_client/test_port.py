@@ -44,7 +44,7 @@ async def test_a_client_connects_at_its_first_use_and_not_before(client):
 
 
 async def test_a_closed_client_says_so_and_who_listens_for_ever_stops(client):
-    listening = asyncio.ensure_future(hints.hear(client, "wake.>", lambda _subject: None, lambda: None))
+    listening = asyncio.ensure_future(hints.hear(client, "wake.>", lambda _subject, _data: None, lambda: None))
     await client.ready(5)
     await client.close()
     with pytest.raises(Closed, match="closed by ourselves"):
