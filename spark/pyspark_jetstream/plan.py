@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headrace.core import names
+from headrace.core import names, subject_pattern
 from headrace.core.errors import Misconfigured, Refused
 from pyspark_jetstream.client.api import JetStream, StreamInfo
 from pyspark_jetstream.client.messages import nanoseconds
@@ -194,5 +194,10 @@ def _of_channel(jetstream: JetStream, channel: Channel, options: ReadOptions) ->
     info = jetstream.stream(name) if name else None
     if info is None:
         raise wrong("channel", shown, f"no stream captures its subject {subject}: check the name, and that it is ready")
-    filters = options.subjects or (() if name == own else (subject,))
-    return Selected(info, filters, mode_of(info, options.mode))
+    if options.subjects or name == own:
+        return Selected(info, options.subjects, mode_of(info, options.mode))
+    lies_at = subject_pattern.stored(subject, info.subject_transform)
+    if lies_at is None:
+        problem = f"stream {name} stores its subject {subject} where no filter can follow, by its subject_transform"
+        raise wrong("channel", shown, f"{problem}: name the stream, and the subjects that are to be read")
+    return Selected(info, (lies_at,), mode_of(info, options.mode))

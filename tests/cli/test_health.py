@@ -249,3 +249,37 @@ async def test_that_there_is_no_subscription_is_concluded_from_the_channels_subs
     found = findings(facts.beside_objects(known, [] if subscribers is None else [body]))
 
     assert [each.code for each in found if each.code.startswith("no-")] == [code]
+
+
+async def test_events_of_the_channel_itself_that_nobody_sees_are_a_problem(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    channel = await marked(nats, subject_transform={"src": ">", "dest": "v1.>"})
+    filtered = {"filter_subject": channel.subject}
+    lane = await nats.serve(forward, channel, filtered, subscriber=subscriber.place().uri)
+    await lane.store("a")
+
+    codes = await found(cli, channel)
+
+    assert codes["own-events-unseen"]["severity"] == "problem"
+    assert codes["own-events-unseen"]["what"] == (
+        f"1 event of the channel itself, on v1.{channel.subject}, that no Subscription sees"
+    )
+    assert codes["filter-sees-nothing"]["severity"] == "problem"
+    assert "irrelevant-events" not in codes
+
+
+async def test_events_of_others_that_nobody_sees_are_a_note(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    channel = await marked(nats)
+    info = await nats.call(f"STREAM.INFO.{channel.stream}")
+    both = {**info["config"], "subjects": [channel.subject, f"legacy.{channel.name}"]}
+    await nats.call(f"STREAM.UPDATE.{channel.stream}", both)
+    await nats.serve(forward, channel, {"filter_subject": channel.subject}, subscriber=subscriber.place().uri)
+    await nats.store(f"legacy.{channel.name}", b"")
+
+    codes = await found(cli, channel)
+
+    assert codes["irrelevant-events"]["severity"] == "note"
+    assert "own-events-unseen" not in codes

@@ -40,6 +40,22 @@ async def test_a_replay_to_one_subscription_reaches_it_alone(
     assert len(others.received) == 3
 
 
+async def test_a_replay_is_published_where_a_stream_that_moves_subjects_listens(
+    cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    place = subscriber.place(Say())
+    moved = await marked(nats, subject_transform={"src": ">", "dest": "v1.>"})
+    lane = await nats.serve(forward, moved, subscriber=place.uri)
+    await lane.store("a")
+    await lane.lease()
+
+    (await cli("replay", moved.path[1:], "--from-start", "--to-subscription", "billing")).ok()
+
+    assert (await lane.lease())["delivered"] == 1
+    assert place.ids == ["a", "a"]
+    assert {one.subject for one in await nats.stored(moved.stream)} == {f"v1.{moved.subject}"}
+
+
 async def test_copies_are_not_copied_again(cli: Cli, nats: Nats, forward: Function, subscriber: Subscriber) -> None:
     lane = await nats.serve(forward, await marked(nats), subscriber=subscriber.place(Say()).uri)
     await lane.store("a")

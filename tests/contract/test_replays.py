@@ -51,6 +51,19 @@ async def test_a_replay_reaches_its_subscriber_and_none_of_the_others(
     assert (before.event, before.body) == (after.event, after.body)
 
 
+async def test_a_replay_is_published_where_a_stream_that_moves_subjects_listens(
+    nats: Nats, client: Client, forward: Function, subscriber: Subscriber
+) -> None:
+    place = subscriber.place(Say(400), Say(202))
+    moved = await nats.make_channel(subject_transform={"src": ">", "dest": "v1.>"})
+    lane = await nats.serve(forward, moved, subscriber=place.uri)
+    await park(lane, "1")
+    events = shelf(client, moved)
+    await events.replay_to_subscriber((await events.page()).events[0].position, "monday")
+    assert (await lane.lease())["delivered"] == 1
+    assert place.ids == ["1", "1"]
+
+
 async def test_one_run_brings_an_event_back_to_both_who_did_not_take_it(
     nats: Nats, client: Client, forward: Function, subscriber: Subscriber
 ) -> None:

@@ -222,6 +222,24 @@ def test_a_channel_is_found_by_its_subject(spark: SparkSession, streams: Streams
         data("nobody")
 
 
+def test_a_channel_in_an_adopted_stream_is_read_where_that_puts_its_subject(
+    spark: SparkSession, streams: Streams
+) -> None:
+    namespace = streams.root
+    for name, destination in (("moved", "v1.>"), ("hashed", "q.{{partition(3,1)}}")):
+        config = {"name": f"{name}_{streams.name}", "subjects": [f"{namespace}.{name}._knative", f"{name}.{namespace}"]}
+        source = ">" if name == "moved" else "*.*.*"
+        moved = {**config, "subject_transform": {"src": source, "dest": destination}, "storage": "memory"}
+        streams.jetstream.call(f"STREAM.CREATE.{config['name']}", moved)
+    streams.store([(f"{namespace}.moved._knative", {}, b"ours"), (f"moved.{namespace}", {}, b"theirs")])
+
+    reader = spark.read.format("jetstream")
+    rows = reader.option("channel", f"{namespace}/moved").load().collect()
+    assert [bytes(row.data) for row in rows] == [b"ours"]
+    with pytest.raises(PySparkException, match="where no filter can follow, by its subject_transform"):
+        spark.read.format("jetstream").option("channel", f"{namespace}/hashed").load().collect()
+
+
 def test_replays_to_one_subscriber_are_left_out(spark: SparkSession, streams: Streams) -> None:
     stream = streams.make()
     subject = f"{streams.root}.a"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from headrace.core import names, order_spec, peer, truth
 from headrace.core.action import Action, CreateConsumer, DeleteConsumer, UpdateConsumer
-from headrace.core.consumer import BEGIN, FIXED_AT_BIRTH, OBEYED, Row, config
+from headrace.core.consumer import BEGIN, FILTERS, FIXED_AT_BIRTH, OBEYED, Row, config
 from headrace.core.hook import Reference
 from headrace.core.leaving import Leaver, Terms, forget, see_off
 from headrace.core.own_consumer import OwnConsumer, owned
@@ -187,6 +187,10 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
     subscriber = _newest(row.subscriber, serving.subscriber)
     wanted = config(subscriber, serving.durable, terms.template, terms.subjects)
     wanted |= order_spec.undone(serving.config, wanted)
+    taken = peer.TAKEN_KEY in (serving.config.get("metadata") or {})
+    if taken and terms.subjects and not terms.template.subjects:
+        # Of a stream that is not ours alone it goes on seeing what it saw before it was ours.
+        wanted = {key: value for key, value in wanted.items() if key not in FILTERS}
     fixed = {key: wanted.pop(key) for key in FIXED_AT_BIRTH}
     changed = differs(serving.config, {key: value for key, value in wanted.items() if key not in OBEYED})
     # With a change it would inherit what does harm; without, it goes on as it is.
@@ -196,7 +200,7 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
     if replaced is not None and replaced.push and not replaced.busy and replaced.durable != serving.durable:
         # What was left over when a take-over broke off.
         update = (*update, DeleteConsumer(terms.place.stream, replaced.durable))
-    if peer.TAKEN_KEY in (serving.config.get("metadata") or {}):
+    if taken:
         # It begins where the Go channel's ended, whatever the template says.
         fixed = {key: value for key, value in fixed.items() if key not in BEGIN}
     return Binding(
@@ -248,7 +252,7 @@ def _take_over(
         adopted = {**theirs.config, "metadata": {**(theirs.config.get("metadata") or {}), peer.TAKEN_KEY: "peer"}}
         return _bind(row, OwnConsumer(theirs.durable, adopted, subscriber), everything, terms)
     durable = theirs.durable if terms.retention == "workqueue" else peer.successor(theirs.durable)
-    wanted = config(subscriber, durable, terms.template, terms.subjects)
+    wanted = config(subscriber, durable, terms.template, peer.sees(theirs) if terms.subjects else ())
     wanted["metadata"] = {**wanted["metadata"], peer.TAKEN_KEY: "peer"}
     return Binding(
         uid=row.uid,

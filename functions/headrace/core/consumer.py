@@ -45,6 +45,9 @@ SUBSCRIPTION_KEY = "headrace.dev/subscription"
 # A delayed NAK holds a slot: the server's own 1,000 would stall a consumer whose subscriber is down.
 MAX_ACK_PENDING = 10_000
 
+# What it sees of its stream; the server keeps one subject under one key and several under the other.
+FILTERS = ("filter_subject", "filter_subjects")
+
 # What NATS refuses to change on a consumer that exists.
 BEGIN = ("deliver_policy", "opt_start_seq", "opt_start_time")
 FIXED_AT_BIRTH = (*BEGIN, "replay_policy", "ack_policy", "mem_storage")
@@ -149,7 +152,6 @@ def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, sub
         "opt_start_time": template.opt_start_time,
         "replay_policy": template.replay_policy.lower(),
         "sample_freq": template.sample_frequency,
-        # The server keeps one subject under one key and several under the other.
         "filter_subject": sees[0] if len(sees) == 1 else "",
         "filter_subjects": sees if len(sees) > 1 else [],
         # Only when the author says so: an administrator may have changed the number by hand.

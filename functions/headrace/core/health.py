@@ -18,6 +18,9 @@ from headrace.core.subscriber import Subscriber
 
 DISCARDED = "NoEventsDiscarded"
 STREAM_ROOM = "StreamHasRoom"
+UNSEEN = "EventsSeen"
+MOST_SUBJECTS = 10_000
+"""Of a stream with more subjects than this the server is not asked which they are."""
 # Less room than this holds no stage record with the headers around it.
 LEAST_ROOM = 1024
 # So many sequences are named in a message.
@@ -68,6 +71,7 @@ class Health:
         waiting: does any event wait for a retry?
         counts: what waits for each subscriber, by consumer.
         created: when the stream was made, in the server's own form.
+        unseen: events of an adopted stream that no subscriber is given, by subject.
         pulls: why the pulls of a consumer bring nothing now, in the server's words.
         stream: STREAM.INFO of the channel's stream.
         no_room: why the server or the account has no room for any message, in its words.
@@ -81,6 +85,7 @@ class Health:
     waiting: bool = False
     counts: Mapping[str, Counts] = field(default_factory=dict)
     created: str = ""
+    unseen: Mapping[str, int] = field(default_factory=dict)
     pulls: Mapping[str, str] = field(default_factory=dict)
     stream: Mapping[str, Any] = field(default_factory=dict)
     no_room: str = ""
@@ -158,6 +163,7 @@ def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[C
         _stuck(health, subscribers),
         _discarded(health, subscribers),
         _pulls(health, subscribers),
+        *_unseen(health),
     )
 
 
@@ -243,6 +249,21 @@ def _pulls(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition:
     vain = [f"{_name(consumer, subscribers)}: {words}" for consumer, words in sorted(health.pulls.items())]
     advice = "forward asks NATS for the events of these subscribers, and gets none: look at the consumer and its limits"
     return _informs("PullsServed", "PullsBringNothing", vain, advice)
+
+
+def _unseen(health: Health) -> tuple[Condition, ...]:
+    """A condition of adopted streams alone, while they hold anything that is not delivered."""
+    if not health.unseen:
+        return ()
+    events, named = sum(health.unseen.values()), sorted(health.unseen)[:NAMED]
+    told = ", ".join(f"{subject} ({health.unseen[subject]})" for subject in named)
+    more = ", …" if len(health.unseen) > NAMED else ""
+    finding = f"the stream holds {counted(events, 'event')} on subjects that no subscriber is given: {told}{more}"
+    advice = (
+        "name those that are to be delivered in spec.stream.config.additionalSubjects, by which new ones are; those "
+        "that lie there then come with `kn jetstream subscription reset`"
+    )
+    return (_informs(UNSEEN, "OtherSubjects", [finding], advice),)
 
 
 def _informs(kind: str, reason: str, findings: list[str], advice: str) -> Condition:

@@ -222,9 +222,13 @@ def replay(parked: Parked, run: str, subject: str) -> NatsMessage:
     return NatsMessage(subject, headers, parked.data)
 
 
-def replay_for(parked: Parked, run: str, consumer: str) -> NatsMessage:
-    """The message that brings a parked event back to one consumer of its stream, and to no other."""
-    message = replay(parked, run, parked.subject)
+def replay_for(parked: Parked, run: str, consumer: str, subject: str = "") -> NatsMessage:
+    """The message that brings a parked event back to one consumer of its stream, and to no other.
+
+    Args:
+        subject: to publish it on, where that is not the one that it lay on.
+    """
+    message = replay(parked, run, subject or parked.subject)
     return NatsMessage(
         message.subject, {**message.headers, ONLY: consumer, EXPECTED_STREAM: parked.stream}, message.data
     )

@@ -68,6 +68,12 @@ def _peer(info: Mapping[str, Any], place: Place) -> Peer | None:
     )
 
 
+def sees(peer: Peer) -> tuple[str, ...]:
+    """The subjects that it was told to deliver; none for all of them."""
+    single = str(peer.config.get("filter_subject") or "")
+    return tuple(peer.config.get("filter_subjects") or ((single,) if single else ()))
+
+
 def successor(durable: str) -> str:
     """The durable name of the consumer that takes the place of one of theirs while that is still there."""
     return f"{durable}_pull"

@@ -6,10 +6,11 @@ Knows who may touch what (`headrace.core.stream`) and the order in which things 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from headrace.core import subject_pattern
 from headrace.core.action import (
     Action,
     CreateStream,
@@ -106,6 +107,8 @@ def streams(wanted: Wanted, observed: Observed) -> tuple[Action, ...] | Problem:
     if conflict is not None:
         return conflict
     if stands is Standing.ADOPTED and observed.stream is not None:
+        if lost := _moved_away(observed.stream, wanted.config["subjects"]):
+            return lost
         return tuple(_adopt(wanted, observed.stream, observed.aside))
     # Sequences begin anew in a new stream: what an earlier one left in the aside would be read as theirs.
     stale = observed.aside is not None and observed.stream is None
@@ -124,12 +127,20 @@ def told(progress: Progress) -> Progress:
 
 
 def seen_subjects(place: Place, observed: Observed, additional: tuple[str, ...]) -> tuple[str, ...]:
-    """What the consumers are to see of the stream; empty for all of it.
+    """What the consumers are to see of the stream, as it lies there; empty for all of it.
 
-    An adopted stream holds others' messages, too.
+    An adopted stream holds others' messages, too, and may store what it takes under other subjects.
     """
-    adopted = standing(place, Role.CHANNEL, observed.stream) is Standing.ADOPTED
-    return (place.channel.subject, *additional) if adopted else ()
+    if not adopted(place, observed):
+        return ()
+    transform = (observed.stream or {}).get("subject_transform")
+    found = (subject_pattern.stored(one, transform) for one in (place.channel.subject, *additional))
+    return tuple(one for one in found if one is not None)
+
+
+def adopted(place: Place, observed: Observed) -> bool:
+    """Is the channel's stream somebody else's?"""
+    return standing(place, Role.CHANNEL, observed.stream) is Standing.ADOPTED
 
 
 def removal(place: Place, observed: Observed, *, retain: bool, parked: int) -> tuple[Action, ...]:
@@ -170,6 +181,18 @@ def _conflict(place: Place, observed: Observed) -> Problem | None:
         if config is not None and standing(place, role, config) is Standing.FOREIGN:
             advice = "give this channel another name or another spec.stream.overrideName, or delete that stream"
             return Problem("StreamNotOurs", f"stream {name} exists and {foreign_owner(config)}: {advice}")
+    return None
+
+
+def _moved_away(stream: Config, subjects: Iterable[str]) -> Problem | None:
+    """Why no consumer could be told to see what the channel is sent; None where it can."""
+    transform = stream.get("subject_transform") or {}
+    for subject in subjects:
+        if subject_pattern.stored(subject, transform) is None:
+            by = f"its subject_transform from {transform.get('src') or '>'!r} to {transform['dest']!r}"
+            problem = f"stream {stream['name']} stores {subject} where no filter of a consumer can follow, by {by}"
+            advice = "let the transform move whole tokens of all that it matches, or name another stream"
+            return Problem("SubjectMovedAway", f"{problem}: {advice}")
     return None
 
 

@@ -18,7 +18,7 @@ from headrace.core.dead_letter import Unresolved
 from headrace.core.desired import Desired
 from headrace.core.errors import InvalidSpec
 from headrace.core.granted import Lowered
-from headrace.core.health import DISCARDED, Health
+from headrace.core.health import DISCARDED, UNSEEN, Health
 from headrace.core.health import conditions as conditions_of
 from headrace.core.hook import Reference
 from headrace.core.leaving import Leaver
@@ -150,8 +150,8 @@ def resync_after(result: Result, numbers: timedelta | None = None) -> float:
         waits.append(RETRY_REFUSED)
     if any(binding.of_peer for binding in result.bindings or ()):
         waits.append(LOOK_AT_PEER)
-    # Discarded events never come back, so there is nothing to look at again.
-    if any(not trouble.holds and trouble.type != DISCARDED for trouble in result.troubles):
+    # Discarded events never come back, and what others have stored goes with an edit only.
+    if any(not trouble.holds and trouble.type not in (DISCARDED, UNSEEN) for trouble in result.troubles):
         waits.append(LOOK_AGAIN)
     if result.health is not None and result.health.waiting:
         waits.append(LOOK_AT_WAITING)

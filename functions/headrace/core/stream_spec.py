@@ -104,7 +104,8 @@ class StreamConfig(Part):
     """The stream that holds the channel's events; of a stream that is adopted by overrideName its own settings hold."""
 
     additional_subjects: Subjects = ()
-    """Further subjects that the stream listens on, so that what others publish there reaches the subscribers."""
+    """Further subjects that the stream listens on, so that what others publish there reaches the subscribers. Of an
+    adopted stream only what these and the channel's own subject match is delivered."""
     retention: Literal["Limits", "Interest", "Work"] = "Limits"
     """Limits keeps events until a limit is reached, Interest until every subscriber has had them, Work until the one
     subscriber has. Work can't be changed into the others, nor the others into it."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.core import http_codec, names, parked
+from headrace.core import http_codec, names, parked, subject_pattern
 from headrace.core import subscriber as subscribers
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.http import Headers, HttpAnswer
@@ -97,8 +97,10 @@ class ParkedEvents:
                 or as for a publish. It then stays parked.
         """
         event = await self.show(position)
-        consumer = await self._consumer(event)
-        return await self._move(event, parked.replay_for(event, run, consumer))
+        consumer, channel = await self._consumer(event)
+        # A stream with a transform stores under other subjects than those that it listens on.
+        moved = channel if await self._moves(event.stream) else ""
+        return await self._move(event, parked.replay_for(event, run, consumer, moved))
 
     async def replay_to_channel(self, position: int, run: str, namespace: str, name: str) -> PubAck:
         """Store it in another channel, for all its subscribers; then it is parked no more.
@@ -156,14 +158,22 @@ class ParkedEvents:
         await self._jetstream.hint(names.wake_subject(ack.stream))
         return ack
 
-    async def _consumer(self, event: Parked) -> str:
-        """The consumer that serves the event's Subscription now: the one that parked it, or one made since."""
+    async def _moves(self, stream: str) -> bool:
+        info = await self._api.find(f"STREAM.INFO.{stream}")
+        return info is not None and bool(info["config"].get("subject_transform"))
+
+    async def _consumer(self, event: Parked) -> tuple[str, str]:
+        """The consumer that serves the event's Subscription now: the one that parked it, or one made since.
+
+        Returns:
+            Its name, and the subject of its channel.
+        """
         info = await self._api.find(f"CONSUMER.INFO.{event.stream}.{event.consumer}")
-        if info is not None and _serves(info, event):
-            return event.consumer
-        others = [str(info["name"]) async for info in self._api.consumers(event.stream) if _serves(info, event)]
-        if others:
-            return others[0]
+        if info is not None and (ours := _serves(info, event)) is not None:
+            return event.consumer, ours.names.subject
+        async for info in self._api.consumers(event.stream):
+            if (ours := _serves(info, event)) is not None:
+                return str(info["name"]), ours.names.subject
         raise Refused(
             f"no consumer of {event.stream} delivers {event.subject} to {event.subscription} now: mend its "
             "Subscription, or replay to another channel or URI",
@@ -171,17 +181,16 @@ class ParkedEvents:
         )
 
 
-def _serves(info: dict[str, Any], event: Parked) -> bool:
+def _serves(info: dict[str, Any], event: Parked) -> Subscriber | None:
+    """Whom a consumer serves, if that is the event's Subscription, and the event is for it to see."""
     config = info["config"]
     ours: Subscriber | None = None
     with suppress(InvalidSpec):
         ours = subscribers.from_metadata(config.get("metadata"))
     if ours is None or ours.state is not SubscriberState.READY:
-        return False
-    named = ours.full_name == event.subscription
-    one = config.get("filter_subject")
-    filters = config.get("filter_subjects") or ([one] if one else [">"])
-    return named and captures({"subjects": filters}, event.subject)
+        return None
+    sees = captures({"subjects": subject_pattern.filters(config)}, event.subject)
+    return ours if sees and ours.full_name == event.subscription else None
 
 
 def _listed(message: Message) -> Parked | None:

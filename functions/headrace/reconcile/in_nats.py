@@ -11,12 +11,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from headrace.core import binding, counts, granted, health, peer, plan, pull_trouble
+from headrace.core import binding, counts, granted, health, peer, plan, pull_trouble, subject_pattern
 from headrace.core.action import PurgeSubjects, Rejected
 from headrace.core.desired import Desired
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.health import Health
 from headrace.core.leaving import Terms
+from headrace.core.own_consumer import owned
 from headrace.core.plan import Observed, Progress
 from headrace.core.settings import ReconcileSettings
 from headrace.core.status import Result
@@ -36,7 +37,9 @@ async def make_so(wish: Desired, api: Administration, settings: ReconcileSetting
     if progress.stopped:
         return Result(progress.observed, progress.problems)
     result = await _consumers(wish, progress, deeds, settings, now)
-    return replace(result, health=await _health(wish.wanted.place, api), lowered=tuple(deeds.lowered))
+    return replace(
+        result, health=await _health(wish.wanted.place, progress.observed, api), lowered=tuple(deeds.lowered)
+    )
 
 
 async def take_away(place: Place, api: Administration, *, retain: bool) -> Rejected | None:
@@ -98,7 +101,7 @@ async def _consumers(
     return Result(progress.observed, progress.problems, bindings, leavers, refusals)
 
 
-async def _health(place: Place, api: Administration) -> Health | None:
+async def _health(place: Place, observed: Observed, api: Administration) -> Health | None:
     stream, aside = await api.info(place.stream), await api.info(place.aside, place.stages)
     if stream is None or aside is None:
         # Deleted this moment: the next call makes them anew.
@@ -117,6 +120,7 @@ async def _health(place: Place, api: Administration) -> Health | None:
         discarded={each: await api.number(place.aside, place.channel.discarded_subject(each)) for each in counted},
         counts=counts.counted(infos, await _parked(place, aside, api)),
         created=str(stream.get("created", "")),
+        unseen=await _unseen(place, stream, infos, api) if plan.adopted(place, observed) else {},
         pulls=await _vain_pulls(place, noted.troubled, infos, api),
         stream=stream,
         **await _room(place, api),
@@ -130,6 +134,18 @@ async def _room(place: Place, api: Administration) -> dict[str, Any]:
         return {"no_room": no_room, "max_payload": await api.max_payload()}
     except (Refused, Unavailable):
         return {}
+
+
+async def _unseen(
+    place: Place, stream: Mapping[str, Any], infos: Iterable[Mapping[str, Any]], api: Administration
+) -> dict[str, int]:
+    """What an adopted stream holds that none of the channel's consumers is given; nothing while it has none."""
+    ours = [info["config"] for info in infos if owned(info["config"], place.owner) is not None]
+    if not ours or not 0 < int(stream["state"].get("num_subjects") or 0) <= health.MOST_SUBJECTS:
+        return {}
+    info = await api.info(place.stream, ">")
+    subjects = (info or {"state": {}})["state"].get("subjects") or {}
+    return subject_pattern.unseen(subjects, (one for each in ours for one in subject_pattern.filters(each)))
 
 
 async def _vain_pulls(

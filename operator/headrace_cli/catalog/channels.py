@@ -57,6 +57,12 @@ class Channel:
         return self.names.subject
 
     @property
+    def transform(self) -> Info | None:
+        """By which its stream stores what it takes under other subjects."""
+        found: Info | None = self.info["config"].get("subject_transform")
+        return found
+
+    @property
     def ref(self) -> Ref:
         return Ref(self.namespace, self.name)
 

@@ -116,7 +116,9 @@ async def _target(session: Session, source: Channel, given: Given, stack: AsyncE
         one = the_one(await subscriptions(session.admin, source), given["to_subscription"], source.namespace)
         if one.state not in ("ready", "paused"):
             raise Refused(f"Subscription {one.ref} is {one.state}: nothing is delivered to it now", status=409)
-        return run.to_consumer(session, one.consumer), f"Subscription {one.ref}"
+        # A stream with a transform stores under other subjects than those that it listens on.
+        moved = one.channel.subject if one.channel.transform else ""
+        return run.to_consumer(session, one.consumer, moved), f"Subscription {one.ref}"
     if given["to_channel"]:
         to = (await channel(session.api, ref(given["to_channel"], namespace))).ref
         if to == source.ref and not given["to_same_channel"]:

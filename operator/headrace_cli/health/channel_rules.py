@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from headrace.core import health
+from headrace.core import health, subject_pattern
 from headrace.core.plural import counted
 from headrace_cli.health.facts import ChannelFacts, used
 from headrace_cli.health.finding import Finding, Severity
-from headrace_cli.health.patterns import filters, overlap
 
 FULL, NEARLY_FULL = 0.95, 0.8
 NAMED = 5
@@ -127,14 +126,22 @@ def _nobody_listens(each: ChannelFacts) -> Iterator[Finding]:
 
 def _unseen(each: ChannelFacts) -> Iterator[Finding]:
     """Events that are on a subject which no consumer looks at."""
-    patterns = [pattern for one in each.subscriptions for pattern in filters(one.subscription)]
+    patterns = [pattern for one in each.subscriptions for pattern in subject_pattern.filters(one.subscription.config)]
     if not patterns:
         return
-    unseen = {
-        subject: count
-        for subject, count in each.subjects.items()
-        if not any(overlap(pattern, subject) for pattern in patterns)
-    }
+    unseen = subject_pattern.unseen(each.subjects, patterns)
+    own = {each.channel.subject, subject_pattern.stored(each.channel.subject, each.channel.transform)}
+    lost = {subject: unseen.pop(subject) for subject in own & unseen.keys() if subject is not None}
+    if lost:
+        yield Finding(
+            Severity.PROBLEM,
+            "own-events-unseen",
+            str(each.channel.ref),
+            f"{counted(sum(lost.values()), 'event')} of the channel itself, on {', '.join(lost)}, that no Subscription "
+            "sees",
+            "give each Subscription's consumer that subject: mend filterSubject in the channel's "
+            "consumerConfigTemplate, or reconcile the channel again if its stream's subject_transform was changed",
+        )
     if unseen:
         named = ", ".join(sorted(unseen)[:NAMED])
         yield Finding(
@@ -142,7 +149,8 @@ def _unseen(each: ChannelFacts) -> Iterator[Finding]:
             "irrelevant-events",
             str(each.channel.ref),
             f"{counted(sum(unseen.values()), 'event')} on subjects that no Subscription sees: {named}",
-            "mend who publishes there, or the filterSubject of consumerConfigTemplate; "
+            "name them in additionalSubjects of the channel's stream if they are to be delivered, or in the "
+            "filterSubjects of consumerConfigTemplate where it has any; else mend who publishes there, "
             f"`kn jetstream purge {each.channel.ref} --subject …` removes them",
         )
 

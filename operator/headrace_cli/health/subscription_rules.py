@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from headrace.core import health
+from headrace.core import health, subject_pattern
 from headrace.core.plural import counted
 from headrace.core.subscriber import SubscriberState
 from headrace_cli.catalog.subscriptions import Subscription
 from headrace_cli.health.facts import SubscriptionFacts
 from headrace_cli.health.finding import Finding, Severity
-from headrace_cli.health.patterns import filters, overlap
 from headrace_cli.view import units
 
 # Longer than a cold start, an ack wait and a sweep of the scaler together.
@@ -165,13 +164,13 @@ def _discarded(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
 
 def _sees_nothing(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     known = one.subscription
-    subjects = [*(known.channel.info["config"].get("subjects") or ())]
-    patterns = filters(known)
-    if (
-        known.state == "foreign"
-        or not subjects
-        or any(overlap(pattern, subject) for pattern in patterns for subject in subjects)
-    ):
+    taken = known.channel.info["config"].get("subjects") or ()
+    subjects = [subject_pattern.stored(subject, known.channel.transform) for subject in taken]
+    patterns = subject_pattern.filters(known.config)
+    if known.state == "foreign" or not subjects:
+        return
+    # Of a subject that moves to where nobody can tell, anything may be.
+    if any(one is None or subject_pattern.overlap(pattern, one) for pattern in patterns for one in subjects):
         return
     yield Finding(
         Severity.PROBLEM,

@@ -19,9 +19,13 @@ def is_copy(stored: Stored) -> bool:
     return ONLY.lower() in stored.headers
 
 
-def to_consumer(stored: Stored, run: str, consumer: str) -> NatsMessage:
-    """For one consumer of its own stream, and for no other."""
-    again = _again(stored, run, stored.subject)
+def to_consumer(stored: Stored, run: str, consumer: str, subject: str = "") -> NatsMessage:
+    """For one consumer of its own stream, and for no other.
+
+    Args:
+        subject: to publish it on, where that is not the one that it lies on.
+    """
+    again = _again(stored, run, subject or stored.subject)
     headers = {**again.headers, ONLY: consumer, EXPECTED_STREAM: stored.stream}
     return NatsMessage(again.subject, headers, again.data)
 

@@ -90,11 +90,15 @@ def save(path: Path, position: Position) -> None:
         raise Misconfigured(problem, field="--checkpoint") from error
 
 
-def to_consumer(session: Session, consumer: str) -> Bring:
-    """To one subscriber: through its stream, marked for its consumer, with all that a delivery has."""
+def to_consumer(session: Session, consumer: str, subject: str = "") -> Bring:
+    """To one subscriber: through its stream, marked for its consumer, with all that a delivery has.
+
+    Args:
+        subject: to publish on; the one that each event lies on by default.
+    """
 
     async def bring(stored: Stored, run: str) -> None:
-        await _publish(session, message.to_consumer(stored, run, consumer))
+        await _publish(session, message.to_consumer(stored, run, consumer, subject))
 
     return bring
 

@@ -60,6 +60,7 @@ class StreamInfo:
         allow_direct: whether Direct Get is served.
         subjects: that it captures.
         is_fed: what it holds may have other subjects, too: it has sources, is a mirror, or writes subjects anew.
+        subject_transform: how it does the last.
     """
 
     name: str
@@ -72,6 +73,7 @@ class StreamInfo:
     allow_direct: bool
     subjects: tuple[str, ...] = ()
     is_fed: bool = False
+    subject_transform: Mapping[str, str] | None = None
 
 
 class JetStream:
@@ -162,6 +164,7 @@ class JetStream:
             allow_direct=bool(config.get("allow_direct")),
             subjects=tuple(config.get("subjects") or ()),
             is_fed=any(config.get(name) for name in ("mirror", "sources", "subject_transform")),
+            subject_transform=config.get("subject_transform"),
         )
 
     def streams_of(self, subject: str) -> list[str]:

@@ -1,0 +1,82 @@
+"""Subjects with wildcards: which overlap, what a consumer sees, and where a stream's transform moves them.
+
+Pure. Knows NATS' grammar of subjects and of subject transforms, as far as a filter can follow them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_WILDCARD = re.compile(r"\$(\d+)|\{\{\s*wildcard\(\s*(\d+)\s*\)\s*\}\}", re.ASCII | re.IGNORECASE)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Is there a subject that both patterns match?"""
+    a, b = one.split("."), other.split(".")
+    for left, right in zip(a, b, strict=False):
+        if ">" in (left, right):
+            return True
+        if left != right and "*" not in (left, right):
+            return False
+    return len(a) == len(b)
+
+
+def filters(consumer: Mapping[str, Any]) -> list[str]:
+    """The patterns of what a consumer sees, from its configuration; everything where it has no filter."""
+    single = consumer.get("filter_subject")
+    return list(consumer.get("filter_subjects") or ([single] if single else [">"]))
+
+
+def unseen(subjects: Mapping[str, int], patterns: Iterable[str]) -> dict[str, int]:
+    """Those of a stream's subjects, with how many events they hold, that none of the patterns matches."""
+    known = list(patterns)
+    return {subject: count for subject, count in subjects.items() if not any(overlap(one, subject) for one in known)}
+
+
+def stored(pattern: str, transform: Mapping[str, Any] | None) -> str | None:
+    """Where what is published on a pattern lies in a stream with this `subject_transform`; None: no filter can tell.
+
+    Only what moves whole tokens can be followed: the functions that split, hash or cut them can't, nor a pattern of
+    which a part is moved and the rest is not.
+    """
+    if not transform or not transform.get("dest"):
+        return pattern
+    source = str(transform.get("src") or ">")
+    if not overlap(pattern, source):
+        return pattern
+    taken = _taken(pattern.split("."), source.split("."))
+    return None if taken is None else _moved(str(transform["dest"]), *taken)
+
+
+def _taken(pattern: list[str], source: list[str]) -> tuple[list[str], list[str]] | None:
+    """What of the pattern each `*` of the source stands for, and its `>`; None when it matches more than the source."""
+    wildcards: list[str] = []
+    for index, token in enumerate(source):
+        if token == ">":
+            return wildcards, pattern[index:]
+        if index >= len(pattern) or pattern[index] == ">":
+            return None
+        if token == "*":  # of a subject
+            wildcards.append(pattern[index])
+        elif pattern[index] != token:
+            return None
+    return (wildcards, []) if len(pattern) == len(source) else None
+
+
+def _moved(destination: str, wildcards: list[str], rest: list[str]) -> str | None:
+    found: list[str] = []
+    for token in destination.split("."):
+        if token == ">":  # of a subject
+            found += rest
+        elif match := _WILDCARD.fullmatch(token):
+            number = int(match[1] or match[2])
+            if not 1 <= number <= len(wildcards):
+                return None
+            found.append(wildcards[number - 1])
+        elif "{{" in token:
+            return None
+        else:
+            found.append(token)
+    return ".".join(found)
