@@ -48,6 +48,12 @@ class FakeNats:
     async def text(self, _stream: str, subject: str) -> str | None:
         return self.texts.get(subject)
 
+    async def no_room(self, _subject: str) -> str:
+        return ""
+
+    async def max_payload(self) -> int:
+        return 0
+
     async def add(self, _stream: str, subject: str, number: int) -> None:
         self.numbers[subject] = self.numbers.get(subject, 0) + number
 

@@ -22,15 +22,15 @@ def troubles(**facts: Any) -> dict[str, str]:
     """Reason and message of each condition that doesn't hold."""
     healthy: dict[str, Any] = {"aside": aside(), "windows": {}, "stuck": {}, "discarded": {}}
     found = health.conditions(Health(**{**healthy, **facts}), {"C": BILLING})
-    assert len(found) == 7
+    assert len({one.type for one in found}) == len(found) == 8
     assert all(one.informative for one in found if not one.holds and one.type != "EventsFit")
     return {one.reason: one.message for one in found if not one.holds}
 
 
 def test_subjects_beside_the_stage_records_tell_what_is_noted() -> None:
     subjects = [f"{PREFIX}C.12", f"{PREFIX}C.5", f"{PREFIX}C.5.stuck", f"{PREFIX}D.discarded.total", "else.where"]
-    subjects.append(f"{PREFIX}D.pulls.trouble")
-    noted = Noted(records={"C": (5, 12)}, stuck={"C": (5,)}, counted=("D",), troubled=("D",))
+    subjects += [f"{PREFIX}D.pulls.trouble", f"{PREFIX}C.12.forgotten"]
+    noted = Noted(records={"C": (5, 12)}, stuck={"C": (5,)}, counted=("D",), troubled=("D",), forgotten={"C": (12,)})
     assert health.noted(subjects) == noted
 
 

@@ -55,7 +55,42 @@ class DeleteConsumer:
     consumer: str
 
 
-Action = CreateStream | UpdateStream | DeleteStream | PurgeSubjects | CreateConsumer | UpdateConsumer | DeleteConsumer
+@dataclass(frozen=True, slots=True)
+class KeepText:
+    """Store a text on a subject of a stream, in the place of the one before."""
+
+    stream: str
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParkForgotten:
+    """Keep an event aside that its consumer does not hold any more, and delete its stage record.
+
+    Attributes:
+        stream: where the event is.
+        record: subject of its stage record in the aside stream; its last token is the sequence.
+    """
+
+    stream: str
+    aside: str
+    consumer: str
+    record: str
+    reason: str
+
+
+Action = (
+    CreateStream
+    | UpdateStream
+    | DeleteStream
+    | PurgeSubjects
+    | CreateConsumer
+    | UpdateConsumer
+    | DeleteConsumer
+    | KeepText
+    | ParkForgotten
+)
 
 
 @dataclass(frozen=True, slots=True)

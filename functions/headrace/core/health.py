@@ -7,7 +7,7 @@ what the server says of its streams and consumers. `headrace.reconcile.in_nats` 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.core import payload
@@ -36,12 +36,14 @@ class Noted:
         stuck: sequences of events that can be neither delivered nor parked.
         counted: consumers whose discarded events are counted.
         troubled: consumers whose pulls have brought nothing.
+        forgotten: sequences of events that were found to wait for a retry that nobody will make.
     """
 
     records: Mapping[str, tuple[int, ...]]
     stuck: Mapping[str, tuple[int, ...]]
     counted: tuple[str, ...] = ()
     troubled: tuple[str, ...] = ()
+    forgotten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Health:
         waiting: does any event wait for a retry?
         counts: what waits for each subscriber, by consumer.
         created: when the stream was made, in the server's own form.
+        forgotten: sequences of events whose retry NATS will never make, and that are not parked yet, by consumer.
         unseen: events of an adopted stream that no subscriber is given, by subject.
         pulls: why the pulls of a consumer bring nothing now, in the server's words.
         stream: STREAM.INFO of the channel's stream.
@@ -85,6 +88,7 @@ class Health:
     waiting: bool = False
     counts: Mapping[str, Counts] = field(default_factory=dict)
     created: str = ""
+    forgotten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     unseen: Mapping[str, int] = field(default_factory=dict)
     pulls: Mapping[str, str] = field(default_factory=dict)
     stream: Mapping[str, Any] = field(default_factory=dict)
@@ -93,11 +97,12 @@ class Health:
 
 
 def noted(subjects: Iterable[str]) -> Noted:
-    """Read the subjects below `….stage.`: `<consumer>.<sequence>[.stuck]`, `<consumer>.discarded.total` and
+    """Read the subjects below `….stage.`: `<consumer>.<sequence>[.stuck|.forgotten]`, `<consumer>.discarded.total` and
     `<consumer>.pulls.trouble`.
     """
     records: dict[str, list[int]] = {}
     stuck: dict[str, list[int]] = {}
+    forgotten: dict[str, list[int]] = {}
     counted, troubled = [], []
     for subject in subjects:
         match subject.partition("._knative_aside.stage.")[2].split("."):
@@ -107,9 +112,12 @@ def noted(subjects: Iterable[str]) -> Noted:
                 troubled.append(consumer)
             case [consumer, sequence, "stuck"] if sequence.isdecimal():
                 stuck.setdefault(consumer, []).append(int(sequence))
+            case [consumer, sequence, "forgotten"] if sequence.isdecimal():
+                forgotten.setdefault(consumer, []).append(int(sequence))
             case [consumer, sequence] if sequence.isdecimal():
                 records.setdefault(consumer, []).append(int(sequence))
-    return Noted(_sorted(records), _sorted(stuck), tuple(sorted(counted)), tuple(sorted(troubled)))
+    lists = tuple(sorted(counted)), tuple(sorted(troubled))
+    return Noted(_sorted(records), _sorted(stuck), *lists, _sorted(forgotten))
 
 
 def gone(noted: Noted, stream: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -127,6 +135,15 @@ def gone(noted: Noted, stream: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     }
     lost = {consumer: tuple(one for one in each if one < first) for consumer, each in waited.items()}
     return {consumer: each for consumer, each in lost.items() if each}
+
+
+def without(noted: Noted, gone: Mapping[str, tuple[int, ...]]) -> Noted:
+    """The same without the records of events that are gone."""
+    kept = {
+        consumer: tuple(one for one in each if one not in gone.get(consumer, ()))
+        for consumer, each in noted.records.items()
+    }
+    return replace(noted, records=kept)
 
 
 def parked(aside: Mapping[str, Any]) -> int:
@@ -163,6 +180,7 @@ def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[C
         _stuck(health, subscribers),
         _discarded(health, subscribers),
         _pulls(health, subscribers),
+        _forgotten(health, subscribers),
         *_unseen(health),
     )
 
@@ -235,6 +253,18 @@ def _stuck(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition:
         "log of forward: is max_payload lower than it was, or the aside stream full?"
     )
     return _informs("NoEventsStuck", "EventsStuck", stuck, advice)
+
+
+def _forgotten(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition:
+    found = [
+        f"{_name(consumer, subscribers)}: {len(each)} ({_sequences(each)})"
+        for consumer, each in sorted(health.forgotten.items())
+    ]
+    advice = (
+        "these events wait for a retry that NATS will never make, since their consumer does not hold them: was "
+        "max_deliver set on it by hand? They are parked within a minute, if there is room; replay them then"
+    )
+    return _informs("RetriesHeld", "RetriesForgotten", found, advice)
 
 
 def _discarded(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition:

@@ -50,6 +50,8 @@ _ACTIONS = {
         actions.CreateConsumer,
         actions.UpdateConsumer,
         actions.DeleteConsumer,
+        actions.KeepText,
+        actions.ParkForgotten,
     )
 }
 

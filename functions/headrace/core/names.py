@@ -8,6 +8,7 @@ Called by every part that has to name something: `receive` from a Host or a path
               <namespace>.<label>._knative          all others
     aside     <namespace>.<name or label>._knative_aside.stage.<consumer>.<sequence>
               <namespace>.<name or label>._knative_aside.stage.<consumer>.<sequence>.stuck
+              <namespace>.<name or label>._knative_aside.stage.<consumer>.<sequence>.forgotten
               <namespace>.<name or label>._knative_aside.stage.<consumer>.discarded.total
               <namespace>.<name or label>._knative_aside.stage.<consumer>.pulls.trouble
               <namespace>.<name or label>._knative_aside.parked.<consumer>.<sequence>.<stored>
@@ -69,6 +70,10 @@ class Channel:
     def stuck_subject(self, consumer: str, sequence: int) -> str:
         """Where it is noted that one event can be neither delivered nor parked; an empty message."""
         return f"{self.stage_subject(consumer, sequence)}.stuck"
+
+    def forgotten_subject(self, consumer: str, sequence: int) -> str:
+        """Where it is marked that one event waits for a retry, and its consumer does not hold it."""
+        return f"{self.stage_subject(consumer, sequence)}.forgotten"
 
     def discarded_subject(self, consumer: str) -> str:
         """Where it is counted how many events the server discarded before one consumer had them."""

@@ -15,14 +15,18 @@ from headrace.core.action import (
     DeleteConsumer,
     DeleteStream,
     Done,
+    KeepText,
     Outcome,
+    ParkForgotten,
     PurgeSubjects,
     Rejected,
     UpdateConsumer,
     UpdateStream,
 )
-from headrace.core.errors import Unavailable
+from headrace.core.errors import Refused, Unavailable
+from headrace.core.nats_codec import Encoded
 from headrace.core.raw_config import Config
+from headrace.io import parking
 from headrace.io.api import CONSUMER_NOT_FOUND, STREAM_NOT_FOUND, ApiError, JetStreamApi
 from headrace.io.jetstream import JetStream
 
@@ -127,6 +131,8 @@ class Admin:
             if error.err_code in _PASSING:
                 raise Unavailable(str(error)) from error
             return Rejected(error.description)
+        except Refused as error:
+            return Rejected(str(error))
 
     async def _carry_out(self, action: Action) -> dict[str, Any]:
         call = self._api.call
@@ -145,6 +151,12 @@ class Admin:
                 return await self._consumer(stream, config, "update")
             case DeleteConsumer(stream, consumer):
                 return await call(f"CONSUMER.DELETE.{stream}.{consumer}")
+            case KeepText(_, subject, text):
+                await self._jetstream.publish_aside(Encoded(subject, b"", text.encode()), ASK_SECONDS)
+                return {}
+            case ParkForgotten():
+                await parking.park(action, self._api, self._jetstream)
+                return {}
             case _:
                 assert_never(action)
 

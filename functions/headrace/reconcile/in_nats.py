@@ -23,6 +23,7 @@ from headrace.core.settings import ReconcileSettings
 from headrace.core.status import Result
 from headrace.core.stream import Place
 from headrace.core.stream_config import Wanted
+from headrace.reconcile import forgetting
 from headrace.reconcile.deeds import Deeds
 from headrace.reconcile.ports import Administration
 
@@ -38,7 +39,7 @@ async def make_so(wish: Desired, api: Administration, settings: ReconcileSetting
         return Result(progress.observed, progress.problems)
     result = await _consumers(wish, progress, deeds, settings, now)
     return replace(
-        result, health=await _health(wish.wanted.place, progress.observed, api), lowered=tuple(deeds.lowered)
+        result, health=await _health(wish.wanted.place, progress.observed, api, now), lowered=tuple(deeds.lowered)
     )
 
 
@@ -101,7 +102,7 @@ async def _consumers(
     return Result(progress.observed, progress.problems, bindings, leavers, refusals)
 
 
-async def _health(place: Place, observed: Observed, api: Administration) -> Health | None:
+async def _health(place: Place, observed: Observed, api: Administration, now: datetime) -> Health | None:
     stream, aside = await api.info(place.stream), await api.info(place.aside, place.stages)
     if stream is None or aside is None:
         # Deleted this moment: the next call makes them anew.
@@ -120,6 +121,7 @@ async def _health(place: Place, observed: Observed, api: Administration) -> Heal
         discarded={each: await api.number(place.aside, place.channel.discarded_subject(each)) for each in counted},
         counts=counts.counted(infos, await _parked(place, aside, api)),
         created=str(stream.get("created", "")),
+        forgotten=await forgetting.see_to(place, health.without(noted, lost), infos, api, now),
         unseen=await _unseen(place, stream, infos, api) if plan.adopted(place, observed) else {},
         pulls=await _vain_pulls(place, noted.troubled, infos, api),
         stream=stream,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.core import health, pull_trouble, stage_record
+from headrace.core import forgotten, health, pull_trouble, stage_record
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.stage_record import StageRecord
 from headrace_cli.access.session import Session
@@ -20,6 +20,7 @@ from headrace_cli.catalog.subscriptions import Subscription, subscriptions
 
 # Of each consumer; enough to say what goes wrong.
 RECORDS = 3
+SUSPECTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class SubscriptionFacts:
         records: the stage records of some of them, the newest first.
         stuck: sequences of events that can be neither delivered nor parked.
         discarded: events that the server discarded before this subscriber had them.
+        forgotten: sequences of some of the events that wait for a retry which NATS will never make.
         vain_pulls: why pulls bring nothing now, in the server's words; empty when they do.
         parked: events that it did not take and that are kept aside.
     """
@@ -40,6 +42,7 @@ class SubscriptionFacts:
     records: tuple[StageRecord, ...] = ()
     stuck: tuple[int, ...] = ()
     discarded: int = 0
+    forgotten: tuple[int, ...] = ()
     vain_pulls: str = ""
     parked: int = 0
 
@@ -142,6 +145,7 @@ async def _channel(session: Session, channel: Channel) -> ChannelFacts:
                 records=await _records(session, channel, consumer, waiting[-RECORDS:]),
                 stuck=noted.stuck.get(consumer, ()),
                 discarded=await _discarded(session, channel, consumer) if consumer in noted.counted else 0,
+                forgotten=await _forgotten(session, subscription, waiting),
                 vain_pulls=await _vain_pulls(session, subscription) if consumer in noted.troubled else "",
                 parked=parked[consumer],
             )
@@ -165,6 +169,15 @@ async def _records(
 
 async def _discarded(session: Session, channel: Channel, consumer: str) -> int:
     return await session.admin.number(channel.aside_name, channel.names.discarded_subject(consumer))
+
+
+async def _forgotten(session: Session, one: Subscription, waiting: tuple[int, ...]) -> tuple[int, ...]:
+    suspects, names, dues = forgotten.suspects(waiting, one.info), one.channel.names, {}
+    for sequence in suspects.sequences[:SUSPECTS] if suspects.most else ():
+        text = await session.admin.text(one.channel.aside_name, names.stage_subject(one.consumer, sequence))
+        if text is not None:
+            dues[sequence] = forgotten.due_of(text)
+    return tuple(sorted(forgotten.overdue(dues, suspects.most, datetime.now(UTC))))
 
 
 async def _vain_pulls(session: Session, one: Subscription) -> str:

@@ -14,6 +14,7 @@ ASKED_IN_NATS = {
     "NoEventsStuck",
     "NoEventsDiscarded",
     "PullsServed",
+    "RetriesHeld",
     "StreamHasRoom",
     "EventsFit",
 }

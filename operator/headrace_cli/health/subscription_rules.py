@@ -59,7 +59,8 @@ def _failing(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     last = f"; the last failure: {newest.last}" if newest is not None and newest.last else ""
     due = ""
     if newest is not None and newest.due is not None:
-        due = f", the next retry in {units.span(max(0.0, newest.due - now.timestamp()))}"
+        left = newest.due - now.timestamp()
+        due = f", the next retry in {units.span(left)}" if left >= 0 else f", a retry is due for {units.span(-left)}"
     known = one.subscription.subscriber
     to = known.subscriber.uri if known is not None and known.subscriber is not None else "its reply address"
     yield Finding(
@@ -151,6 +152,21 @@ def _stuck(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
         )
 
 
+def _forgotten(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
+    if one.forgotten:
+        named = ", ".join(map(str, one.forgotten[:NAMED]))
+        known = one.subscription
+        yield Finding(
+            Severity.PROBLEM,
+            "retries-forgotten",
+            _where(known),
+            f"{counted(len(one.forgotten), 'event waits', 'events wait')} for a retry that NATS will never make, since "
+            f"the consumer does not hold {'it' if len(one.forgotten) == 1 else 'them'} any more: sequence {named}",
+            f"was max_deliver set on consumer {known.consumer} by hand? Reconciling takes it back, and parks these "
+            f"within minutes: then `kn jetstream deadletter replay {known.channel.ref} --all`",
+        )
+
+
 def _discarded(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     if one.discarded:
         yield Finding(
@@ -189,6 +205,7 @@ OF_SUBSCRIPTIONS: tuple[Callable[[SubscriptionFacts, datetime], Iterator[Finding
     _vain_pulls,
     _narrow_pulls,
     _stuck,
+    _forgotten,
     _discarded,
     _sees_nothing,
 )
