@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from headrace.core import manifest, names, order_spec
+from headrace.core import manifest, names, order_spec, own_address
 from headrace.core.errors import InvalidSpec
+from headrace.core.own_address import OwnAddress
 from headrace.core.quoting import cut, quoted
 from headrace.core.subscriber import checked_uri
 from headrace_cli import documents, kinds, our_annotations
@@ -116,7 +117,7 @@ class _Reader:
         delivery = spec.get("delivery")
         if delivery:
             parsed = kinds.parse(document, kinds.Delivery, delivery, "spec.delivery")
-            spec["delivery"] = self._delivery(document, delivery, parsed, key[0])
+            spec["delivery"] = self._delivery(document, delivery, parsed, key[0], key)
         metadata = {**(body.get("metadata") or {}), "namespace": key[0], "name": key[1]}
         metadata.setdefault("uid", _uid(CHANNEL, key))
         return {"apiVersion": API_VERSION, "kind": CHANNEL, "metadata": metadata, "spec": spec}
@@ -141,13 +142,13 @@ class _Reader:
             hint = "".join(f": did you mean {quoted(name)}?" for name in difflib.get_close_matches(given, here, n=1))
             problem = f"spec.channel.name is {quoted(given)}, but no file holds that channel in {quoted(key[0])}{hint}"
             raise document.fault(problem, field="spec.channel.name")
-        entry = self._entry(document, key, spec, raw, parents[target])
+        entry = self._entry(document, key, spec, raw, target, parents[target])
         target_spec = parents[target]["spec"]
         others = [other for other in target_spec.get("subscribers") or () if other["uid"] != entry["uid"]]
         target_spec["subscribers"] = [*others, entry]
 
     def _entry(
-        self, document: Document, key: Key, spec: SubscriptionSpec, raw: Any, parent: Mapping[str, Any]
+        self, document: Document, key: Key, spec: SubscriptionSpec, raw: Any, target: Key, parent: Mapping[str, Any]
     ) -> dict[str, Any]:
         metadata = document.body["metadata"]
         entry: dict[str, Any] = {"name": key[1], "uid": metadata.get("uid") or _uid("Subscription", key)}
@@ -156,15 +157,20 @@ class _Reader:
         default = order_spec.read(parent["metadata"].get("annotations") or {})
         if ours := our_annotations.of_subscription(document, metadata.get("annotations") or {}, default):
             entry["annotations"] = ours
-        for role, destination in (("subscriber", spec.subscriber), ("reply", spec.reply)):
+        for role, destination, why in (
+            ("subscriber", spec.subscriber, own_address.SUBSCRIBER),
+            ("reply", spec.reply, own_address.REPLY),
+        ):
             if destination is not None:
-                entry[f"{role}Uri"] = self._address(document, destination, key[0], f"spec.{role}")
+                uri = self._address(document, destination, key[0], f"spec.{role}")
+                self._refuse_own(document, target, uri, f"spec.{role}", why)
+                entry[f"{role}Uri"] = uri
                 entry |= destination.trust(prefix=role)
         inherited = parent["spec"].get("delivery") or {}
         if spec.delivery is None:
             delivery = dict(inherited)
         else:
-            own = self._delivery(document, raw["delivery"], spec.delivery, key[0])
+            own = self._delivery(document, raw["delivery"], spec.delivery, key[0], target)
             sink = {name: value for name, value in inherited.items() if name == "deadLetterSink"}
             delivery = {**sink, **own}
         # Knative does not copy it, either (knative/eventing 8cf4c4b6, measured).
@@ -172,14 +178,23 @@ class _Reader:
         return {**entry, "delivery": delivery} if delivery else entry
 
     def _delivery(
-        self, document: Document, raw: Mapping[str, Any], parsed: kinds.Delivery, namespace: str
+        self, document: Document, raw: Mapping[str, Any], parsed: kinds.Delivery, namespace: str, target: Key
     ) -> dict[str, Any]:
         delivery = {name: value for name, value in raw.items() if value is not None}
         if parsed.dead_letter_sink is not None:
             sink = parsed.dead_letter_sink
             uri = self._address(document, sink, namespace, "spec.delivery.deadLetterSink")
+            self._refuse_own(document, target, uri, "spec.delivery.deadLetterSink", own_address.DEAD_LETTER)
             delivery["deadLetterSink"] = {"uri": uri, **sink.trust()}
         return delivery
+
+    def _refuse_own(self, document: Document, target: Key, uri: str, field: str, why: str) -> None:
+        """Refuse an address that leads back to the channel that delivers."""
+        own = OwnAddress(*target, urls=(self._base + names.path(*target),))
+        try:
+            own.refuse(uri, why, field=field)
+        except InvalidSpec as error:
+            raise document.fault(str(error), field=field) from None
 
     def _address(self, document: Document, destination: Destination, namespace: str, field: str) -> str:
         """The URI of a destination, as Knative's resolver would have it."""

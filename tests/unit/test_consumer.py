@@ -11,6 +11,7 @@ from headrace.core import consumer, dead_letter, manifest
 from headrace.core.consumer import Row
 from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.errors import InvalidSpec
+from headrace.core.own_address import OwnAddress
 from headrace.core.stream import Owner
 from headrace.core.subscriber import (
     BackoffPolicy,
@@ -26,7 +27,9 @@ OWNER = Owner("default", "shop", "orders", UID)
 
 def rows(*entries: Any, **members: Any) -> tuple[Row, ...]:
     parsed = manifest.parse(channel(*entries, **members))
-    sink = dead_letter.resolve(parsed.spec.delivery and parsed.spec.delivery.dead_letter_sink, {}, "shop", "local")
+    sink = dead_letter.resolve(
+        parsed.spec.delivery and parsed.spec.delivery.dead_letter_sink, {}, OwnAddress("shop", "orders", "local")
+    )
     return consumer.rows(parsed, "KN_SHOP__ORDERS", sink=sink)
 
 

@@ -330,3 +330,29 @@ def test_a_device_is_not_read_for_ever() -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec, match=r"nowhere\.yaml can't be read"):
         manifests.read([str(tmp_path / "nowhere.yaml")], BASE)
+
+
+ITSELF = "ref: {kind: NatsJetStreamChannel, apiVersion: messaging.knative.dev/v1alpha1, name: orders}"
+
+
+@pytest.mark.parametrize(
+    ("documents", "field"),
+    [
+        pytest.param((f"spec: {{delivery: {{deadLetterSink: {{{ITSELF}}}}}}}\n", ""), "spec.delivery.deadLetterSink"),
+        pytest.param(
+            (f"spec: {{delivery: {{deadLetterSink: {{uri: {BASE}/default/orders}}}}}}\n", ""), "spec.delivery"
+        ),
+        pytest.param(("", f"  reply: {{{ITSELF}}}\n"), "spec.reply"),
+        pytest.param(("", f"  reply: {{uri: {BASE}/default/orders/}}\n"), "spec.reply"),
+        pytest.param(("", f"  delivery: {{deadLetterSink: {{{ITSELF}}}}}\n"), "spec.delivery.deadLetterSink"),
+    ],
+)
+def test_an_address_that_leads_back_to_the_channel_is_refused(
+    read: Read, documents: tuple[str, str], field: str
+) -> None:
+    of_channel, of_subscription = documents
+    with pytest.raises(InvalidSpec) as caught:
+        read(CHANNEL + of_channel, SUBSCRIPTION + of_subscription)
+
+    assert field in str(caught.value)
+    assert "is the channel default/orders itself: " in str(caught.value)

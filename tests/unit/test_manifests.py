@@ -136,8 +136,8 @@ SINK = {"uri": "http://sink.example"}
         ),
         pytest.param(
             '{deadLetterSink: {uri: "http://sink.example"}}',
-            "{deadLetterSink: {ref: {kind: Channel, name: orders}}}",
-            {"deadLetterSink": {"uri": f"{BASE}/default/orders"}},
+            "{deadLetterSink: {ref: {kind: Channel, name: dead}}}",
+            {"deadLetterSink": {"uri": f"{BASE}/default/dead"}},
             id="its own sink first",
         ),
         pytest.param("{retry: 0}", None, {"retry": 0}, id="a retry of 0 is said"),
@@ -150,7 +150,8 @@ def test_delivery_is_inherited_as_knative_does(
     more = {} if own is None else {"delivery": own}
     with_delivery = CHANNEL if channel is None else f"{CHANNEL}spec: {{delivery: {channel}}}\n"
 
-    [entry] = subscribers(read(with_delivery, subscription(subscriber='{uri: "http://a.example"}', **more)))
+    dead = CHANNEL.replace("orders", "dead")
+    [entry] = subscribers(read(with_delivery, dead, subscription(subscriber='{uri: "http://a.example"}', **more)))
 
     assert entry.get("delivery") == delivery
 

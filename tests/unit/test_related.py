@@ -10,6 +10,7 @@ import pytest
 from headrace.core import dead_letter, hook, manifest, related, truth
 from headrace.core.dead_letter import INVALID, NOT_ADDRESSABLE, NOT_FOUND, NOT_RESOLVED, Resolution, Unresolved
 from headrace.core.hook import HookRequest, HookResponse, Reference
+from headrace.core.own_address import OwnAddress
 from headrace.core.subscriber import Destination
 from headrace.core.truth import Subscription, Truth
 from tests.support.channels import channel
@@ -82,7 +83,7 @@ def addressable(name: str = "dead", namespace: str = "shop", **status: Any) -> d
 def resolved(sink: Any, observed: dict[str, Any] | None = None) -> Resolution:
     parsed = manifest.parse(channel(delivery={"deadLetterSink": sink})).spec.delivery
     assert parsed is not None
-    return dead_letter.resolve(parsed.dead_letter_sink, observed or {}, "shop", "cluster.local")
+    return dead_letter.resolve(parsed.dead_letter_sink, observed or {}, OwnAddress("shop", "orders"))
 
 
 BROKER = ref("Broker", "eventing.knative.dev/v1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.core import dead_letter, manifest, related
 from headrace.core.dead_letter import Unresolved
+from headrace.core.own_address import OwnAddress
 from tests.support.channels import channel
 
 BROKER = {"ref": {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "dead"}}
@@ -13,7 +14,9 @@ MOUSE = {"ref": {"apiVersion": "post.example.com/v1", "kind": "Mouse", "name": "
 def test_a_kind_that_the_cluster_does_not_serve_is_told_of_by_its_name() -> None:
     sink = manifest.parse(channel(delivery={"deadLetterSink": BROKER})).spec.delivery
     assert sink is not None
-    found = dead_letter.resolve(sink.dead_letter_sink, {}, "shop", "cluster.local", {"Broker.eventing.knative.dev/v1"})
+    found = dead_letter.resolve(
+        sink.dead_letter_sink, {}, OwnAddress("shop", "orders"), {"Broker.eventing.knative.dev/v1"}
+    )
     assert found == Unresolved(
         "DeadLetterSinkKindNotServed",
         "spec.delivery.deadLetterSink.ref: the cluster serves no kind 'Broker' of eventing.knative.dev/v1: install "

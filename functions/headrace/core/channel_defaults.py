@@ -16,22 +16,26 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from headrace.core import own_address
 from headrace.core.conditions import Condition, added
 from headrace.core.config_choice import DEFAULTS_KEY as KEY
 from headrace.core.config_choice import DEFAULTS_NAME as NAME
 from headrace.core.config_maps import document, unknown_members
+from headrace.core.delivery_spec import Sink
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.field_words import path_of, sentence
 from headrace.core.manifest import Spec
+from headrace.core.own_address import OwnAddress
 from headrace.core.part import RULE, Part, is_hollow
 
 APPLIED = "DefaultsApplied"
 
 Raw = Mapping[str, Any]
 
+_SINK = "delivery.deadLetterSink"
 # Objects that are taken or left as a whole: half of one and half of another would mean neither.
 _WHOLE = (
-    "delivery.deadLetterSink",
+    _SINK,
     "stream.config.mirror",
     "stream.config.placement",
     "stream.config.subjectTransform",
@@ -157,8 +161,12 @@ def read(data: Mapping[str, str], *, name: str = NAME) -> Defaults:
     return Defaults(cluster, specs, names, tuple(remarks))
 
 
-def merged(parent: Mapping[str, Any], defaults: Defaults) -> Merged:
-    """A channel with the defaults of its namespace and of the cluster; unchanged where its spec is no object."""
+def merged(parent: Mapping[str, Any], defaults: Defaults, domain: str = "cluster.local") -> Merged:
+    """A channel with the defaults of its namespace and of the cluster; unchanged where its spec is no object.
+
+    Args:
+        domain: of the cluster's Services.
+    """
     own = parent.get("spec")
     if own is not None and not isinstance(own, Mapping):
         return Merged(dict(parent), frozenset(), {}, defaults)
@@ -173,6 +181,9 @@ def merged(parent: Mapping[str, Any], defaults: Defaults) -> Merged:
     given: dict[str, tuple[str, ...]] = {}
     for source, default in ((namespace, defaults.namespaces.get(namespace) or {}), ("", defaults.cluster)):
         default = _without_contradictions(default, spec)
+        if _is_itself(_at(default, _SINK), own_address.of(parent, domain)):
+            # The sink of all others, which has none itself.
+            default = _without(default, _SINK.split("."))
         given[source] = tuple(_news(default, spec, ""))
         spec = _filled(spec, default, "")
     unsaid = frozenset(_MEMBERS_OF_CONFIG - said)
@@ -265,6 +276,14 @@ def _without_contradictions(default: Raw, own: Raw) -> Raw:
         for name in ("additionalSubjects", "sources", "firstSeq", "allowAtomic", "allowMsgSchedules"):
             default = _without(default, ["stream", "config", name])
     return default
+
+
+def _is_itself(sink: Any, own: OwnAddress) -> bool:
+    """Is this dead letter sink, which has been checked, the channel that it would be a default for?"""
+    if not isinstance(sink, Mapping):
+        return False
+    read = Sink.model_validate(sink)
+    return own.is_named(read.ref) if read.ref is not None else own.is_at(read.uri or "")
 
 
 def _nothing(value: Any, path: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from headrace.core import names, order_spec, placement_spec, scale_spec
+from headrace.core import names, order_spec, own_address, placement_spec, scale_spec
 from headrace.core.consumer_spec import ConsumerTemplate
 from headrace.core.dead_letter import Resolution, Unresolved
 from headrace.core.delivery_spec import Delivery, Entry
@@ -20,6 +20,7 @@ from headrace.core.errors import InvalidSpec
 from headrace.core.jetstream import ACK_WAIT
 from headrace.core.manifest import Manifest, parse_entry
 from headrace.core.order_spec import OrderSpec
+from headrace.core.own_address import OwnAddress
 from headrace.core.placement_spec import PlacementSpec
 from headrace.core.quoting import quoted
 from headrace.core.scale_spec import ScaleSpec
@@ -94,12 +95,20 @@ class _Defaults:
     order: OrderSpec
     placement: PlacementSpec
     sink: Resolution
+    own: OwnAddress
 
 
-def rows(manifest: Manifest, stream: str, truth: Truth | None = None, sink: Resolution = None) -> tuple[Row, ...]:
+def rows(
+    manifest: Manifest,
+    stream: str,
+    truth: Truth | None = None,
+    sink: Resolution = None,
+    own: OwnAddress | None = None,
+) -> tuple[Row, ...]:
     """All entries, in their order; a broken one never stands in the way of the others.
 
     Args:
+        own: where the channel takes its events; by default at its Service.
         truth: what is known of their Subscriptions; nothing by default.
         sink: the channel's dead letter sink, resolved.
 
@@ -114,6 +123,7 @@ def rows(manifest: Manifest, stream: str, truth: Truth | None = None, sink: Reso
         order_spec.read(manifest.metadata.annotations),
         placement_spec.read(manifest.metadata.annotations),
         sink,
+        own or OwnAddress(manifest.metadata.namespace, manifest.metadata.name),
     )
     # By the consumer that a uid names: two that differ in case or dashes alone name the same.
     seen: dict[str, int] = {}
@@ -235,13 +245,23 @@ def _served(identity: Subscriber, entry: Entry, field: str, defaults: _Defaults)
     _refuse_identities(entry, field)
     if not entry.subscriber_uri and not entry.reply_uri:
         raise InvalidSpec(f"{field} has neither subscriberUri nor replyUri: give at least one", field=field)
+    addresses = (
+        ("subscriberUri", entry.subscriber_uri, own_address.SUBSCRIBER),
+        ("replyUri", entry.reply_uri, own_address.REPLY),
+    )
+    for name, uri, why in addresses:
+        defaults.own.refuse(uri or "", why, field=f"{field}.{name}")
+    dead_letter = _dead_letter(entry.delivery, field) or _inherited(defaults.sink)
+    if dead_letter is not None:
+        path = f"{field}.delivery.deadLetterSink"
+        defaults.own.refuse(dead_letter.uri, own_address.DEAD_LETTER, field=path)
     # As Knative inherits: a delivery of one's own excludes the channel's but for its dead letter sink.
     delivery = entry.delivery or defaults.manifest.spec.delivery or Delivery()
     return replace(
         identity,
         subscriber=_destination(entry.subscriber_uri, entry.subscriber_ca_certs, f"{field}.subscriberUri"),
         reply=_destination(entry.reply_uri, entry.reply_ca_certs, f"{field}.replyUri"),
-        dead_letter=_dead_letter(entry.delivery, field) or _inherited(defaults.sink),
+        dead_letter=dead_letter,
         policy=DeliveryPolicy(
             retry=delivery.retry,
             backoff_policy=BackoffPolicy(delivery.backoff_policy or BackoffPolicy.EXPONENTIAL),

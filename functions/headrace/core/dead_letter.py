@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from headrace.core import related
+from headrace.core import own_address, related
 from headrace.core.delivery_spec import Ref, Sink
 from headrace.core.errors import InvalidSpec
+from headrace.core.own_address import OwnAddress
 from headrace.core.quoting import quoted
 from headrace.core.subscriber import Destination
 from headrace.core.uri import checked_uri
@@ -25,6 +26,7 @@ NOT_RESOLVED = "RefNotResolved"
 NOT_SERVED = "DeadLetterSinkKindNotServed"
 NOT_FOUND = "DeadLetterSinkNotFound"
 NOT_ADDRESSABLE = "DeadLetterSinkNotAddressable"
+ITSELF = "DeadLetterSinkIsItself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,7 @@ Resolution = Destination | Unresolved | None
 def resolve(
     sink: Sink | None,
     observed: Mapping[str, Any],
-    namespace: str,
-    domain: str,
+    own: OwnAddress,
     unserved: Collection[str] = (),
 ) -> Resolution:
     """The address of a dead letter sink.
@@ -51,24 +52,33 @@ def resolve(
     Args:
         observed: `related` of the hook.
         unserved: of the hook, too.
-        namespace: of the channel, and of a ref that does not name one.
-        domain: of the cluster's Services.
+        own: of the channel; its namespace is that of a ref that does not name one.
     """
     if sink is None or (sink.ref is None and not sink.uri):
         return None if sink is None else Unresolved(INVALID, f"{FIELD} has neither ref nor uri: give one of the two")
     try:
         if sink.ref is None:
-            return _literal(sink)
+            return _elsewhere(_literal(sink), own)
+        if own.is_named(sink.ref):
+            return _itself(own)
         if f"{sink.ref.kind}.{sink.ref.api_version}" in unserved:
             return _not_served(sink.ref)
-        found = _found(sink.ref, observed, namespace, domain)
+        found = _found(sink.ref, observed, own.namespace, own.domain)
         if isinstance(found, Unresolved):
             return found
-        return Destination(
-            _below(found.uri, sink.uri), sink.ca_certs or found.ca_certs, sink.audience or found.audience
-        )
+        below = _below(found.uri, sink.uri)
+        return _elsewhere(Destination(below, sink.ca_certs or found.ca_certs, sink.audience or found.audience), own)
     except InvalidSpec as error:
         return Unresolved(INVALID, str(error))
+
+
+def _elsewhere(to: Destination, own: OwnAddress) -> Destination | Unresolved:
+    """The address, unless it is the channel's."""
+    return _itself(own) if own.is_at(to.uri) else to
+
+
+def _itself(own: OwnAddress) -> Unresolved:
+    return Unresolved(ITSELF, f"{FIELD} is the channel {own.namespace}/{own.name} itself: {own_address.DEAD_LETTER}")
 
 
 def _literal(sink: Sink) -> Destination:

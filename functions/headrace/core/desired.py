@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core import consumer, dead_letter, manifest, names, placement_spec, stream_config
+from headrace.core import consumer, dead_letter, manifest, names, own_address, placement_spec, stream_config
 from headrace.core.consumer import Row
 from headrace.core.dead_letter import Resolution
 from headrace.core.errors import InvalidSpec
@@ -58,8 +58,9 @@ def desired(
         placement_spec.scope(channel.metadata.annotations)
         wanted = stream_config.wanted(channel, settings.cluster)
         written = channel.spec.delivery.dead_letter_sink if channel.spec.delivery else None
-        sink = dead_letter.resolve(written, related or {}, channel.metadata.namespace, settings.domain, unserved)
-        rows = consumer.rows(channel, wanted.place.stream, truth, sink)
+        own = own_address.of(parent, settings.domain, settings.address)
+        sink = dead_letter.resolve(written, related or {}, own, unserved)
+        rows = consumer.rows(channel, wanted.place.stream, truth, sink, own)
         return Desired(channel, wanted, rows, _url(channel, settings), sink, truth)
     except InvalidSpec as error:
         return error

@@ -24,7 +24,7 @@ from headrace.core import (
     truth,
     unenforced,
 )
-from headrace.core.channel_defaults import Defaults
+from headrace.core.channel_defaults import Defaults, Merged
 from headrace.core.conditions import added
 from headrace.core.credentials_gone import Shut
 from headrace.core.desired import Desired, desired
@@ -97,7 +97,7 @@ class _Call:
 
     async def sync(self, request: HookRequest) -> HookResponse:
         """Make streams and consumers as the channel asks for, or as the defaults of its namespace do for it."""
-        merged = channel_defaults.merged(request.parent, self._around.defaults or Defaults())
+        merged = self._merged(request.parent)
         request = replace(request, parent=merged.parent)
         try:
             seat = await self._seat(request)
@@ -139,7 +139,7 @@ class _Call:
         except InvalidSpec:
             # A channel whose very name is wrong never had anything.
             return HookResponse(before, finalized=True)
-        merged = channel_defaults.merged(request.parent, self._around.defaults or Defaults())
+        merged = self._merged(request.parent)
         retain = stream_config.retained(identity.metadata)
         try:
             seat = await self._seat(replace(request, parent=merged.parent))
@@ -184,6 +184,9 @@ class _Call:
         if apart is not None:
             await in_nats.take_away(place, self._own, retain=retain)
         return answer
+
+    def _merged(self, parent: dict[str, Any]) -> Merged:
+        return channel_defaults.merged(parent, self._around.defaults or Defaults(), self._settings.domain)
 
     async def _seat(self, request: HookRequest) -> Seat:
         return await find(request, self._own, self._settings, self._around)
