@@ -25,6 +25,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "`receive`": settings.ReceiveSettings,
     "`forward`": settings.ForwardSettings,
     "`forward`, `reconcile`": settings.TokenSettings,
+    "`forward`, `receive`": settings.DeliverySettings,
     "`reconcile`": settings.ReconcileSettings,
 }
 

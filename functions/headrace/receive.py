@@ -10,8 +10,10 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from headrace.core import http_codec, names, nats_codec
+from headrace.core.delivery_claim import CLAIM, DUPLICATE, OF_DELIVERY, OF_EVENT, UNSURE, Claims
 from headrace.core.errors import Refused
 from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.http_codec import HttpMessage
@@ -40,6 +42,10 @@ SHORTEST_STRUCTURED = len(b"application/cloudevents+json")
 PLAIN_URL = re.compile(rb"/|(?:/[a-z0-9.-]+)+")
 
 ACCEPTED = Response(202, ALLOW)
+# By what the stored one was known, as `forward` and people read it (ADR 044).
+KNOWN_DELIVERY, KNOWN_EVENT, KNOWN_PERHAPS = (
+    Response(202, (*ALLOW, (DUPLICATE, by))) for by in (OF_DELIVERY, OF_EVENT, UNSURE)
+)
 # Its own constructor takes half the time of the one written in Python.
 _new = tuple.__new__
 
@@ -54,11 +60,21 @@ class Effects:
         publish: store one message; raises Refused or Unavailable (see `headrace.io.jetstream`).
         wake: tell the operator that a stream has something new.
         max_event_bytes: largest message that may be stored, headers included.
+        claims: knows the deliveries of `forward`.
     """
 
     publish: Callable[[Encoded], Awaitable[PubAck]]
     wake: Callable[[str], None]
     max_event_bytes: Callable[[], int]
+    claims: Claims
+
+
+class Stored(NamedTuple):
+    """How an event is to be stored: where, as which delivery, and how large it may be."""
+
+    subject: str
+    claim: bytes
+    limit: int
 
 
 async def receive(request: Request, body: Body, effects: Effects) -> Response:
@@ -82,14 +98,31 @@ async def receive(request: Request, body: Body, effects: Effects) -> Response:
     refusal = _coded(request)
     if refusal is not None:
         return refusal
-    message = await _message(request, body, subject, effects.max_event_bytes())
+    claim = effects.claims.proven(_only(request.headers, CLAIM))
+    message = await _message(request, body, Stored(subject, claim, effects.max_event_bytes()))
     ack = await effects.publish(message)
-    effects.wake(ack.stream)
-    return ACCEPTED
+    if ack.new:
+        effects.wake(ack.stream)
+    return accepted(ack, claim)
 
 
-def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: bytes) -> Encoded | None:
-    """The message of a whole POST that leaves nothing to decide; None: `receive` must look at it.
+def accepted(ack: PubAck, claim: bytes) -> Response:
+    """The answer to an event that is in the stream, now or since before.
+
+    Args:
+        claim: by which it was known, if it was; empty for none.
+    """
+    if not ack.duplicate:
+        return ACCEPTED
+    if claim:
+        return KNOWN_DELIVERY
+    return KNOWN_PERHAPS if ack.unsure else KNOWN_EVENT
+
+
+def message_at_once(
+    url: bytes, headers: Sequence[tuple[bytes, bytes]], data: bytes, claims: Claims
+) -> tuple[Encoded, bytes] | None:
+    """The message of a whole POST that leaves nothing to decide, and its claim; None: `receive` must look at it.
 
     Args:
         url: as it was sent.
@@ -102,12 +135,13 @@ def message_at_once(url: bytes, headers: Sequence[tuple[bytes, bytes]], data: by
     if subject is None:
         return None
     block: bytes | None
+    claim = claims.proven(fields[CLAIM]) if CLAIM in fields else b""
     content_type = fields.get(b"content-type", b"")
     if len(content_type) < SHORTEST_STRUCTURED or PLAIN_STRUCTURED.fullmatch(content_type) is None:
-        block = block_of(fields)
+        block = block_of(fields, claim)
     else:
-        block, data = stored_structured(data, headers) or (None, data)
-    return None if block is None else _new(Encoded, (subject, block, data))
+        block, data = stored_structured(data, headers, claim) or (None, data)
+    return None if block is None else (_new(Encoded, (subject, block, data)), claim)
 
 
 def message_of(posted: Posted) -> Encoded | None:
@@ -200,8 +234,15 @@ def _coded(request: Request) -> Response | None:
     return None
 
 
-async def _message(request: Request, body: Body, subject: str, limit: int) -> Encoded:
-    block = stored_block(request.headers)
+def _only(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> bytes | None:
+    """The one header of that lower-case name; None where there are none, or several."""
+    found = [value for key, value in headers if key == name]
+    return found[0] if len(found) == 1 else None
+
+
+async def _message(request: Request, body: Body, place: Stored) -> Encoded:
+    subject, claim, limit = place
+    block = stored_block(request.headers, claim)
     if block is not None:
         message = Encoded(subject, block, await body(limit))
     else:
@@ -210,7 +251,7 @@ async def _message(request: Request, body: Body, subject: str, limit: int) -> En
         data = await body(limit * 4 // 3 + STRUCTURED_SLACK if structured else limit)
         event = http_codec.from_http(HttpMessage(tuple(request.headers), data))
         passing = http_codec.passthrough(request.headers)
-        message = nats_codec.encoded(nats_codec.to_binary(event, subject, passing))
+        message = nats_codec.encoded(nats_codec.to_binary(event, subject, passing, claim))
     if message.size > limit:
         raise Refused(f"the event takes {message.size} bytes, headers included; the limit is {limit}", status=413)
     return message

@@ -111,6 +111,21 @@ async def test_it_stops_where_an_address_fails_and_goes_on_there(
     assert not checkpoint.exists()
 
 
+async def test_it_stops_at_an_event_that_the_channel_behind_an_address_has(
+    cli: Cli, nats: Nats, orders: Channel, receive: Function
+) -> None:
+    await store(nats, orders, "a", "b")
+    copies = await marked(nats)
+    command = ("replay", orders.path[1:], "--from-start", "--to-uri", receive.url + copies.path)
+
+    (await cli(*command)).ok()
+    again = await cli(*command)
+
+    assert (again.status, "has an event of the same source and id" in again.err) == (1, True), again
+    assert "it stopped at sequence 1" in again.err
+    assert await ids(nats, copies) == ["a", "b"]
+
+
 async def test_a_checkpoint_of_another_replay_is_refused(cli: Cli, nats: Nats, orders: Channel, tmp_path: Path) -> None:
     checkpoint = tmp_path / "replay.json"
     checkpoint.write_text(

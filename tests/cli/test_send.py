@@ -54,6 +54,27 @@ async def test_the_same_again_is_told_to_be_delivered_no_more(cli: Cli, orders: 
     assert "as sequence 1, stored before and not delivered again" in again.ok().out
 
 
+async def test_the_same_again_over_http_is_told_to_be_delivered_no_more(
+    cli: Cli, orders: Channel, receive: Function
+) -> None:
+    one = ("send", orders.path[1:], "--type", "t", "--id", "7", "--url", receive.url + orders.path)
+    first, again, lines = await cli(*one), await cli(*one), await cli(*one, "-o", "json")
+
+    assert first.ok().out == f"sent 7 to {orders.path[1:]}\n"
+    assert f"sent 7 to {orders.path[1:]}, stored before and not delivered again" in again.ok().out
+    assert [line["duplicate"] for line in lines.ok().lines] == [True]
+
+
+async def test_nobody_is_woken_for_an_event_that_was_stored_before(cli: Cli, nats: Nats, orders: Channel) -> None:
+    hints = await nats.client.subscribe(f"headrace.wake.{orders.stream}")
+    await nats.client.flush()
+    for _ in range(2):
+        (await cli("send", orders.path[1:], "--type", "t", "--id", "7")).ok()
+    await nats.client.flush()
+
+    assert hints.pending_msgs == 1
+
+
 async def test_an_event_has_a_new_id_each_time_and_those_of_a_file_when_asked_for(
     cli: Cli, nats: Nats, orders: Channel
 ) -> None:

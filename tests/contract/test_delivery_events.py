@@ -18,7 +18,7 @@ from tests.support.subscriber import Say, Subscriber
 pytest_plugins = ["tests.support.served"]
 
 # What every request has, beside the event.
-FRAME = {"host", "content-length", "user-agent", "kn-namespace", "prefer"}
+FRAME = {"host", "content-length", "user-agent", "kn-namespace", "prefer", "knative-headrace-delivery", "headrace-hops"}
 
 # The Go channel's only header; it knows no other place for the id.
 GO_HEADERS = {"Nats-Msg-Id": "1"}

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from headrace.core.delivery_claim import Claims
 from headrace.host import serving
 from headrace.host.receiving import Receiving
 from tests.support.in_process import InProcess
@@ -27,6 +28,8 @@ SMALL = Channel("demo", "small")
 FULL = Channel("demo", "full")
 LIMITS = {ORDERS: {}, SMALL: {"max_msg_size": 400}, FULL: {"max_msgs": 3, "discard": "new"}}
 EVENT = {"ce-specversion": "1.0", "ce-source": "/shop", "ce-type": "order.created"}
+KEY = "5" * 64
+PROVEN = Claims(bytes.fromhex(KEY)).of(b"KN_X/KN_SUB_X/reply/0011223344556677/", 1, 2).decode()
 # The server closes after this one, which is how we know that all has been said.
 LAST = b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 
@@ -75,6 +78,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Way, Way]]:
     """The short one and the long one."""
     with pytest.MonkeyPatch.context() as patch, ExitStack() as opened:
         patch.setattr(serving, "KEEP_ALIVE_SECONDS", 2)
+        patch.setenv("HEADRACE_DELIVERY_KEY", KEY)
         made = []
         for name in ("short", "long"):
             server = NatsServer(tmp_path_factory.mktemp(name), config="max_payload: 16384").start()
@@ -140,12 +144,14 @@ more = st.dictionaries(
             *("CE-Time", "ce-time", "ce-note", "ce-My_Name", "ce-data", "content-type", "Content-Type", "traceparent"),
             *("knative-x", "x-b3-flags", "cookie", "content-encoding", "forwarded", "k-original-host", "host"),
             *("expect", "connection", "upgrade", "http2-settings", "user-agent", "ce-id", "ce-specversion"),
+            *("knative-headrace-delivery", "headrace-hops"),
         ]
     ),
     st.sampled_from(
         [
             *("x", "", " y ", "2026-11-28T10:00:00Z", "noon", "application/json", "text/plain; charset=utf-8"),
             *("identity", "gzip", "host=orders-kn-jsm-channel.demo.svc", "orders-kn-jsm-channel.demo.svc"),
+            *(PROVEN, PROVEN[:-1], "254"),
             *("100-continue", "close", "keep-alive", "Upgrade, HTTP2-Settings", "h2c", "kube-probe/1.33", "1.0", "0.3"),
         ]
     ),
@@ -202,6 +208,7 @@ quickly = settings(max_examples=150, deadline=None)
 @quickly
 @given(st.lists(requests, min_size=1, max_size=5))
 @example([request(ORDERS.path, {**EVENT, "ce-id": "at-once"}, b"1") for _ in range(4)])
+@example([event(knative_headrace_delivery=claim) for claim in ("", PROVEN, PROVEN, PROVEN[:-1])])
 @example([request(FULL.path, {**EVENT, "ce-id": f"{at}"}, b"1") for at in range(5)])
 @example([request(SMALL.path, {**EVENT, "ce-id": "large"}, bytes(500)), request(ORDERS.path, EVENT, b"")])
 @example([request(ORDERS.path, {**EVENT, "ce-id": "too-large"}, bytes(9000))])

@@ -21,7 +21,8 @@ from headrace.io.http import HttpClient
 from tests.support.functions import Function
 from tests.support.nats_server import free_port
 from tests.support.parking import ids, park, shelf
-from tests.support.streams import METADATA_KEY, Nats, metadata
+from tests.support.sending import send
+from tests.support.streams import DATA, METADATA_KEY, Nats, binary_event, metadata
 from tests.support.subscriber import Place, Say, Subscriber
 
 pytest_plugins = ["tests.support.served"]
@@ -242,3 +243,22 @@ async def test_an_address_gets_the_event_and_must_take_it(
     assert ids(await events.page()) == parked
     if place is not None:
         assert (place.ids, place.received[0].body) == (["1"], b'{"n": 1}')
+
+
+async def test_a_channel_that_has_the_event_does_not_cost_the_parked_one(
+    nats: Nats, client: Client, receive: Function, forward: Function, subscriber: Subscriber
+) -> None:
+    lane, there = await nats.serve(forward, subscriber=subscriber.place(Say(400)).uri), await nats.make_channel()
+    await park(lane, "1")
+    http, events = HttpClient(), shelf(client, lane.channel)
+
+    async def post(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
+        return await http.post(to, headers, body, timeout, 1024)
+
+    await send(receive.url + there.path, DATA, binary_event("1"))
+    [one] = (await events.page()).events
+    with pytest.raises(Refused, match="has an event of the same source and id") as refused:
+        await events.replay_to_uri(one.position, Destination(receive.url + there.path), post, 5 * SECOND)
+    await http.close()
+    assert refused.value.status == 409
+    assert ids(await events.page()) == ["1"]

@@ -17,7 +17,7 @@ KSVC, DEPLOYMENT, SERVICE = "Service.serving.knative.dev/v1", "Deployment.apps/v
 NAMESPACED = {"eventing.knative.dev/scope": "namespace"}
 POD = "spec/template/spec/"
 GIVEN = ReconcileSettings(image=IMAGE, creds_secret="headrace-nats", nats_config_map="config-nats")
-USUAL = children.by_settings(GIVEN, known_by)
+USUAL = children.by_settings(GIVEN, known_by, lambda namespace: f"the key of {namespace}")
 OWN = children.with_own(USUAL, "theirs")
 NAMED = [SecretFile("nats-user", "user.creds", "nats.creds"), SecretFile("nats-ca", "ca.crt", "ca.crt", optional=True)]
 
@@ -66,6 +66,24 @@ def test_that_reconcile_can_be_asked_before_nats_lets_it_in_and_has_what_the_oth
         key: at for key, at in receive.items() if not key.endswith("-function")
     }
     assert f"Service shop/{name}" in called(functions)
+
+
+@pytest.mark.parametrize(
+    ("access", "namespace"),
+    [pytest.param(USUAL, "knative-eventing", id="the installation's"), pytest.param(OWN, "shop", id="their own")],
+)
+def test_receive_and_forward_have_the_key_of_their_namespace_and_reconcile_has_none(
+    access: children.Access, namespace: str
+) -> None:
+    functions = wanted(entry(), access=access, settings={"runtime": "deployment"})
+
+    keys = {
+        target: [one["value"] for one in at(body, POD + "containers/0/env") if one["name"] == "HEADRACE_DELIVERY_KEY"]
+        for target in ("receive", "forward", "reconcile")
+        for body in all_of(functions, DEPLOYMENT, target)
+    }
+    assert keys.pop("reconcile", []) == []
+    assert keys == {"receive": [f"the key of {namespace}"], "forward": [f"the key of {namespace}"]}
 
 
 @pytest.mark.parametrize("target", ["receive", "forward", "reconcile"])

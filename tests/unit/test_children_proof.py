@@ -134,7 +134,9 @@ def test_who_may_call_a_forward_it_is_told_also_while_it_keeps_its_template() ->
     from headrace.core.settings import ReconcileSettings
 
     given = ReconcileSettings(image=NEW, functions_nats_url="nats://nats:4222")
-    access = children.by_settings(given, lambda host: f"rotated {host.partition('.')[0]}")
+    access = children.by_settings(
+        given, lambda host: f"rotated {host.partition('.')[0]}", lambda namespace: f"rotated for {namespace}"
+    )
 
     now = after(wanted(BILLING, shared=()), settings=UPGRADED, access=access)
 
@@ -142,6 +144,7 @@ def test_who_may_call_a_forward_it_is_told_also_while_it_keeps_its_template() ->
     told = [one["value"] for one in env if one["name"] == "HEADRACE_CALLER_DIGEST"]
     assert len(told) == 1
     assert told[0].startswith("rotated forward-")
+    assert {"name": "HEADRACE_DELIVERY_KEY", "value": "rotated for knative-eventing"} in env
 
 
 def test_settings_are_a_template_too() -> None:

@@ -272,7 +272,10 @@ async def test_a_replay_for_this_consumer_is_delivered_as_the_event_that_it_was(
     world = World({"http://subscriber/": [HttpAnswer(202)]})
     headers = {**EVENT_HEADERS, "headrace-only": "KN_SUB_U", "nats-expected-stream": "S"}
     assert await outcome(world, PLAIN, message(headers=headers)) == {"delivered": 1}
-    assert set(world.sent[0][1]) == {*(name.encode() for name in EVENT_HEADERS), b"prefer", b"kn-namespace"}
+    assert set(world.sent[0][1]) == {
+        *(name.encode() for name in EVENT_HEADERS),
+        *(b"prefer", b"kn-namespace", b"headrace-hops"),
+    }
 
 
 async def test_an_event_for_a_reply_address_alone_goes_there_itself() -> None:

@@ -10,8 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.core import plain_post
+from headrace.core.delivery_claim import CLAIM, Claims
 from headrace.core.plain_post import PlainPosts, Posted
 from headrace.core.stored_block import stored_block
+
+CLAIMS = Claims(b"the key of claims")
+PROVEN = CLAIMS.of(b"KN_X/KN_SUB_X/reply/0011223344556677/", 1, 2)
 
 PLAIN = (
     (b"Host", b"orders-kn-jsm-channel.demo.svc:80"),
@@ -64,14 +68,17 @@ def by_the_parser(data: bytes) -> Posted:
     parser.feed_data(data)
     assert (parsed.begun, parsed.complete) == (1, 1)
     assert (parser.get_method(), parser.get_http_version(), parser.should_keep_alive()) == (b"POST", "1.1", True)
-    block = stored_block(parsed.headers)
+    fields = dict(parsed.headers)
+    claim = CLAIMS.proven(fields.get(CLAIM))
+    block = stored_block(parsed.headers, claim)
     assert block is not None
-    return Posted(dict(parsed.headers)[b"host"], parsed.url, block, parsed.body)
+    return Posted(fields[b"host"], parsed.url, block, parsed.body, claim)
 
 
 names = st.sampled_from(
     [
         *(b"ce-time", b"Ce-Subject", b"ce-myext", b"ce-data", b"ce-My_Name", b"content-type", b"Content-Type"),
+        *(b"Knative-Headrace-Delivery", b"knative-headrace-delivery", b"headrace-hops"),
         *(b"traceparent", b"X-B3-TraceId", b"accept", b"host", b"content-length", b"Content-Length ", b"connection"),
         *(
             b"Transfer-Encoding",
@@ -104,6 +111,7 @@ values = st.sampled_from(
             b"a\nb: c",
             b"a\r\n b",
         ),
+        *(PROVEN, PROVEN[:-1], b"254"),
         *(b"2026-11-28T10:00:00Z", b"2026-02-30T00:00:00Z", b"2024-02-29T00:00:00Z", b"application/json", b"4", b"04"),
         *(b"application/cloudevents+json", b"text/plain; charset=utf-8", b"text/plain ;a", b"nonsense", b"keep-alive"),
         *(b"Keep-Alive", b"close", b"chunked", b"a/" + b"b" * 127, b"a\r\nce-id: two"),
@@ -135,7 +143,7 @@ posts = st.builds(
 @example(post((b"ce-time", b"2026-11-28T10:00:00Z"), (b"connection", b"Keep-Alive")), 0, b"")
 def test_what_is_read_is_what_the_parser_reads_or_is_declined(sent: bytes, at: int, damage: bytes) -> None:
     damaged = sent[:at] + damage + sent[at + len(damage) :]
-    reader = PlainPosts()
+    reader = PlainPosts(CLAIMS)
     # As after an event of the same producer, too.
     for known in (False, True):
         found = reader.read(damaged)
@@ -152,12 +160,16 @@ def test_what_is_read_is_what_the_parser_reads_or_is_declined(sent: bytes, at: i
         pytest.param(((b"ce-time", b"2026-11-28T10:00:00.5+01:00"), (b"ce-myext", b"7")), id="time and extension"),
         pytest.param(((b"Traceparent", b"00-1-2-01"), (b"x-b3-flags", b"1, 2")), id="headers that travel"),
         pytest.param(
+            ((CLAIM, PROVEN), (b"headrace-hops", b"1"), (b"kn-namespace", b"shop")), id="what forward delivers"
+        ),
+        pytest.param(((CLAIM, b"made up"),), id="a claim that is not proven"),
+        pytest.param(
             ((b"Accept", b"*/*"), (b"Connection", b"keep-alive"), (b"accept-encoding", b"gzip, br")), id="others"
         ),
     ],
 )
 def test_what_most_producers_send_needs_no_parser(more: tuple[tuple[bytes, bytes], ...]) -> None:
-    reader = PlainPosts()
+    reader = PlainPosts(CLAIMS)
     for body in (b"data", b"atad"):
         sent = post(*more, line=b"POST /demo/orders HTTP/1.1", body=body)
         assert reader.read(sent) == by_the_parser(sent)
@@ -188,7 +200,7 @@ def test_what_most_producers_send_needs_no_parser(more: tuple[tuple[bytes, bytes
     ],
 )
 def test_anything_else_is_left_to_the_parser(sent: bytes) -> None:
-    reader = PlainPosts()
+    reader = PlainPosts(CLAIMS)
     assert reader.read(sent) is None
     # As well when its shape was seen with values that are plain.
     reader.read(post())
@@ -196,20 +208,20 @@ def test_anything_else_is_left_to_the_parser(sent: bytes) -> None:
 
 
 def test_a_long_head_is_left_to_the_parser_even_where_its_shape_is_known() -> None:
-    reader = PlainPosts()
+    reader = PlainPosts(CLAIMS)
     assert reader.read(post((b"x", b"y"))) is not None
     assert reader.read(post((b"x", b"y" * plain_post.LONGEST_HEAD))) is None
 
 
 def test_who_sends_ever_new_shapes_does_not_have_them_remembered_without_end() -> None:
-    reader = PlainPosts()
+    reader = PlainPosts(CLAIMS)
     sent = [post((b"x-%d" % number, b"y")) for number in range(plain_post.MOST_SHAPES + 1)]
     assert [reader.read(one) is not None for one in sent] == [True] * plain_post.MOST_SHAPES + [False]
     assert reader.read(sent[0]) is not None
 
 
 def test_long_names_are_left_to_the_parser_and_take_no_place() -> None:
-    reader = PlainPosts()
+    reader = PlainPosts(CLAIMS)
     long = [
         post((b"x" * plain_post.MOST_NAME_BYTES + b"-%d" % number, b"y")) for number in range(plain_post.MOST_SHAPES)
     ]

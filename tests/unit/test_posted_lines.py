@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import http_codec, nats_codec
+from headrace.core import delivery_claim, http_codec, nats_codec
+from headrace.core.delivery_claim import HOPS
 from headrace.core.nats_codec import NatsMessage
 from headrace.core.nats_wire import Headers
 from headrace.core.posted_lines import MOST_SHAPES, PostedLines
@@ -35,10 +36,12 @@ names = st.sampled_from(
             b"ce-\xc3\xa9",
             b"CE-id",
         ),
+        *(HOPS, b"Headrace-Hops", b"knative-headrace-delivery"),
         *(b"traceparent", b"Headrace-Only", b"Nats-Expected-Stream", b"nats-x", b"", b"user-agent", b"ce-x\r\ny"),
     ]
 )
 VALUES = (
+    *(b"7", b"0255", b"007", b"-1"),
     *(b"1.0", b"0.3", b"", b"x", b"a b", b"a%20b", b"%20", b"50%", b"%41", b"%2f", b'"q"', b" x ", b"x\t", b"\xc3\xa9"),
     *(b"2026-11-28T10:00:00Z", b"2026-02-30T00:00:00Z", b"2024-02-29T00:00:00Z", b"2026-04-31T00:00:00Z", b"a\r\nb: c"),
     *(b"2026-12-31T23:59:60.5+01:00", b"application/json", b"application/cloudevents+json", b"Application/CloudEvents"),
@@ -68,13 +71,15 @@ def block_of(given_: tuple[Line, ...], colon: bytes = b": ") -> bytes:
     return b"NATS/1.0\r\n" + b"".join(b"%b%b%b\r\n" % (name, colon, value) for name, value in given_) + b"\r\n"
 
 
-def by_the_codecs(block: bytes) -> bytes:
+def by_the_codecs(block: bytes) -> tuple[bytes, int]:
+    """What is posted of the event, and its hops, which are told anew."""
     message = NatsMessage("shop.orders._knative", Headers(block), b'{"n": 1}')
     event = nats_codec.from_nats(message, stream="S", sequence=7)
     sent = http_codec.to_http(event)
     assert sent.body == message.data
     headers = sent.headers + nats_codec.passthrough_of(message)
-    return b"".join(b"%b: %b\r\n" % header for header in headers)
+    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+    return lines, delivery_claim.hops(message.headers)
 
 
 @given(blocks, st.sampled_from([b": ", b":", b":  "]))
@@ -107,6 +112,7 @@ def test_damaged_blocks_are_declined_or_read_as_the_codecs_do(damage: bytes, at:
         pytest.param(((b"traceparent", b"00-1-2-01"), (b"x-b3-flags", b"1, 2")), id="headers that travel"),
         pytest.param(((b"content-type", b"a/b"), (b"ce-subject", b"a%20b"), (b"ce-x", b"y")), id="type in between"),
         pytest.param(((b"tracestate", b"a=b"), (b"content-type", b"a/b"), (b"ce-x", b"y")), id="all kinds, mixed"),
+        pytest.param(((HOPS, b"12"), (b"tracestate", b"a=b"), (b"content-type", b"a/b")), id="hops"),
     ],
 )
 def test_what_receive_stores_takes_the_short_cut(more: tuple[Line, ...]) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from headrace.core.delivery_claim import Claims
 from headrace.receive import message_at_once
 
+CLAIMS = Claims()
 Header = tuple[bytes, bytes]
 
 HOST = (b"host", b"orders-kn-jsm-channel.shop.svc.cluster.local")
@@ -31,9 +33,11 @@ EVENT: tuple[Header, ...] = (
     ],
 )
 def test_a_plain_event_is_taken_at_once(url: bytes, headers: Sequence[Header]) -> None:
-    message = message_at_once(url, headers, b"data")
+    found = message_at_once(url, headers, b"data", CLAIMS)
 
-    assert message is not None
+    assert found is not None
+    message, claim = found
+    assert claim == b""
     assert (message.subject, message.data) == ("shop.orders._knative", b"data")
 
 
@@ -52,12 +56,12 @@ def test_a_plain_event_is_taken_at_once(url: bytes, headers: Sequence[Header]) -
     ],
 )
 def test_whatever_needs_a_closer_look_is_not_taken_at_once(url: bytes, headers: Sequence[Header]) -> None:
-    assert message_at_once(url, headers, b"data") is None
+    assert message_at_once(url, headers, b"data", CLAIMS) is None
 
 
 def test_a_channel_may_have_the_name_that_addresses_of_mirrors_end_in() -> None:
-    message = message_at_once(b"/shop/read-only", (ELSEWHERE, *EVENT), b"data")
+    found = message_at_once(b"/shop/read-only", (ELSEWHERE, *EVENT), b"data", CLAIMS)
 
-    assert message is not None
-    assert message.subject == "shop.read-only._knative"
-    assert message_at_once(b"/shop/read-only/read-only", (ELSEWHERE, *EVENT), b"data") is None
+    assert found is not None
+    assert found[0].subject == "shop.read-only._knative"
+    assert message_at_once(b"/shop/read-only/read-only", (ELSEWHERE, *EVENT), b"data", CLAIMS) is None

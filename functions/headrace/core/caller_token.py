@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 Digests = Callable[[str], str]
 """From the host of a function to the digest that it is given."""
+DeliveryKeys = Callable[[str], str]
+"""From the namespace that functions run in to the key by which they know one another's deliveries."""
 
 
 def shown(shared: bytes, host: str) -> str:
@@ -40,3 +42,16 @@ def digest(token: bytes) -> str:
 def digests(shared: bytes) -> Digests:
     """The digest for each function, by its host."""
     return lambda host: digest(shown(shared, host).encode())
+
+
+def delivery_key(shared: bytes, namespace: str) -> str:
+    """The key of claims (`headrace.core.delivery_claim`), 64 hex digits.
+
+    Each namespace of functions has its own: it is in the clear in their pods, and opens nothing but message ids there.
+    """
+    return hmac.new(shared, b"deliveries " + namespace.encode(), hashlib.sha256).hexdigest()
+
+
+def delivery_keys(shared: bytes) -> DeliveryKeys:
+    """The key for each namespace."""
+    return lambda namespace: delivery_key(shared, namespace)

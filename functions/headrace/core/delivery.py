@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from headrace.core import broker_filter, http_codec, uri
+from headrace.core.delivery_claim import DUPLICATE, OF_DELIVERY
 from headrace.core.errors import InvalidEvent
 from headrace.core.event import Event
 from headrace.core.http import Headers, HttpAnswer
@@ -56,6 +57,7 @@ class Answer:
         error: why there was no answer, in words.
         reply, reply_headers: the event in a 2xx answer, and its pass-through headers.
         reply_too_large: the answer carries an event that exceeds what we read.
+        known_before: a channel says that it had the event before, and not that it had it by this very delivery.
     """
 
     status: int | None
@@ -66,6 +68,7 @@ class Answer:
     reply: Event | None = None
     reply_headers: Headers = ()
     reply_too_large: bool = False
+    known_before: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ def read_answer(answer: HttpAnswer, now: datetime, *, replies: bool) -> Answer:
     asked = answer.header(b"retry-after") if answer.status in _MAY_ASK else None
     after = retry_after(asked.decode("latin-1"), now) if asked is not None else None
     body, kind = answer.body[: broker_filter.LONGEST], _printable(answer.header(b"content-type") or b"")
-    read = Answer(answer.status, body=body, content_type=kind, retry_after=after)
+    read = Answer(answer.status, body=body, content_type=kind, retry_after=after, known_before=known_before(answer))
     if not replies or answer.status not in _MAY_REPLY or not http_codec.is_event(answer.headers):
         return read
     if answer.truncated:
@@ -138,7 +141,7 @@ def completes(answer: HttpAnswer, subscriber: Subscriber) -> bool:
     two together decide `Ack`.
     """
     status = answer.status
-    if status is None or not 200 <= status <= 299:
+    if status is None or not 200 <= status <= 299 or known_before(answer):
         return False
     return subscriber.reply is None or status not in _MAY_REPLY or not http_codec.is_event(answer.headers)
 
@@ -159,7 +162,10 @@ def decide(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decis
     Source: Knative eventing data plane, table of response codes; ADR 007 and 012.
     """
     if answer.status is not None and 200 <= answer.status <= 299:
-        return _after_success(record, answer, subscriber)
+        if not answer.known_before:
+            return _after_success(record, answer, subscriber)
+        # The same POST would be known before again.
+        return give_up(_failed(record, answer, subscriber, _failures(record) + 1), subscriber)
     count = _failures(record) + 1
     record = _failed(record, answer, subscriber, count)
     if retryable(answer.status) and count <= subscriber.policy.retry:
@@ -174,6 +180,14 @@ def give_up(record: StageRecord, subscriber: Subscriber) -> DeadLetter | Park:
     if record.stage is Stage.DEAD_LETTER:
         return Park(record, record.last)
     return DeadLetter(replace(record, stage=Stage.DEAD_LETTER, due=None))
+
+
+def loop(hops: int) -> str:
+    """Why an event is handed on no further."""
+    return (
+        f"it has passed {hops} channels, so it goes round in a loop of replies, dead letter sinks or subscribers that "
+        "are channels: open the loop, then replay it"
+    )
 
 
 def may_reply(record: StageRecord, subscriber: Subscriber) -> bool:
@@ -251,6 +265,8 @@ def _failures(record: StageRecord) -> int:
 
 def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: int) -> StageRecord:
     said = f"gave status {answer.status}" if answer.status is not None else f"failed ({answer.error or 'no answer'})"
+    if answer.known_before:
+        said = f"{said} and took the event for one that it has, by source and id"
     body = answer.body if answer.status is not None else NO_ANSWER + (answer.error or "no answer").encode()
     code = NO_ANSWER_CODE if answer.status is None else answer.status
     match record.stage:
@@ -268,6 +284,15 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
     data = base64.b64encode(body[:ERROR_DATA_BYTES]).decode()
     failure = Failure(uri_of, code, data, kind, answered=answer.status is not None)
     return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} {said} on attempt {count}")
+
+
+def known_before(answer: HttpAnswer) -> bool:
+    """Does a channel say that it had the event before, while it does not know it as this delivery?
+
+    Then it may have stored another delivery of it, or another event of the same source and id.
+    """
+    known = answer.header(DUPLICATE)
+    return known is not None and known != OF_DELIVERY
 
 
 def _printable(value: bytes) -> str:

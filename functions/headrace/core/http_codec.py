@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from headrace.core import json_format
+from headrace.core.delivery_claim import CLAIM, HOPS
 from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import (
     MOST_ATTRIBUTES,
@@ -42,8 +43,8 @@ _UNSAFE = re.compile(f"[^{re.escape(_SAFE)}]")
 _QUOTED_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _QUOTED_PAIR = re.compile(r"\\(.)")
 
-# Knative's event receiver passes the first two and the prefixes; the trace context has to travel, too.
-_TRAVELLERS = frozenset((b"x-request-id", b"retry-after", b"traceparent", b"tracestate"))
+# Knative's event receiver passes the first two and the prefixes; the trace context and the hops have to travel, too.
+_TRAVELLERS = frozenset((b"x-request-id", b"retry-after", b"traceparent", b"tracestate", HOPS))
 _TRAVELLING_PREFIXES = (b"knative-", b"x-b3-")
 _HEADER_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
 _HEADER_VALUE = re.compile(rb"[\x20-\x7e]*")
@@ -129,7 +130,9 @@ def passthrough(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
 
 def travels(name: bytes) -> bool:
     """Whether a header of that lower-case name travels with an event."""
-    return (name in _TRAVELLERS or name.startswith(_TRAVELLING_PREFIXES)) and _HEADER_NAME.fullmatch(name) is not None
+    named = name in _TRAVELLERS or name.startswith(_TRAVELLING_PREFIXES)
+    # A claim is about one POST.
+    return named and name != CLAIM and _HEADER_NAME.fullmatch(name) is not None
 
 
 def binary_event(attributes: dict[str, str], faults: list[Fault], data: bytes) -> Event:

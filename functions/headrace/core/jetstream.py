@@ -33,11 +33,21 @@ _LONGEST_NAK = 2**63 - 1
 
 
 class PubAck(NamedTuple):
-    """The server has stored a message: where, and whether it had it already."""
+    """The server has stored a message: where, and whether it had it already.
+
+    Attributes:
+        unsure: of a duplicate: an earlier try of this very publish may be what it had.
+    """
 
     stream: str
     sequence: int
     duplicate: bool = False
+    unsure: bool = False
+
+    @property
+    def new(self) -> bool:
+        """May there be something in the stream that was not there before?"""
+        return not self.duplicate or self.unsure
 
 
 class Message(NamedTuple):

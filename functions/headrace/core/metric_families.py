@@ -55,7 +55,7 @@ STORED = Family(
 DUPLICATES = Family(
     "headrace_receive_duplicate_events_total",
     Kind.COUNTER,
-    "Those of them that the stream had already: same source and id within its duplicate window",
+    "Those of them that the stream had already: same source and id, or the same delivery, within its duplicate window",
     CHANNEL,
 )
 STORE_SECONDS = Family(

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from headrace.core import http_codec, json_format
+from headrace.core.delivery_claim import HOPS
 from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import Event, faults_of, make_event
 from headrace.core.nats_wire import header_block
@@ -103,9 +104,16 @@ def from_structured(message: NatsMessage) -> Event:
     return json_format.read(message.data)
 
 
-def to_binary(event: Event, subject: str, extra: tuple[tuple[bytes, bytes], ...] = ()) -> NatsMessage:
-    """The message that stores an event; `extra` is what `http_codec.passthrough` keeps of the headers."""
-    headers = {MSG_ID: msg_id(event.source, event.id)}
+def to_binary(
+    event: Event, subject: str, extra: tuple[tuple[bytes, bytes], ...] = (), claim: bytes = b""
+) -> NatsMessage:
+    """The message that stores an event.
+
+    Args:
+        extra: what `http_codec.passthrough` keeps of the headers.
+        claim: which delivery it is, proven; empty for what a producer sends.
+    """
+    headers = {MSG_ID: msg_id(event.source, event.id, claim)}
     for name, value in event.attributes.items():
         if name == "datacontenttype":
             headers["content-type"] = value
@@ -120,20 +128,35 @@ def to_structured(event: Event, subject: str, extra: tuple[tuple[bytes, bytes], 
 
 
 def passthrough_of(message: NatsMessage) -> tuple[tuple[bytes, bytes], ...]:
-    """The pass-through headers of a stored message, names in lower case."""
-    return http_codec.passthrough(
+    """The pass-through headers of a stored message, names in lower case; not its hops, which each POST tells anew."""
+    found = http_codec.passthrough(
         (name.encode(errors="replace"), value.encode(errors="surrogatepass")) for name, value in message.headers.items()
     )
+    return tuple(header for header in found if header[0] != HOPS)
 
 
-def msg_id(source: str, id: str) -> str:
-    """The `Nats-Msg-Id` of an event: 32 hex digits; the length prefix keeps source and id apart."""
+def msg_id(source: str, id: str, claim: bytes = b"") -> str:
+    """The `Nats-Msg-Id` of an event: 32 hex digits; the length prefix keeps source and id apart.
+
+    Args:
+        claim: which delivery of it is stored (`headrace.core.delivery_claim`); empty for what a producer sends.
+    """
+    if claim:
+        return _of_delivery(len(source), source.encode(), len(id), id.encode(), claim).hexdigest()
     return blake2b(f"{len(source)}:{source}{id}".encode(), digest_size=16).hexdigest()
 
 
-def ascii_msg_id(source: bytes, id: bytes) -> bytes:
+def ascii_msg_id(source: bytes, id: bytes, claim: bytes = b"") -> bytes:
     """The same of ASCII bytes, where a byte is a character."""
+    if claim:
+        return hexlify(_of_delivery(len(source), source, len(id), id, claim).digest())
     return hexlify(blake2b(b"%d:%b%b" % (len(source), source, id), digest_size=16).digest())
+
+
+def _of_delivery(source_length: int, source: bytes, id_length: int, id: bytes, claim: bytes) -> blake2b:
+    # Personal to deliveries, so that no event's own id can be chosen to give the same.
+    text = b"%d:%b%d:%b%b" % (source_length, source, id_length, id, claim)
+    return blake2b(text, digest_size=16, person=b"delivery")
 
 
 class _Scanned(NamedTuple):

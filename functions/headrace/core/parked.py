@@ -41,6 +41,11 @@ ONLY = "Headrace-Only"
 _ONLY = ONLY.lower()
 EXPECTED_STREAM = "Nats-Expected-Stream"
 
+KNOWN_THERE = (
+    "the channel at that address has an event of the same source and id, and delivers it no more within its duplicate "
+    "window: replay to the channel by its name, with --to-channel, which counts as new"
+)
+
 # Characters of a reason: with our other headers it must fit into the headroom that events leave.
 LONGEST_TEXT = 1024
 _OURS = ("nats-", "headrace-")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from headrace.core.delivery_claim import CLAIM, Claims
 from headrace.core.nats_codec import ascii_msg_id
 from headrace.core.stored_block import Kind, kind_of, shape_of
 from headrace.core.value_patterns import PASSING, TIME, TOKEN, TYPE
@@ -57,12 +58,13 @@ _new = tuple.__new__
 
 
 class Posted(NamedTuple):
-    """What a plain POST says: to which address, and what is to be stored."""
+    """What a plain POST says: to which address, what is to be stored, and as which delivery, if that is proven."""
 
     host: bytes
     url: bytes
     block: bytes
     body: bytes
+    claim: bytes
 
 
 class _Shape(NamedTuple):
@@ -71,18 +73,21 @@ class _Shape(NamedTuple):
     Attributes:
         named: the groups of content-length, host, ce-source and ce-id.
         stored: the groups of all values that are stored, for `lines`.
+        claim: the group of the claim; 0 for none.
     """
 
     pattern: re.Pattern[bytes]
     named: tuple[int, ...]
     stored: tuple[int, ...]
     lines: bytes
+    claim: int
 
 
 class PlainPosts:
     """Reads the POSTs of one process, of which most look alike: the shape of the last one is tried first."""
 
-    def __init__(self) -> None:
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
         self._shapes: dict[tuple[bytes, ...], _Shape | None] = {}
         self._last: _Shape | None = None
 
@@ -102,8 +107,9 @@ class PlainPosts:
         body = data[end:]
         if end > LONGEST_HEAD or int(length) != len(body):
             return None
-        block = shape.lines % (ascii_msg_id(source, event_id), *found.group(*shape.stored))
-        return _new(Posted, (host, found[1], block, body))
+        claim = self._claims.proven(found[shape.claim]) if shape.claim else b""
+        block = shape.lines % (ascii_msg_id(source, event_id, claim), *found.group(*shape.stored))
+        return _new(Posted, (host, found[1], block, body, claim))
 
     def _shape_of(self, data: bytes) -> _Shape | None:
         if data.find(_BINARY, 0, LONGEST_HEAD) < 0:
@@ -137,6 +143,7 @@ def _shape(names: tuple[bytes, ...]) -> _Shape | None:
         tuple(place[name] for name in _NAMED),
         tuple(place[name] for name in lower if kind_of(name) is not Kind.IGNORED),
         stored.lines,
+        place.get(CLAIM, 0),
     )
 
 

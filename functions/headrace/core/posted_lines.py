@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from headrace.core.delivery_claim import HOPS
 from headrace.core.event import is_name
 from headrace.core.http_codec import travels
 from headrace.core.nats_wire.headers import PLAIN_START
@@ -33,10 +34,15 @@ _REQUIRED = frozenset((b"ce-specversion", b"ce-id", b"ce-source", b"ce-type"))
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How the blocks with certain names look, and in which order their groups of lines are posted."""
+    """How the blocks with certain names look, in which order their groups of lines are posted, and which is the hops'.
+
+    Attributes:
+        hops: 0 for blocks that tell of none.
+    """
 
     pattern: re.Pattern[bytes]
     order: tuple[int, ...]
+    hops: int
 
 
 class PostedLines:
@@ -46,15 +52,16 @@ class PostedLines:
         self._shapes: dict[tuple[bytes, ...], _Shape | None] = {}
         self._last: _Shape | None = None
 
-    def of(self, block: bytes) -> bytes | None:
-        """The lines `name: value`, each with its line end, for this header block; None: have the codecs read it."""
+    def of(self, block: bytes) -> tuple[bytes, int] | None:
+        """The lines `name: value`, each with its line end, for this header block, without that of the hops, and how
+        many those are; None: have the codecs read it."""
         shape = self._last
         if shape is None or (found := shape.pattern.fullmatch(block)) is None:
             shape = self._shape_of(block)
             if shape is None or (found := shape.pattern.fullmatch(block)) is None:
                 return None
             self._last = shape
-        return b"".join(found.group(*shape.order))
+        return b"".join(found.group(*shape.order)), int(found[shape.hops][_BEFORE_HOPS:]) if shape.hops else 0
 
     def _shape_of(self, block: bytes) -> _Shape | None:
         names = tuple([line.partition(b":")[0] for line in block[len(PLAIN_START) : -4].split(b"\r\n")])
@@ -81,14 +88,18 @@ def _shape(names: tuple[bytes, ...]) -> _Shape | None:
         kinds.append(kind)
     # As the codecs do it: attributes, then the content type, then what passes through.
     order = [number for wanted in _POSTED for number, kind in enumerate(kinds, 1) if kind == wanted]
-    return _Shape(re.compile(pattern + rb"\r\n"), tuple(order))
+    hops = kinds.index("hops") + 1 if "hops" in kinds else 0
+    return _Shape(re.compile(pattern + rb"\r\n"), tuple(order), hops)
 
 
 _POSTED = ("attribute", "type", "passing")
+_BEFORE_HOPS = len(HOPS + b": ")
 
 
 def _line(name: bytes) -> tuple[str, bytes] | None:
     """What a line of that name is, and the pattern of its value; None: nothing for this way."""
+    if name == HOPS:
+        return "hops", rb"[0-9]{1,3}"
     if name.lower().startswith(b"nats-"):
         return "dropped", rb"[^\r\n]*+"
     if name == b"content-type":

@@ -256,6 +256,19 @@ class TokenSettings(_Settings):
     )
 
 
+class DeliverySettings(_Settings):
+    """How `receive` knows what `forward` delivers."""
+
+    delivery_key: SecretStr | None = Field(
+        None,
+        alias="HEADRACE_DELIVERY_KEY",
+        description="64 hex digits, the same for all functions that deliver to one another: by it a channel tells "
+        "`forward`'s deliveries from repeats of its producers (ADR 044). `reconcile` gives it to the functions that "
+        "it answers; elsewhere it follows from the shared token, where a function has that; without either no "
+        "claim is made or believed",
+    )
+
+
 class FunctionsSettings(_Settings):
     """What the functions of channels look like, which `reconcile` answers as children of the hook."""
 

@@ -58,14 +58,18 @@ class Shape(NamedTuple):
     lines: bytes
 
 
-def stored_block(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
-    """The header block of the NATS message for these headers, names in lower case; None: have the codecs read them."""
+def stored_block(headers: Iterable[tuple[bytes, bytes]], claim: bytes = b"") -> bytes | None:
+    """The header block of the NATS message for these headers, names in lower case; None: have the codecs read them.
+
+    Args:
+        claim: which delivery it is, proven; empty for what a producer sends.
+    """
     given = tuple(headers)
     fields = dict(given)
-    return block_of(fields) if len(fields) == len(given) else None
+    return block_of(fields, claim) if len(fields) == len(given) else None
 
 
-def block_of(fields: Mapping[bytes, bytes]) -> bytes | None:
+def block_of(fields: Mapping[bytes, bytes], claim: bytes = b"") -> bytes | None:
     """The same for headers of which no two have the same name."""
     names = tuple(fields)
     # Producers send events of a few shapes.
@@ -87,10 +91,12 @@ def block_of(fields: Mapping[bytes, bytes]) -> bytes | None:
         return None
     if time is not None and not is_time(time.decode()):
         return None
-    return shape.lines % (ascii_msg_id(fields[b"ce-source"], fields[b"ce-id"]), *shape.stored(fields))
+    return shape.lines % (ascii_msg_id(fields[b"ce-source"], fields[b"ce-id"], claim), *shape.stored(fields))
 
 
-def stored_structured(body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes] | None:
+def stored_structured(
+    body: bytes, headers: Iterable[tuple[bytes, bytes]], claim: bytes = b""
+) -> tuple[bytes, bytes] | None:
     """The same for an event in structured mode: its header block, and its data as they were written.
 
     Args:
@@ -102,7 +108,7 @@ def stored_structured(body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> tu
     attributes, data = found
     lines = [(_header(name), value.encode()) for name, value in attributes]
     lines += [header for header in headers if len(header[0]) <= _LONGEST and _travels(header[0])]
-    block = stored_block(lines)
+    block = stored_block(lines, claim)
     return None if block is None else (block, data)
 
 

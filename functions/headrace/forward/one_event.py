@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import assert_never
 
-from headrace.core import delivery, http_codec, jetstream, nats_codec, parked, stage_record
+from headrace.core import delivery, delivery_claim, http_codec, jetstream, nats_codec, parked, stage_record
 from headrace.core.delivery import Ack, Answer, DeadLetter, Decision, Nak, Park, Reply
 from headrace.core.errors import InvalidEvent, Refused, Unavailable
 from headrace.core.event import Event
@@ -103,6 +103,10 @@ class _Delivery:
         passing = nats_codec.passthrough_of(stored)
         decision: Decision
         event = read(self.message)
+        if (hops := delivery_claim.hops(self.message.headers)) >= delivery_claim.MOST_HOPS:
+            # Nor to the dead letter sink, which may be the loop.
+            await self._park(record, delivery.loop(hops))
+            return
         if isinstance(event, InvalidEvent):
             # It claims to be an event and is none, so no subscriber could take it: its bytes go to the sink, or aside.
             record = self._judged(record, event)
@@ -178,10 +182,20 @@ class _Delivery:
 
     async def _post(self, destination: Destination, event: Event, passing: Headers, record: StageRecord) -> HttpAnswer:
         if record.reply is not None:
-            passing = record.reply_headers
+            # What the answer says of hops does not count: the reply has come as far as the event.
+            passing = tuple(one for one in record.reply_headers if one[0] != delivery_claim.HOPS)
         sent = http_codec.to_http(self._outgoing(event, record))
-        headers = sent.headers + passing + closing_headers(self.subscriber, record.stage)
+        told = self._told(destination, record.stage)
+        headers = sent.headers + passing + told + closing_headers(self.subscriber, record.stage)
         return await self.effects.post(destination, headers, sent.body, self.subscriber.policy.timeout)
+
+    def _told(self, destination: Destination, stage: Stage) -> Headers:
+        """What tells a channel which delivery this is, and how far the event has come."""
+        message = self.message
+        hops = (delivery_claim.HOPS, b"%d" % (delivery_claim.hops(message.headers) + 1))
+        begin = delivery_claim.beginning(message.stream, message.consumer, stage, destination.uri)
+        claim = self.effects.claims.of(begin, message.sequence, message.timestamp_ns)
+        return (hops, (delivery_claim.CLAIM, claim)) if claim else (hops,)
 
     def _destination(self, stage: Stage) -> Destination | None:
         match stage:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from headrace.core.delivery_claim import Claims
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.jetstream import Message
 from headrace.core.lease import Outcome, Tally
@@ -88,6 +89,7 @@ class Effects:
         report: one line per outcome; of success at debug level only.
         survey: for by-key consumers.
         at_once: for the short way; without it every event goes the long one.
+        claims: proves to channels of ours which delivery a POST is.
         tally: where the lease counts what it does; its maker may read it at any time.
     """
 
@@ -106,4 +108,5 @@ class Effects:
     report: Callable[[Outcome, Message, str], None]
     survey: Survey | None = None
     at_once: AtOnce | None = None
+    claims: Claims = field(default_factory=Claims)
     tally: Tally = field(default_factory=Tally)

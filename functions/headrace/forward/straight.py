@@ -14,13 +14,18 @@ from typing import TypeAlias
 
 from headrace.core import jetstream
 from headrace.core.delivery import completes
+from headrace.core.delivery_claim import CLAIM, HOPS, MOST_HOPS, beginning
 from headrace.core.http import HttpAnswer
 from headrace.core.jetstream import Message
 from headrace.core.lease import Outcome, Tally
 from headrace.core.nats_wire import Headers
 from headrace.core.posted_lines import PostedLines
+from headrace.core.stage_record import Stage
 from headrace.core.subscriber import Subscriber
 from headrace.forward.ports import AtOnce, Effects, Sending
+
+# Bytes of the body of an answer that is worth being held.
+_REMEMBERED = 512
 
 Over: TypeAlias = "Callable[[Straight, HttpAnswer | None], None]"
 """Called when the short way of an event ends: with None when it is settled, else with the answer to judge it by."""
@@ -36,6 +41,9 @@ class StraightWay:
         self.tally = tally
         self.over = over
         self._lines = PostedLines()
+        self._claim = b""
+        # The last answer that was found to complete a delivery: most are that one again.
+        self.completing: HttpAnswer | None = None
 
     def begin(self, message: Message) -> Straight | None:
         """POST a message that has just come; None when it must go the other way, and nothing has happened."""
@@ -43,16 +51,29 @@ class StraightWay:
         # A redelivery may have a stage record, and messages of other clients have no block.
         if message.delivered != 1 or type(headers) is not Headers:
             return None
-        lines = self._lines.of(headers.block)
-        if lines is None:
+        read = self._lines.of(headers.block)
+        if read is None or read[1] >= MOST_HOPS:
             return None
         straight = Straight(self, message)
+        lines = read[0] + self._told(message, read[1])
         sending = self.at_once.send(lines, message.data, straight.answered)
         if sending is None:
             return None
         straight.sending = sending
         self.effects.hold(message)
         return straight
+
+    def _told(self, message: Message, hops: int) -> bytes:
+        """The lines that tell a channel which delivery this is, as `one_event` has them."""
+        begin = self._claim
+        if not begin:
+            assert self.subscriber.subscriber is not None, "else there is no short way"
+            uri = self.subscriber.subscriber.uri
+            begin = self._claim = beginning(message.stream, message.consumer, Stage.SUBSCRIBER, uri)
+        claim = self.effects.claims.of(begin, message.sequence, message.timestamp_ns)
+        if not claim:
+            return b"%b: %d\r\n" % (HOPS, hops + 1)
+        return b"%b: %d\r\n%b: %b\r\n" % (HOPS, hops + 1, CLAIM, claim)
 
 
 class Straight:
@@ -80,7 +101,12 @@ class Straight:
     def _completed(self, answer: HttpAnswer) -> bool:
         """Ack and count it, if that is all there is to do."""
         way, message = self._way, self.message
-        if not completes(answer, way.subscriber) or not way.at_once.settle(message, jetstream.ACK):
+        if answer is not way.completing:
+            if not completes(answer, way.subscriber):
+                return False
+            # Answers are remembered while they are short (`headrace.io.http.answer`), so this holds no large one.
+            way.completing = answer if len(answer.body) <= _REMEMBERED else None
+        if not way.at_once.settle(message, jetstream.ACK):
             return False
         way.effects.release(message)
         way.tally.counts[Outcome.DELIVERED] += 1

@@ -14,6 +14,7 @@ from typing import Any
 from headrace.core import gaps, lease, names, order_spec, pull_trouble, stage_record
 from headrace.core import subscriber as subscribers
 from headrace.core.byte_pool import BytePool
+from headrace.core.delivery_claim import Claims
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.jetstream import Message
@@ -32,7 +33,7 @@ from headrace.host.forward_counts import ForwardCounts
 from headrace.host.outcome_log import OutcomeLog
 from headrace.host.posting import Posting
 from headrace.host.standing import Standing
-from headrace.io import environment, log, tracing, web
+from headrace.io import delivery_key, environment, log, tracing, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
@@ -58,8 +59,8 @@ class Leasing:
     def configured(cls) -> Callable[[Client, JetStreamApi], Leasing]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
         settings = environment.read(ForwardSettings)
-        made = settings, standing.read(settings), web.Token.configured(), tracing.configured("forward")
-        return partial(cls, *made)
+        made = settings, standing.read(settings), web.Token.configured(), delivery_key.claims()
+        return partial(cls, *made, tracing.configured("forward"))
 
     @classmethod
     def stands(cls) -> bool:
@@ -71,12 +72,14 @@ class Leasing:
         settings: ForwardSettings,
         wanted: tuple[Lease, ...],
         token: web.Token,
+        claims: Claims,
         traced: Callable[[], Tracing | None] | None,
         client: Client,
         api: JetStreamApi,
     ) -> None:
         self._settings = settings
         self._token = token
+        self._claims = claims
         self._client = client
         self._api = api
         self._jetstream = JetStream(client, api)
@@ -271,6 +274,7 @@ class Leasing:
             report=self._log.reporter(subscriber),
             survey=survey,
             at_once=self._at_once(subscriber),
+            claims=self._claims,
             tally=tally,
         )
 

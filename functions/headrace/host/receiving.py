@@ -7,6 +7,7 @@ from functools import partial
 from time import monotonic
 
 from headrace.core import names
+from headrace.core.delivery_claim import Claims
 from headrace.core.errors import HeadraceError, InvalidEvent, Unavailable
 from headrace.core.http import Request, Response
 from headrace.core.http import request as http_request
@@ -16,19 +17,33 @@ from headrace.core.nats_codec import Encoded
 from headrace.core.plain_post import PlainPosts
 from headrace.core.settings import ReceiveSettings
 from headrace.host.receive_counts import ReceiveCounts
-from headrace.io import environment, log, tracing, web
+from headrace.io import delivery_key, environment, log, tracing, web
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream
 from headrace.io.tracing import Kind, OpenSpan, Tracing
 from headrace.io.wake import FullHints, WakeHints
-from headrace.receive import ACCEPTED, ALLOW, Effects, message_at_once, message_of, receive, route
+from headrace.receive import (
+    ACCEPTED,
+    ALLOW,
+    KNOWN_DELIVERY,
+    KNOWN_EVENT,
+    KNOWN_PERHAPS,
+    Effects,
+    accepted,
+    message_at_once,
+    message_of,
+    receive,
+    route,
+)
 
 # What an event that waits takes beside its own bytes, task and request included (measured: 2.6 KiB the short way, up to
 # 8.7 KiB the long one): without it a flood of tiny events would be held by the million.
 BESIDE_BYTES = 8 * 1024
 FULL = 507
 STORED = web.whole(ACCEPTED, ALLOW)
+# With all their headers, as answers of the short way have them.
+_WHOLE = {one: web.whole(one, ALLOW) for one in (KNOWN_DELIVERY, KNOWN_EVENT, KNOWN_PERHAPS)}
 
 _log = log.get("receive")
 
@@ -39,17 +54,23 @@ class Receiving:
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi], Receiving]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
-        return partial(cls, environment.read(ReceiveSettings), tracing.configured("receive"))
+        return partial(cls, environment.read(ReceiveSettings), delivery_key.claims(), tracing.configured("receive"))
 
     def __init__(
-        self, settings: ReceiveSettings, traced: Callable[[], Tracing | None] | None, client: Client, api: JetStreamApi
+        self,
+        settings: ReceiveSettings,
+        claims: Claims,
+        traced: Callable[[], Tracing | None] | None,
+        client: Client,
+        api: JetStreamApi,
     ) -> None:
         self._settings = settings
+        self._claims = claims
         self._tracing = traced() if traced is not None else None
         self._jetstream = JetStream(client, api)
         self._publish_seconds = settings.publish_timeout.total_seconds()
         self._waiting = 0
-        self._posts = PlainPosts()
+        self._posts = PlainPosts(claims)
         self._counts = ReceiveCounts()
         self._sparing = log.Sparing()
         self._full = FullHints(self._jetstream)
@@ -57,6 +78,7 @@ class Receiving:
             publish=self._publish,
             wake=WakeHints(self._jetstream.hint, self._settings.wake_interval.total_seconds()),
             max_event_bytes=lambda: self._jetstream.max_event_bytes,
+            claims=claims,
         )
 
     async def handle(self, request: Request, receive_: web.Receive, send: web.Send) -> None:
@@ -72,18 +94,19 @@ class Receiving:
         if self._tracing is not None and not self._tracing.leaves_out(headers):
             # Spans take more time than the long way does.
             return False
-        message = message_at_once(url, headers, body)
-        return message is not None and self._store(message, answer)
+        found = message_at_once(url, headers, body, self._claims)
+        return found is not None and self._store(found[0], answer, found[1])
 
     def offer_unread(self, data: bytes, answer: Callable[[Response], None]) -> bool:
         """Take bytes that may be a whole plain POST; see `headrace.host.direct`."""
         if self._tracing is not None:
             return False
         posted = self._posts.read(data)
-        message = None if posted is None else message_of(posted)
-        return message is not None and self._store(message, answer)
+        if posted is None or (message := message_of(posted)) is None:
+            return False
+        return self._store(message, answer, posted.claim)
 
-    def _store(self, message: Encoded, answer: Callable[[Response], None]) -> bool:
+    def _store(self, message: Encoded, answer: Callable[[Response], None], claim: bytes = b"") -> bool:
         """Publish it at once, if that can be done, and answer when that has been answered."""
         began = monotonic()
         subject = message.subject
@@ -94,8 +117,12 @@ class Receiving:
         def done(outcome: PubAck | HeadraceError) -> None:
             self._waiting -= held
             if isinstance(outcome, PubAck):
-                answer(STORED)
-                self._effects.wake(outcome.stream)
+                if outcome.duplicate:
+                    answer(_WHOLE[accepted(outcome, claim)])
+                else:
+                    answer(STORED)
+                if outcome.new:
+                    self._effects.wake(outcome.stream)
                 self._counts.stored(subject, outcome, monotonic() - began)
             else:
                 refusal = web.whole(web.response_of(outcome), ALLOW)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from headrace.core import caller_token, channel_defaults, config_choice, lent
 from headrace.core import metric_families as families
-from headrace.core.caller_token import Digests
 from headrace.core.channel_defaults import Defaults
 from headrace.core.errors import Misconfigured
 from headrace.core.hook import Installation
@@ -114,12 +113,15 @@ class Reconciling:
         body = await web.read_body(receive, request, LONGEST_BODY if verb in VERBS else LONGEST_CALL)
         if verb not in VERBS:
             return await lend(body, self._admin, self._named_now)
+        # Where no function is answered none needs it.
+        token = await asyncio.to_thread(self._token.read) if self._settings.image else None
         around = Around(
             self._defaults_now() if self._settings.defaults_dir else None,
             self._named_now(),
-            await self._digests(),
-            self._elsewhere,
-            self._installation,
+            digests=None if token is None else caller_token.digests(token),
+            delivery_keys=None if token is None else caller_token.delivery_keys(token),
+            elsewhere=self._elsewhere,
+            installation=self._installation,
         )
         now = datetime.now(UTC)
         answer = await reconcile(verb, body, api=self._admin, settings=self._settings, now=now, around=around)
@@ -135,10 +137,6 @@ class Reconciling:
 
     def _named_now(self) -> Named:
         return self._named.now(self._client.settings_problem)
-
-    async def _digests(self) -> Digests | None:
-        """Of the token as it is now; None where no function is answered that would need one."""
-        return caller_token.digests(await asyncio.to_thread(self._token.read)) if self._settings.image else None
 
     def _defaults_now(self) -> Defaults:
         """What is mounted; while it is broken the last good one, or none at all, and the channels' status says so."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.core import http_codec, names, parked, subject_pattern
+from headrace.core import delivery, http_codec, names, parked, subject_pattern
 from headrace.core import subscriber as subscribers
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.http import Headers, HttpAnswer
@@ -116,12 +116,14 @@ class ParkedEvents:
         """POST it once; on a 2xx it is parked no more.
 
         Raises:
-            Refused: 404, nothing is parked there.
+            Refused: 404 nothing is parked there; 409 the address is a channel that says that it has the event already.
         """
         found = await self.show(position)
         sent = http_codec.to_http(found.event)
         answer = await post(to, sent.headers + found.passing, sent.body, timeout)
         if answer.status is not None and 200 <= answer.status <= 299:
+            if delivery.known_before(answer):
+                raise Refused(parked.KNOWN_THERE, status=409)
             await self.discard(position)
         return answer
 
@@ -155,7 +157,8 @@ class ParkedEvents:
     async def _move(self, event: Parked, message: NatsMessage) -> PubAck:
         ack = await self._jetstream.publish(encoded(message), PUBLISH_SECONDS)
         await self.discard(event.position)
-        await self._jetstream.hint(names.wake_subject(ack.stream))
+        if ack.new:
+            await self._jetstream.hint(names.wake_subject(ack.stream))
         return ack
 
     async def _moves(self, stream: str) -> bool:

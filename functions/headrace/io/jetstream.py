@@ -11,7 +11,7 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from time import monotonic
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from headrace.core import jetstream, payload
 from headrace.core.errors import HeadraceError, Refused, Unavailable
@@ -36,6 +36,22 @@ EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 ADD_TRIES = 10
 _MOST_DIGITS = 19
 OnPublished: TypeAlias = Callable[[PubAck | HeadraceError], None]
+
+
+class _Past(NamedTuple):
+    """What came of the tries of a publish so far.
+
+    Attributes:
+        timeout: seconds in all.
+        deadline: of the loop's clock; 0, where there was none, for `timeout` seconds from now.
+        why: the last one failed.
+        unsure: one of them may have been stored.
+    """
+
+    timeout: float
+    deadline: float = 0.0
+    why: str = "no answer"
+    unsure: bool = False
 
 
 class JetStream:
@@ -74,7 +90,7 @@ class JetStream:
             Refused: 404 no stream captures the subject; 413 too large; 507 the stream is full; 403 sealed or forbidden.
             Unavailable: no answer in time; the event may or may not be stored.
         """
-        return await self._publish(message, timeout, headroom=HEADROOM_BYTES)
+        return await self._publish(message, _Past(timeout), headroom=HEADROOM_BYTES)
 
     def publish_at_once(self, message: Encoded, timeout: float, done: OnPublished) -> bool:
         """Like `publish`, without a coroutine as long as all goes well, and only where it can be sent at once.
@@ -92,9 +108,9 @@ class JetStream:
         if self._missing and subject in self._missing:
             return False
 
-        def go_on(why: str) -> None:
+        def go_on(why: str, *, unsure: bool) -> None:
             deadline = asyncio.get_running_loop().time() + timeout - (monotonic() - began)
-            self._go_on(message, timeout, deadline, why, done)
+            self._go_on(message, _Past(timeout, deadline, why, unsure), done)
 
         def asked(answer: Answer) -> None:
             if isinstance(answer, bytes):
@@ -103,9 +119,9 @@ class JetStream:
                 if isinstance(answer, Refused):
                     done(answer)
                 else:
-                    go_on(str(answer))
+                    go_on(str(answer), unsure=True)
             elif answer.status == "503":
-                go_on("no responders")
+                go_on("no responders", unsure=False)
             else:
                 done(outcome(answer.data, subject))
 
@@ -113,7 +129,7 @@ class JetStream:
 
     async def publish_aside(self, message: Encoded, timeout: float) -> PubAck:
         """Like `publish`, for stage records and parked events: they may use the headroom that events leave."""
-        return await self._publish(message, timeout, headroom=0)
+        return await self._publish(message, _Past(timeout), headroom=0)
 
     async def pull_inbox(
         self, stream: str, consumer: str, on_message: OnMessage, on_end: OnEnd, *, pinned: bool = False
@@ -235,11 +251,9 @@ class JetStream:
             raise Unavailable("the connection broke before the server said whether it has room") from error
         return no_room(answer.data)
 
-    def _go_on(self, message: Encoded, timeout: float, deadline: float, why: str, done: OnPublished) -> None:
+    def _go_on(self, message: Encoded, past: _Past, done: OnPublished) -> None:
         """After a first try whose outcome is unknown: go on as `publish` does."""
-        task = asyncio.ensure_future(
-            self._publish(message, timeout, headroom=HEADROOM_BYTES, deadline=deadline, why=why)
-        )
+        task = asyncio.ensure_future(self._publish(message, past, headroom=HEADROOM_BYTES))
         self._going_on.add(task)
 
         def ended(task: asyncio.Future[PubAck]) -> None:
@@ -254,18 +268,12 @@ class JetStream:
 
         task.add_done_callback(ended)
 
-    async def _publish(
-        self, message: Encoded, timeout: float, *, headroom: int, deadline: float = 0.0, why: str = "no answer"
-    ) -> PubAck:
-        """Args:
-        deadline: of the loop's clock; by default `timeout` seconds from now.
-        why: what came of a first try, where there was one; it has a deadline, too.
-        """
+    async def _publish(self, message: Encoded, past: _Past, *, headroom: int) -> PubAck:
         loop = asyncio.get_running_loop()
+        deadline, why, unsure = past.deadline or loop.time() + past.timeout, past.why, past.unsure
         # Silence may mean that there is no channel: whoever subscribes to `>` takes the event, and answers nothing.
-        doubtful = deadline > 0 or message.subject in self._missing
+        doubtful = past.deadline > 0 or message.subject in self._missing
         silent = False
-        deadline = deadline or loop.time() + timeout
         while (left := deadline - loop.time()) > 0:
             if not self._client.connected:
                 await self._client.ready(left)
@@ -282,7 +290,7 @@ class JetStream:
                 )
             except (Broken, Unavailable) as error:
                 doubtful, silent = not silent, True
-                why = str(error)
+                why, unsure = str(error), True
                 await asyncio.sleep(0)
                 continue
             if answer.status == "503":
@@ -290,8 +298,9 @@ class JetStream:
                 why = "JetStream has no leader for the stream, or is not ready"
                 await asyncio.sleep(min(PAUSE_SECONDS, max(0.0, deadline - loop.time())))
                 continue
-            return pub_ack(answer.data, message.subject)
-        raise Unavailable(f"the event was not stored for sure within {timeout:.1f} s: {why}")
+            ack = pub_ack(answer.data, message.subject)
+            return ack._replace(unsure=True) if unsure and ack.duplicate else ack
+        raise Unavailable(f"the event was not stored for sure within {past.timeout:.1f} s: {why}")
 
     def _check(self, message: Encoded, headroom: int, now: float) -> None:
         limit = self._client.max_payload - headroom

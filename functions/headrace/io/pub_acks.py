@@ -64,7 +64,7 @@ def _plain_ack(data: bytes) -> PubAck | None:
     if plain is None:
         return None
     stream, sequence = plain.groups()
-    return _new(PubAck, (stream.decode(), int(sequence), False))
+    return _new(PubAck, (stream.decode(), int(sequence), False, False))
 
 
 def _read_ack(data: bytes, subject: str) -> PubAck:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headrace.core.action import Action, Outcome
-from headrace.core.caller_token import Digests
+from headrace.core.caller_token import DeliveryKeys, Digests
 from headrace.core.channel_defaults import Defaults
 from headrace.core.hook import Installation
 from headrace.core.named import Named
@@ -69,6 +69,7 @@ class Around:
         defaults: for channels whose authors have left settings out; None where no defaults are kept.
         named: which Secrets our own ConfigMap names, and what is wrong with it.
         digests: by which functions know their callers' tokens; needed where there are functions.
+        delivery_keys: by which they know one another's deliveries; the same holds.
         elsewhere: gives the NATS account behind the URL of another `reconcile`; None: all channels are in our own.
         installation: what we say of ourselves; None: nothing.
     """
@@ -76,5 +77,6 @@ class Around:
     defaults: Defaults | None = None
     named: Named = Named()
     digests: Digests | None = None
+    delivery_keys: DeliveryKeys | None = None
     elsewhere: Callable[[str], Elsewhere] | None = None
     installation: Installation | None = None

@@ -60,12 +60,13 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
     secret = connection_spec.own_secret(request.parent)
     namespace = str(request.parent["metadata"]["namespace"])
     chosen, ours = _chosen(around, settings)
-    usual = children.with_own(children.by_settings(settings, around.digests, config_map=chosen), secret)
+    keys = around.digests, around.delivery_keys
+    usual = children.with_own(children.by_settings(settings, *keys, config_map=chosen), secret)
     cluster, channel = cluster_of(request, settings), _parsed(request.parent)
     if channel is None or around.elsewhere is None or children.apart(channel, settings, usual, cluster) is None:
         return Seat(own, usual.with_named(around.named.secrets), ours)
     config_map = (around.defaults or Defaults()).config_name(namespace)
-    access = children.with_own(children.by_settings(settings, around.digests, config_map=config_map), secret)
+    access = children.with_own(children.by_settings(settings, *keys, config_map=config_map), secret)
     connection = f"Secret {secret}" if secret else f"namespace {namespace}"
     kept = access.with_named(children.named_secrets(request.children))
     apart = children.apart(channel, settings, kept, cluster)

@@ -157,9 +157,8 @@ async def _all(opened: AbstractAsyncContextManager[Send], given: Given, channel:
 
 
 def _where(answer: dict[str, Any]) -> str:
-    if "sequence" not in answer:
-        return ""
-    return f" as sequence {answer['sequence']}" + (f", {STORED_BEFORE}" if answer["duplicate"] else "")
+    at = f" as sequence {answer['sequence']}" if "sequence" in answer else ""
+    return at + (f", {STORED_BEFORE}" if answer.get("duplicate") else "")
 
 
 def _from_form(form: Any, count: int) -> Iterator[Event]:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from headrace.core import http_codec, names, nats_codec
+from headrace.core.delivery_claim import DUPLICATE, UNSURE
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.event import Event
 from headrace.core.nats_codec import encoded
@@ -37,7 +38,7 @@ class Sent:
     """What has become of one event.
 
     Attributes:
-        answer: where it is stored, or the status of the answer.
+        answer: where it is stored, or the status of the answer; and whether it was stored before, where that was told.
     """
 
     event: Event
@@ -70,7 +71,8 @@ async def over_http(url: str, mode: Mode) -> AsyncIterator[Send]:
             raise Unavailable(words)
         if not 200 <= answer.status <= 299:
             raise Refused(words, status=answer.status)
-        return Sent(event, {"status": answer.status})
+        known = answer.header(DUPLICATE)
+        return Sent(event, {"status": answer.status, **({"duplicate": known != UNSURE} if known is not None else {})})
 
     try:
         yield send
@@ -99,8 +101,9 @@ async def over_nats(session: Session, channel: Ref, mode: Mode) -> AsyncIterator
     async def send(event: Event) -> Sent:
         make = nats_codec.to_binary if mode is Mode.BINARY else nats_codec.to_structured
         ack = await session.jetstream.publish(encoded(make(event, subject)), SECONDS)
-        await session.jetstream.hint(names.wake_subject(ack.stream))
-        return Sent(event, {"stream": ack.stream, "sequence": ack.sequence, "duplicate": ack.duplicate})
+        if ack.new:
+            await session.jetstream.hint(names.wake_subject(ack.stream))
+        return Sent(event, {"stream": ack.stream, "sequence": ack.sequence, "duplicate": not ack.new})
 
     yield send
 

@@ -14,9 +14,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from headrace.core import http_codec, names, nats_codec
+from headrace.core.delivery import known_before
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace.core.http import HttpAnswer
 from headrace.core.nats_codec import NatsMessage, encoded
+from headrace.core.parked import KNOWN_THERE
 from headrace.core.subscriber import Destination
 from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
@@ -124,6 +126,9 @@ def to_uri(client: HttpClient, uri: str) -> Bring:
         for tries in range(1, TRIES + 1):
             answer = await client.post(to, headers, sent.body, POST, ANSWER_BYTES, reply=False)
             if answer.status is not None and 200 <= answer.status <= 299:
+                # What an earlier try of ours may have stored is no surprise.
+                if known_before(answer) and tries == 1:
+                    raise Refused(f"{KNOWN_THERE}; it stopped at sequence {stored.sequence}", status=409)
                 return
             if not _may_pass(answer) or tries == TRIES:
                 raise _failed(uri, answer, stored.sequence)
@@ -177,8 +182,9 @@ def _leave(checkpoint: Path, position: Position) -> None:
 
 async def _publish(session: Session, again: NatsMessage) -> None:
     ack = await session.jetstream.publish(encoded(again), PUBLISH_SECONDS)
-    with suppress(HeadraceError):
-        await session.jetstream.hint(names.wake_subject(ack.stream))
+    if ack.new:
+        with suppress(HeadraceError):
+            await session.jetstream.hint(names.wake_subject(ack.stream))
 
 
 def _may_pass(answer: HttpAnswer) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from headrace.core import secret_files
-from headrace.core.caller_token import Digests
+from headrace.core.caller_token import DeliveryKeys, Digests
 from headrace.core.config_choice import PROPOSED_NAME
 from headrace.core.secret_files import OF_FUNCTION, SecretFile
 from headrace.core.settings import FunctionsSettings
@@ -56,6 +56,7 @@ class Access:
         own: the credentials are this channel's alone, from its own namespace; so its functions have to be, too.
         whole: level and name of the Secrets that are mounted whole: beside each a function may have one of its own.
         digests: of the tokens that callers of each function show; None where no function is called.
+        delivery_keys: by which they know one another's deliveries; None where there is no shared token.
     """
 
     variables: tuple[tuple[str, str], ...] = ()
@@ -63,6 +64,7 @@ class Access:
     own: bool = False
     whole: tuple[tuple[str, str], ...] = ()
     digests: Digests | None = None
+    delivery_keys: DeliveryKeys | None = None
 
     def with_credentials(self, level: str, files: Iterable[File]) -> Access:
         """With further credentials, of the level cluster, namespace or channel; the last are a channel's own."""
@@ -111,14 +113,20 @@ class Access:
         return replace(self, variables=(*(one for one in self.variables if one[0] != name), (name, value)))
 
 
-def by_settings(settings: FunctionsSettings, digests: Digests | None = None, *, config_map: str = "") -> Access:
+def by_settings(
+    settings: FunctionsSettings,
+    digests: Digests | None = None,
+    delivery_keys: DeliveryKeys | None = None,
+    *,
+    config_map: str = "",
+) -> Access:
     """What the installation gives to all channels.
 
     Args:
         config_map: the one that `configName` chooses for these pods.
     """
     variables = (("NATS_URL", settings.functions_nats_url),) if settings.functions_nats_url else ()
-    access = Access(variables, digests=digests)
+    access = Access(variables, digests=digests, delivery_keys=delivery_keys)
     if config_map:
         access = access.with_chosen_config_map(config_map)
     elif settings.nats_config_map:

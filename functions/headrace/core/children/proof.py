@@ -18,7 +18,8 @@ TEMPLATE_ANNOTATION = "headrace.dev/template"
 """Of the object: which template it was given, since what is there has what the server adds, too."""
 RETRY_ANNOTATION = "headrace.dev/retry-of"
 """Of a revision: the one before it, which had no pod in time, and which Knative gives none any more."""
-DIGEST_VARIABLE = "HEADRACE_CALLER_DIGEST"
+TOKEN_VARIABLES = ("HEADRACE_CALLER_DIGEST", "HEADRACE_DELIVERY_KEY")
+"""What follows from the shared token: it may be another at any time, and makes no pod fail."""
 # Knative's own words for that.
 _GIVEN_UP = "Initial scale was never achieved"
 # They differ between functions of one place, and make no pod fail.
@@ -76,11 +77,11 @@ def settled(wanted: Object, live: Mapping[str, Any] | None, *, proven: bool | No
 def _as_before(wanted: Object, live: Mapping[str, Any]) -> Object:
     """The object that is wanted, with the template that it has; who may call it is told it all the same."""
     template = copy.deepcopy(live["spec"]["template"])
-    digests = [one for one in _variables(wanted) if one["name"] == DIGEST_VARIABLE]
+    told = [one for one in _variables(wanted) if one["name"] in TOKEN_VARIABLES]
     for container in template["spec"]["containers"]:
         container["env"] = [
-            *(one for one in container.get("env") or () if one.get("name") != DIGEST_VARIABLE),
-            *digests,
+            *(one for one in container.get("env") or () if one.get("name") not in TOKEN_VARIABLES),
+            *told,
         ]
     metadata = wanted["metadata"]
     annotations = {name: text for name, text in metadata["annotations"].items() if name != TEMPLATE_ANNOTATION}
@@ -124,7 +125,7 @@ def _digest(wanted: Object) -> str:
         {key: one for key, one in wanted["spec"]["template"]["spec"].items() if key not in _OF_REQUESTS}
     )
     for container in pods["containers"]:
-        container["env"] = [one for one in container.get("env", ()) if one["name"] != DIGEST_VARIABLE]
+        container["env"] = [one for one in container.get("env", ()) if one["name"] not in TOKEN_VARIABLES]
     return hashlib.sha256(json.dumps(pods, sort_keys=True).encode()).hexdigest()[:16]
 
 

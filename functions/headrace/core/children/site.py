@@ -70,6 +70,8 @@ class Site:
         variables = [("FORWARD_CONSUMERS", f"{self._stream}/{served.durable}")] if served and plain else []
         if target != "receive" and self._access.digests is not None:
             variables.append(("HEADRACE_CALLER_DIGEST", self._access.digests(self._host(name))))
+        if target != RECONCILE and self._access.delivery_keys is not None:
+            variables.append(("HEADRACE_DELIVERY_KEY", self._access.delivery_keys(self.namespace)))
         return Function(
             target=target,
             name=name,

@@ -1,0 +1,41 @@
+"""The key by which a function's process proves and believes claims on deliveries, from its environment."""
+
+from __future__ import annotations
+
+import re
+
+from headrace.core import caller_token
+from headrace.core.delivery_claim import Claims
+from headrace.core.errors import Misconfigured
+from headrace.core.settings import DeliverySettings, TokenSettings
+from headrace.io import environment
+from headrace.io.web import Token
+
+_KEY = re.compile("[0-9A-Fa-f]{64}")
+
+
+def claims() -> Claims:
+    """As the environment has it now; without a key, claims are neither made nor believed.
+
+    Raises:
+        Misconfigured: the key is no key, or the file of the shared token can't be read.
+    """
+    given = environment.read(DeliverySettings).delivery_key
+    if given is not None:
+        return Claims(_bytes(given.get_secret_value()))
+    settings = environment.read(TokenSettings)
+    if not settings.token_file and not (settings.token and settings.token.get_secret_value()):
+        return Claims()
+    # Where functions have the token itself, as on a laptop, they have no namespaces.
+    return Claims(_bytes(caller_token.delivery_key(Token(settings).read(), "")))
+
+
+def _bytes(digits: str) -> bytes:
+    if _KEY.fullmatch(digits) is None:
+        # Without the value: it is a secret.
+        raise Misconfigured(
+            "HEADRACE_DELIVERY_KEY is not 64 hex digits: give the same to all functions, as `openssl rand -hex 32` "
+            "prints it",
+            field="HEADRACE_DELIVERY_KEY",
+        )
+    return bytes.fromhex(digits)
