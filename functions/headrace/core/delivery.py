@@ -190,6 +190,14 @@ def loop(hops: int) -> str:
     )
 
 
+def cause(record: StageRecord) -> str:
+    """Why an event went to the dead letter sink, in words: what was answered before, not what the sink did."""
+    if record.failure is None or not record.attempts.dead_letter:
+        return record.last
+    said = f"gave status {record.failure.code}" if record.failure.answered else "gave no answer"
+    return f"{record.failure.destination} {said}"
+
+
 def may_reply(record: StageRecord, subscriber: Subscriber) -> bool:
     """Is there a use for an event in the answer to this stage's POST?"""
     return record.stage is Stage.SUBSCRIBER and subscriber.reply is not None

@@ -37,6 +37,7 @@ class Noted:
         counted: consumers whose discarded events are counted.
         troubled: consumers whose pulls have brought nothing.
         forgotten: sequences of events that were found to wait for a retry that nobody will make.
+        sunk: consumers of which events went to a dead letter sink.
     """
 
     records: Mapping[str, tuple[int, ...]]
@@ -44,6 +45,7 @@ class Noted:
     counted: tuple[str, ...] = ()
     troubled: tuple[str, ...] = ()
     forgotten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    sunk: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +99,21 @@ class Health:
 
 
 def noted(subjects: Iterable[str]) -> Noted:
-    """Read the subjects below `….stage.`: `<consumer>.<sequence>[.stuck|.forgotten]`, `<consumer>.discarded.total` and
-    `<consumer>.pulls.trouble`.
+    """Read the subjects below `….stage.`: `<consumer>.<sequence>[.stuck|.forgotten]`, `<consumer>.discarded.total`,
+    `<consumer>.pulls.trouble` and `<consumer>.sunk.total`.
     """
     records: dict[str, list[int]] = {}
     stuck: dict[str, list[int]] = {}
     forgotten: dict[str, list[int]] = {}
-    counted, troubled = [], []
+    counted, troubled, sunk = [], [], []
     for subject in subjects:
         match subject.partition("._knative_aside.stage.")[2].split("."):
             case [consumer, "discarded", "total"]:
                 counted.append(consumer)
             case [consumer, "pulls", "trouble"]:
                 troubled.append(consumer)
+            case [consumer, "sunk", "total"]:
+                sunk.append(consumer)
             case [consumer, sequence, "stuck"] if sequence.isdecimal():
                 stuck.setdefault(consumer, []).append(int(sequence))
             case [consumer, sequence, "forgotten"] if sequence.isdecimal():
@@ -117,7 +121,7 @@ def noted(subjects: Iterable[str]) -> Noted:
             case [consumer, sequence] if sequence.isdecimal():
                 records.setdefault(consumer, []).append(int(sequence))
     lists = tuple(sorted(counted)), tuple(sorted(troubled))
-    return Noted(_sorted(records), _sorted(stuck), *lists, _sorted(forgotten))
+    return Noted(_sorted(records), _sorted(stuck), *lists, _sorted(forgotten), tuple(sorted(sunk)))
 
 
 def gone(noted: Noted, stream: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

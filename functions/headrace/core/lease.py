@@ -130,12 +130,14 @@ class Tally:
         due: when each event that it has put off is to be tried again, seconds since the epoch, by stream sequence.
         broken: why its latest pulls broke off one after the other; empty when they did not.
         refused: why it can't pull at all; empty when it can.
+        sunk: what was answered to the last event that then went to the dead letter sink, in words.
     """
 
     counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     due: dict[int, float] = field(default_factory=dict)
     broken: str = ""
     refused: str = ""
+    sunk: str = ""
 
     def count(self, outcome: Outcome, events: int = 1) -> None:
         self.counts[outcome] += events

@@ -83,6 +83,10 @@ class Channel:
         """Where it is noted why a lease of one consumer could not pull."""
         return f"{self._prefix}._knative_aside.stage.{consumer}.pulls.trouble"
 
+    def sunk_subject(self, consumer: str) -> str:
+        """Where it is counted how many events of one consumer went to its dead letter sink."""
+        return f"{self._prefix}._knative_aside.stage.{consumer}.sunk.total"
+
     @property
     def probe_subject(self) -> str:
         """Where it is asked whether the server has room; nothing of ours reads it."""

@@ -241,6 +241,7 @@ class _Delivery:
         await self._ack()
         match record.stage:
             case Stage.DEAD_LETTER:
+                self.tally.sunk = delivery.cause(record)
                 self._report(Outcome.DEAD_LETTERED, record.last)
             case Stage.REPLY if record.reply is not None:
                 self.tally.count(Outcome.REPLIED)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from headrace.core import gaps, lease, names, order_spec, pull_trouble, stage_record
+from headrace.core import gaps, lease, names, order_spec, pull_trouble, stage_record, sunk
 from headrace.core import subscriber as subscribers
 from headrace.core.byte_pool import BytePool
 from headrace.core.delivery_claim import Claims
@@ -185,6 +185,7 @@ class Leasing:
             self._open.discard(stop)
             self._log.tell_rest(subscriber)
         await self._note_discarded(asked, subscriber, tally.counts[Outcome.DISCARDED])
+        await self._note_sunk(asked, subscriber, tally)
         if not (tally.refused or tally.broken):
             return
         await self._note_pull_trouble(asked, subscriber, tally.refused or tally.broken)
@@ -219,6 +220,22 @@ class Leasing:
             await self._jetstream.add(subscriber.aside, subject, events, ASK_SECONDS)
         except (Refused, Unavailable) as error:
             _log.warning("discarded events could not be counted", channel=channel, events=events, error=str(error))
+
+    async def _note_sunk(self, asked: Lease, subscriber: Subscriber, tally: Tally) -> None:
+        """Count what went to the dead letter sink; NATS being away loses the count."""
+        events, sink = tally.counts[Outcome.DEAD_LETTERED], subscriber.dead_letter
+        if not events:
+            return
+        now, to = datetime.now(UTC), sink.uri if sink is not None else ""
+        subject = subscriber.names.sunk_subject(asked.consumer)
+        try:
+            await self._jetstream.change(
+                subscriber.aside, subject, lambda before: sunk.added(before, events, tally.sunk, now, to), ASK_SECONDS
+            )
+        except (Refused, Unavailable) as error:
+            channel = f"{subscriber.namespace}/{subscriber.channel}"
+            words = "events that went to a dead letter sink could not be counted"
+            _log.warning(words, channel=channel, events=events, error=str(error))
 
     async def _note_pull_trouble(self, asked: Lease, subscriber: Subscriber, words: str) -> None:
         """Tell that pulls break off or are refused, here and in the aside stream; NATS being away loses the note."""

@@ -191,18 +191,25 @@ class JetStream:
         return 0 if newest is None else _number(newest.data)
 
     async def add(self, stream: str, subject: str, number: int, timeout: float) -> None:
-        """Add to the number that a subject holds, exactly once, whoever else adds at the same time.
+        """Add to the number that a subject holds; as `change`."""
+        await self.change(stream, subject, lambda before: b"%d" % (_number(before) + number), timeout)
+
+    async def change(self, stream: str, subject: str, changed: Callable[[bytes], bytes], timeout: float) -> None:
+        """Change what a subject holds, exactly once, whoever else changes it at the same time.
+
+        Args:
+            changed: gives what is to be stored for what is; empty where nothing is.
 
         Raises:
             Refused: it can't be stored, or others were faster again and again.
-            Unavailable: no answer; it may have been added.
+            Unavailable: no answer; it may have been changed.
         """
         for _ in range(ADD_TRIES):
             newest = await self._last(stream, subject, timeout)
-            before, sequence = (0, "0") if newest is None else (_number(newest.data), newest.headers["nats-sequence"])
+            before, sequence = (b"", "0") if newest is None else (newest.data, newest.headers["nats-sequence"])
             headers = {EXPECTED_SEQUENCE: sequence, MSG_ID: secrets.token_hex(16)}
             try:
-                await self.publish_aside(encoded(NatsMessage(subject, headers, b"%d" % (before + number))), timeout)
+                await self.publish_aside(encoded(NatsMessage(subject, headers, changed(before))), timeout)
             except Overtaken:
                 continue
             return

@@ -14,7 +14,7 @@ from headrace_cli.access.told import Object, Told
 from headrace_cli.catalog import tell as told
 from headrace_cli.catalog.channels import Channel, channel, channels, unmade
 from headrace_cli.catalog.names import Ref, ref
-from headrace_cli.catalog.subscriptions import subscriptions
+from headrace_cli.catalog.subscriptions import subscriptions, sunk_of
 from headrace_cli.cluster import tell as cluster
 from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.params import Given
@@ -52,7 +52,7 @@ async def describe_channel(session: Session, given: Given) -> int:
         found = unmade(wanted)
     item = await _item(session, found, objects, now)
     served = await subscriptions(session.admin, found) if found.origin != "unmade" else []
-    each = [told.subscription_item(one, now) for one in served]
+    each = [told.subscription_item(one, now, await sunk_of(session.admin, one)) for one in served]
     whole = {**item, "subscriptions": each} if given["output"] != "table" else item
     show_one(whole, given["output"], lambda item: told.channel_text(item, each, item["conditions"] or ()))
     return 0

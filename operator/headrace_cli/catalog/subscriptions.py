@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from headrace.core import subscriber as subscribers
+from headrace.core import sunk
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.subscriber import Subscriber
+from headrace.core.sunk import Sunk
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace_cli.catalog.channels import Channel, Info, channels
@@ -100,6 +102,14 @@ async def subscriptions(admin: Admin, channel: Channel) -> list[Subscription]:
     """
     found = [_subscription(channel, info) for info in await admin.consumer_infos(channel.stream)]
     return sorted(found, key=lambda one: (one.namespace, one.name))
+
+
+async def sunk_of(admin: Admin, one: Subscription) -> Sunk | None:
+    """What its dead letter sink took in its place; None for nothing. Raises Unavailable."""
+    if one.channel.aside is None or one.subscriber is None:
+        return None
+    text = await admin.text(one.channel.aside_name, one.channel.names.sunk_subject(one.consumer))
+    return None if text is None else sunk.from_json(text.encode())
 
 
 async def all_subscriptions(api: JetStreamApi, admin: Admin, of: Ref | None = None) -> list[Subscription]:

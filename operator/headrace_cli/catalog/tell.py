@@ -9,6 +9,7 @@ from typing import Any
 from headrace.core import duration
 from headrace.core.plural import counted
 from headrace.core.subscriber import Destination, Subscriber
+from headrace.core.sunk import Sunk
 from headrace_cli.catalog.channels import Channel
 from headrace_cli.catalog.subscriptions import Subscription
 from headrace_cli.view import units
@@ -122,8 +123,8 @@ def channel_text(item: Item, subscriptions: Sequence[Item], conditions: Sequence
     return text + "\nSubscriptions:  none\n"
 
 
-def subscription_item(one: Subscription, now: datetime) -> dict[str, Any]:
-    """One Subscription."""
+def subscription_item(one: Subscription, now: datetime, sunk: Sunk | None = None) -> dict[str, Any]:
+    """One Subscription; `sunk`: what its dead letter sink took in its place."""
     known, config = one.subscriber, one.config
     seconds = float(one.info.get("pause_remaining") or 0) / 1e9
     return {
@@ -144,12 +145,27 @@ def subscription_item(one: Subscription, now: datetime) -> dict[str, Any]:
         "unsettled": one.unacked,
         "unsettledLimit": int(config.get("max_ack_pending", 0)),
         "redelivered": one.redelivered,
+        "sunk": sunk_item(sunk),
         "pulls": one.waiting,
         "settledTo": one.settled_to,
         "lastDelivery": None if one.delivered_at is None else units.stamp(one.delivered_at),
         "filter": config.get("filter_subjects") or ([config["filter_subject"]] if config.get("filter_subject") else []),
         "age": units.age(units.moment(one.info.get("created")), now),
     }
+
+
+def sunk_item(sunk: Sunk | None) -> dict[str, Any] | None:
+    """What a dead letter sink took."""
+    if sunk is None:
+        return None
+    return {"events": sunk.events, "last": units.stamp(sunk.at), "lastAnswer": sunk.last, "sink": sunk.sink}
+
+
+def sunk_text(sunk: Item | None) -> str:
+    """The same in words; empty for nothing."""
+    if sunk is None:
+        return ""
+    return f"{counted(sunk['events'], 'event')}, the last at {sunk['last']}: {sunk['lastAnswer']}"
 
 
 def subscription_text(item: Item) -> str:
@@ -175,6 +191,7 @@ def subscription_text(item: Item) -> str:
             ("Subscriber", (item["subscriber"] or {}).get("uri")),
             ("Reply", (item["reply"] or {}).get("uri")),
             ("Dead letter sink", (item["deadLetterSink"] or {}).get("uri") or "none: events are parked"),
+            ("  Took in its place", sunk_text(item["sunk"])),
             ("Delivery", retries),
             ("Order", item["order"]),
             ("Consumer", f"{item['consumer']} of {item['stream']}"),

@@ -13,10 +13,14 @@ from headrace_cli.commands.unused import Unless, one_of
 LIST = """\
 List parked events: those that could be delivered neither to their subscriber nor to a dead letter sink, with the
 reason. Without a channel: those of all channels of the namespace, or of all with -A.
+
+With --sunk: what dead letter sinks took in the place of subscribers, by Subscription, with the last answer. Those
+events are at the sink, and not kept here.
 """
 
 LIST_EXAMPLES = params.examples("""\
   kn jetstream deadletter list -A --summary              how many, by channel, Subscription and reason
+  kn jetstream deadletter list -A --sunk                 what went to dead letter sinks
   kn jetstream deadletter list orders --reason 'status 503' --older-than 1h
   kn jetstream deadletter list shop/orders --subscription billing --type 'shop.*' -o json
 """)
@@ -125,6 +129,7 @@ GROUP = click.Group(
             params.Words(LIST, LIST_EXAMPLES, "List parked events, with the reason."),
             click.Argument(["channel"], required=False, metavar="[CHANNEL]"),
             *_FILTERS,
+            click.Option(["--sunk"], is_flag=True, help="What dead letter sinks took, by Subscription."),
             click.Option(["--summary"], is_flag=True, help="Only how many, by channel, Subscription and reason."),
             click.Option(
                 ["--limit"],
@@ -137,11 +142,16 @@ GROUP = click.Group(
             every=True,
             formats=("table", "json", "yaml", "name"),
             rules=[
+                *(
+                    Unless(name, lambda given: not given["sunk"], "is of parked events, and --sunk lists none")
+                    for name in (*_FILTER_NAMES, "summary", "limit")
+                    if name != "subscription"
+                ),
                 Unless(
                     "limit",
                     lambda given: not given["summary"],
                     "is for a list, and --summary counts all: leave out one of the two",
-                )
+                ),
             ],
         ),
         params.verb(

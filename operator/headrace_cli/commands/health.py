@@ -13,7 +13,7 @@ REPORT = """\
 Show streams and Subscriptions with lag, rates, redeliveries and sizes. Rates come from two looks, an interval apart.
 
 PENDING events were not handed out yet; UNSETTLED ones are in the subscriber's hands, or wait for their retry
-(RETRYING).
+(RETRYING). PARKED ones could be delivered nowhere; SUNK ones the subscriber did not take, and its dead letter sink did.
 """
 
 REPORT_EXAMPLES = params.examples("""\
@@ -127,8 +127,9 @@ COMMANDS = [
         _limit("pending", None, "Events not handed out yet, of one Subscription."),
         _limit("unsettled", None, "Events handed out and not settled, of one Subscription."),
         _limit("parked", "1", "Parked events of one channel."),
+        _limit("sunk", "1", "Events of one Subscription that its dead letter sink took, the last within an hour."),
         _limit("used", "80,95", "Percent of a limit that a stream or the account has used."),
-        _limit("stalled", "60,300", "Seconds without a delivery while events are pending."),
+        _limit("stalled", "60,300", "Seconds that the oldest pending event waits while none is handed out."),
         click.Option(["--prometheus"], is_flag=True, help="Numbers in Prometheus' text format."),
         every=True,
     ),

@@ -173,9 +173,11 @@ async def _show_all(session: Session, given: Given) -> int:
 async def _show_one(session: Session, given: Given) -> int:
     from headrace_cli.catalog import tell as told
     from headrace_cli.catalog.changes import found
+    from headrace_cli.catalog.subscriptions import sunk_of
     from headrace_cli.view.output import show_one
 
-    item = told.subscription_item(await found(session, given), datetime.now(UTC))
+    one = await found(session, given)
+    item = told.subscription_item(one, datetime.now(UTC), await sunk_of(session.admin, one))
     show_one(item, given["output"], told.subscription_text)
     return 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import IntEnum
 
 from headrace.core import payload
@@ -17,6 +18,9 @@ from headrace.core.quoting import quoted
 from headrace_cli.catalog.channels import Channel
 from headrace_cli.health.facts import ChannelFacts, Facts, SubscriptionFacts, account_used, used
 from headrace_cli.view import units
+
+# What went wrong before that is history, and in the report.
+RECENT = timedelta(hours=1)
 
 
 class Status(IntEnum):
@@ -45,13 +49,15 @@ class Limits:
 
     Attributes:
         pending, unsettled, parked: events, of one Subscription; `parked` of one channel.
+        sunk: events of one Subscription that its dead letter sink took in its place, the last of them RECENT.
         used: of a stream, its aside stream or the account, from 0 to 100.
-        stalled: seconds since the last delivery while something is pending.
+        stalled: seconds that the oldest pending event of one Subscription waits while none is handed out.
     """
 
     pending: Limit = Limit()
     unsettled: Limit = Limit()
     parked: Limit = Limit(1)
+    sunk: Limit = Limit(1)
     used: Limit = Limit(80, 95)
     stalled: Limit = Limit(60, 300)
 
@@ -153,6 +159,11 @@ _OF_SUBSCRIPTIONS: tuple[tuple[str, str, Callable[[SubscriptionFacts], float]], 
         lambda one: one.subscription.redelivered,
     ),
     ("headrace_subscription_discarded_events", "Events discarded before delivery.", lambda one: one.discarded),
+    (
+        "headrace_subscription_sunk_events",
+        "Events that its dead letter sink took in its place.",
+        lambda one: 0 if one.sunk is None else one.sunk.events,
+    ),
 )
 
 
@@ -179,9 +190,12 @@ def _channel(each: ChannelFacts, facts: Facts, limits: Limits) -> Iterator[Troub
                 Status.WARNING,
                 f"{name} lost {counted(facts_of.discarded, 'event')} that the server discarded",
             )
-        if one.pending and one.state == "ready":
-            since = one.delivered_at or units.moment(one.info.get("created")) or facts.at
-            seconds = (facts.at - since).total_seconds()
+        if facts_of.sunk is not None and facts.at - facts_of.sunk.at < RECENT:
+            events, last = counted(facts_of.sunk.events, "event"), facts_of.sunk.last
+            words = f"{name} has {events} that its dead letter sink took, the last after: {last}"
+            yield from _judged(limits.sunk, facts_of.sunk.events, words)
+        if one.pending and one.state == "ready" and not one.waiting:
+            seconds = (facts.at - facts_of.idle_since(facts.at)).total_seconds()
             words = f"{name} has {counted(one.pending, 'event')} pending and got none for {units.span(seconds)}"
             yield from _judged(limits.stalled, seconds, words)
 

@@ -14,13 +14,18 @@ from typing import Any
 from headrace.core import forgotten, health, pull_trouble, stage_record
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.stage_record import StageRecord
+from headrace.core.subject_pattern import filters
+from headrace.core.sunk import Sunk
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channels
-from headrace_cli.catalog.subscriptions import Subscription, subscriptions
+from headrace_cli.catalog.subscriptions import Subscription, subscriptions, sunk_of
+from headrace_cli.view import units
 
 # Of each consumer; enough to say what goes wrong.
 RECORDS = 3
 SUSPECTS = 20
+# The oldest event is looked for by each.
+MOST_FILTERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class SubscriptionFacts:
         forgotten: sequences of some of the events that wait for a retry which NATS will never make.
         vain_pulls: why pulls bring nothing now, in the server's words; empty when they do.
         parked: events that it did not take and that are kept aside.
+        sunk: those that its dead letter sink took in its place; None for none.
+        oldest: when the oldest event was stored that it has not been handed; None: not known, or there is none.
     """
 
     subscription: Subscription
@@ -45,6 +52,14 @@ class SubscriptionFacts:
     forgotten: tuple[int, ...] = ()
     vain_pulls: str = ""
     parked: int = 0
+    sunk: Sunk | None = None
+    oldest: datetime | None = None
+
+    def idle_since(self, now: datetime) -> datetime:
+        """Since when something could be handed out to it, and nothing was."""
+        known = self.subscription
+        moments = (self.oldest, known.delivered_at, units.moment(known.info.get("created")))
+        return max((each for each in moments if each is not None), default=now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +163,8 @@ async def _channel(session: Session, channel: Channel) -> ChannelFacts:
                 forgotten=await _forgotten(session, subscription, waiting),
                 vain_pulls=await _vain_pulls(session, subscription) if consumer in noted.troubled else "",
                 parked=parked[consumer],
+                sunk=await sunk_of(session.admin, subscription) if consumer in noted.sunk else None,
+                oldest=await _oldest(session, subscription),
             )
         )
     return ChannelFacts(channel, tuple(facts), parked.total(), subjects)
@@ -165,6 +182,19 @@ async def _records(
         if (record := stage_record.from_json(data)) is not None:
             found.append(record)
     return tuple(found)
+
+
+async def _oldest(session: Session, one: Subscription) -> datetime | None:
+    """When the first of the events was stored that a consumer has still to hand out."""
+    if not one.pending or one.state != "ready":
+        return None
+    after, found = int((one.info.get("delivered") or {}).get("stream_seq") or 0) + 1, []
+    for pattern in filters(one.config)[:MOST_FILTERS]:
+        with suppress(Refused, Unavailable):
+            asked = {"seq": after, "next_by_subj": pattern}
+            if (first := await session.api.find(f"STREAM.MSG.GET.{one.channel.stream}", asked)) is not None:
+                found.append(units.moment(first["message"].get("time")))
+    return min((each for each in found if each is not None), default=None)
 
 
 async def _discarded(session: Session, channel: Channel, consumer: str) -> int:

@@ -33,6 +33,7 @@ CONSUMERS: tuple[Column, ...] = (
     ("OUT/s", lambda item: _rate(item["deliveredPerSecond"])),
     ("SETTLED/s", lambda item: _rate(item["settledPerSecond"])),
     ("PARKED", lambda item: item["parked"]),
+    ("SUNK", lambda item: item["sunk"]),
     ("LAST", lambda item: item["lastDelivery"]),
 )
 
@@ -114,6 +115,9 @@ def _consumer(
         "settledPerSecond": _per_second(settled, _position(before, "ack_floor"), seconds),
         "parked": one.parked,
         "discarded": one.discarded,
+        "sunk": 0 if one.sunk is None else one.sunk.events,
+        "lastSunk": units.age(None if one.sunk is None else one.sunk.at, now),
+        "lastSunkAnswer": "" if one.sunk is None else one.sunk.last,
         "lastDelivery": units.age(known.delivered_at, now),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from headrace.core import health, subject_pattern
 from headrace.core.plural import counted
@@ -15,6 +15,8 @@ from headrace_cli.view import units
 
 # Longer than a cold start, an ack wait and a sweep of the scaler together.
 STALLED_SECONDS = 60.0
+# What a sink took is told for a day, and is a risk while it goes on.
+SUNK_RECENT, SUNK_KNOWN = timedelta(hours=1), timedelta(days=1)
 NAMED = 5
 
 
@@ -73,6 +75,21 @@ def _failing(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     )
 
 
+def _sunk(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
+    """To the channel what the sink took is delivered; to whoever waits for it at the subscriber it is not."""
+    sunk = one.sunk
+    if sunk is None or now - sunk.at > SUNK_KNOWN:
+        return
+    ago = units.span((now - sunk.at).total_seconds())
+    yield Finding(
+        Severity.RISK if now - sunk.at <= SUNK_RECENT else Severity.NOTE,
+        "sunk",
+        _where(one.subscription),
+        f"{counted(sunk.events, 'event')} went to its dead letter sink {sunk.sink}, the last {ago} ago: {sunk.last}",
+        "mend the subscriber, or what is sent to it; then have the sink send them again, with new ids",
+    )
+
+
 def _window(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     window = health.Window(one.subscription.unacked, int(one.subscription.config.get("max_ack_pending", 0)))
     if window.full:
@@ -91,7 +108,7 @@ def _stalled(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     known = one.subscription
     if known.state != "ready" or not known.pending or known.waiting:
         return
-    since = known.delivered_at or units.moment(known.info.get("created")) or now
+    since = one.idle_since(now)
     if (now - since).total_seconds() < STALLED_SECONDS:
         return
     cluster = known.info.get("cluster") or {}
@@ -200,6 +217,7 @@ def _sees_nothing(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
 OF_SUBSCRIPTIONS: tuple[Callable[[SubscriptionFacts, datetime], Iterator[Finding]], ...] = (
     _state,
     _failing,
+    _sunk,
     _window,
     _stalled,
     _vain_pulls,

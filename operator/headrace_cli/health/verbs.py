@@ -64,7 +64,7 @@ async def run_check(place: Place, given: Given) -> int:
         limits = Limits(
             **{
                 name: check.limit(given[name], f"--{name.replace('_', '-')}")
-                for name in ("pending", "unsettled", "parked", "used", "stalled")
+                for name in ("pending", "unsettled", "parked", "sunk", "used", "stalled")
                 if given[name] is not None
             }
         )

@@ -9,6 +9,8 @@ from typing import Any
 from headrace.core.delivery import ERROR_DATA_BYTES
 from headrace.core.parked import Parked
 from headrace.core.plural import counted
+from headrace.core.sunk import Sunk
+from headrace_cli.catalog.subscriptions import Subscription
 from headrace_cli.view import event as view
 from headrace_cli.view import units
 from headrace_cli.view.output import Column, plain
@@ -25,6 +27,14 @@ COLUMNS: tuple[Column, ...] = (
     ("ATTEMPTS", lambda item: item["attempts"]),
     ("STATUS", lambda item: "-" if item["status"] is None or not item["answered"] else item["status"]),
     ("REASON", lambda item: item["reason"]),
+)
+SUNK_COLUMNS: tuple[Column, ...] = (
+    ("SUBSCRIPTION", lambda item: item["subscription"]),
+    ("CHANNEL", lambda item: item["channel"]),
+    ("EVENTS", lambda item: item["events"]),
+    ("LAST", lambda item: item["age"]),
+    ("ANSWER", lambda item: item["lastAnswer"]),
+    ("SINK", lambda item: item["sink"]),
 )
 CHANNEL: Column = ("CHANNEL", lambda item: item["channel"])
 
@@ -52,6 +62,20 @@ def item(one: Parked, channel: str, now: datetime) -> dict[str, Any]:
         "bytes": one.size,
         "droppedHeaders": one.dropped,
         "answer": _answer(one),
+    }
+
+
+def sunk_item(one: Subscription, sunk: Sunk, now: datetime) -> dict[str, Any]:
+    """What the dead letter sink of one Subscription took."""
+    return {
+        "name": str(one.ref),
+        "channel": str(one.channel.ref),
+        "subscription": str(one.ref),
+        "events": sunk.events,
+        "last": units.stamp(sunk.at),
+        "age": units.age(sunk.at, now),
+        "lastAnswer": sunk.last,
+        "sink": sunk.sink,
     }
 
 

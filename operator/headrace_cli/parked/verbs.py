@@ -23,6 +23,7 @@ from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import channel, channels
 from headrace_cli.catalog.names import ref
+from headrace_cli.catalog.subscriptions import subscriptions, sunk_of
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
 from headrace_cli.events.send import Pace
@@ -39,6 +40,8 @@ GIVE_UP = 5
 
 
 async def show_all(session: Session, given: Given) -> int:
+    if given["sunk"]:
+        return await _show_sunk(session, given)
     now = datetime.now(UTC)
     items: list[dict[str, Any]] = []
     for shelf in await _shelves(session, given):
@@ -61,6 +64,20 @@ async def show_all(session: Session, given: Given) -> int:
         show_list(items, given["output"], columns)
     if not items and given["output"] == "table":
         tell("nothing is parked")
+    return 0
+
+
+async def _show_sunk(session: Session, given: Given) -> int:
+    """What is counted of each Subscription; the events themselves are at the sink."""
+    items, now, name = [], datetime.now(UTC), given["subscription"]
+    for shelf in await _shelves(session, given):
+        for one in await subscriptions(session.admin, shelf.channel):
+            chosen = name is None or one.ref == ref(name, one.namespace)
+            if chosen and (sunk := await sunk_of(session.admin, one)) is not None:
+                items.append(told.sunk_item(one, sunk, now))
+    show_list(items, given["output"], told.SUNK_COLUMNS)
+    if not items and given["output"] == "table":
+        tell("nothing went to a dead letter sink")
     return 0
 
 

@@ -1,0 +1,59 @@
+"""How many events a subscriber did not take and its dead letter sink did, and what the last answer to one of them was.
+
+`forward` adds to it at the end of a lease, in the aside stream: nothing else would show it, since to the channel such
+an event is delivered. Pure; read by whoever looks from elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+LONGEST_WORDS = 500
+# No consumer has had more; a larger number is damage.
+_MOST_EVENTS = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Sunk:
+    """What went to the dead letter sink of one consumer.
+
+    Attributes:
+        events: since the consumer was made.
+        last: what was answered to the last of them before, in words.
+        at: when that was.
+        sink: where they went.
+    """
+
+    events: int
+    last: str
+    at: datetime
+    sink: str
+
+    def to_json(self) -> bytes:
+        body = {"events": self.events, "last": self.last[:LONGEST_WORDS], "at": self.at.timestamp(), "sink": self.sink}
+        return json.dumps(body).encode()
+
+
+def added(before: bytes, events: int, last: str, at: datetime, sink: str) -> bytes:
+    """What is to be stored after so many more.
+
+    Args:
+        before: what is stored; empty or damaged: the count begins anew.
+    """
+    known = from_json(before)
+    return Sunk(events + (known.events if known is not None else 0), last, at, sink).to_json()
+
+
+def from_json(data: bytes) -> Sunk | None:
+    """The inverse of `Sunk.to_json`; None for what is damaged."""
+    try:
+        body = json.loads(data)
+        events = body["events"]
+        if type(events) is not int or not 0 < events < _MOST_EVENTS:
+            raise ValueError("events")
+        at = datetime.fromtimestamp(float(body["at"]), UTC)
+        return Sunk(events, str(body["last"])[:LONGEST_WORDS], at, str(body["sink"]))
+    except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError):
+        return None
