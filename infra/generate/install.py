@@ -54,8 +54,8 @@ spec:
         autoscaling.knative.dev/min-scale: "0"
         # A new image has answered a probe before it is asked anything, whatever the cluster's default is.
         autoscaling.knative.dev/initial-scale: "1"
-        # Asleep again ten seconds after the last question.
-        autoscaling.knative.dev/window: "10s"
+        # Asleep again so long after the last question.
+        autoscaling.knative.dev/window: "6s"
         # The operator asks about 16 channels at a time, and NATS is what they wait for.
         autoscaling.knative.dev/target: "50"
         autoscaling.knative.dev/max-scale: "2"

@@ -31,7 +31,7 @@ FORWARD = [
     pytest.param(
         AUTOSCALING + "target-burst-capacity", "-1", id="the activator, which knows free pods, stays in the path"
     ),
-    pytest.param(AUTOSCALING + "window", "10s", id="pods go soon after leases, and outlast the pause between two"),
+    pytest.param(AUTOSCALING + "window", "6s", id="pods go soon after leases, and outlast the pause between two"),
     pytest.param(AUTOSCALING + "min-scale", "0", id="nothing runs while nothing flows"),
     pytest.param(AUTOSCALING + "max-scale", "4", id="a lease beyond would wait inside its own timeout"),
     pytest.param(AUTOSCALING + "class", "kpa.autoscaling.knative.dev", id="another autoscaler may not know zero"),
@@ -92,7 +92,7 @@ def test_nobody_outside_of_the_cluster_may_open_leases_or_send() -> None:
     [
         pytest.param(POD + "containerConcurrency", 0, id="events wait for NATS, not for a CPU"),
         pytest.param(AUTOSCALING + "target", "100", id="a pod takes a hundred that wait"),
-        pytest.param(AUTOSCALING + "window", "10s", id="as soon at zero again as forward is"),
+        pytest.param(AUTOSCALING + "window", "6s", id="as soon at zero again as forward is"),
         pytest.param(AUTOSCALING + "initial-scale", "1", id="one start proves image, pull secrets and settings"),
         pytest.param(AUTOSCALING + "min-scale", "0", id="nothing runs while nothing flows"),
         pytest.param(AUTOSCALING + "max-scale", None, id="as many as it takes"),

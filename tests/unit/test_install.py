@@ -165,7 +165,7 @@ def test_beside_knative_serving_only_the_operator_is_up_at_rest() -> None:
     assert objects[OPERATOR]["spec"]["replicas"] == 1
     hook = objects[RECONCILE[install.INSTALL]]["spec"]["template"]["metadata"]["annotations"]
     scaling = {name.partition("/")[2]: text for name, text in hook.items() if name.startswith("autoscaling.")}
-    assert (scaling["min-scale"], scaling["window"], scaling["initial-scale"]) == ("0", "10s", "1")
+    assert (scaling["min-scale"], scaling["window"], scaling["initial-scale"]) == ("0", "6s", "1")
     assert not ReconcileSettings().host_urls
 
 

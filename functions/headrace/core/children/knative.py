@@ -17,9 +17,9 @@ API_VERSION = "serving.knative.dev/v1"
 # A lease of 20 s, a cold start and what waits for a pod have 30 s, beside the one delivery that a lease may end with.
 LEASE_SECONDS = 30
 LEAST_TIMEOUT_SECONDS = 60
-# Over how long Knative averages: so long after the last request there is no pod. By default it is a minute, and less
-# than this would cost `forward` pods between leases.
-WINDOW = "10s"
+# Over how long Knative averages: so long after the last request a pod is told to end, and once more as long where its
+# autoscaler was late to see that the pod had become ready. By default it is a minute; this is the least that it takes.
+WINDOW = "6s"
 
 
 @dataclass(frozen=True, slots=True)
