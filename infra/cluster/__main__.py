@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from infra.cache import say
-from infra.cluster import headrace, images, instance, life, names, programs, status
+from infra.cluster import headrace, images, instance, life, machine, names, programs, status
 from infra.cluster.instance import Cluster, Problem
 from tests.support.go_programs import Missing
 
@@ -28,6 +28,8 @@ def main() -> int:
 
 def _do(arguments: argparse.Namespace) -> int:
     match arguments.verb:
+        case "able":
+            print(machine.why_not(), end="")
         case "build":
             programs.prepare(programs.PROGRAMS + (programs.CONFORMANCE if arguments.conformance else ()))
         case "up":
@@ -82,6 +84,7 @@ def _running(name: str) -> Cluster:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="task cluster --", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("able", help="say why no cluster can run on this machine as it is; nothing, when one can")
     build = verbs.add_parser("build", help="have its programs, built from their modules; minutes, once per machine")
     build.add_argument("--conformance", action="store_true", help="and those of Knative's own tests")
     up = _verb(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from headrace_operator.lag import LONGEST_PAUSE, Outlook
+from headrace_operator.lag import LONGEST_PAUSE, Outlook, orphans
 
 # About what a lost connection lasts.
 FIRST_FAILURE_PAUSE = 0.2
@@ -40,9 +40,9 @@ def failed(outlook: Outlook, now: float, chance: float, *, delivered: bool = Fal
     return replace(after, failures=failures, not_before=now + failure_pause(failures, chance))
 
 
-def works(outlook: Outlook) -> Outlook:
-    """The trial has had events settled: as many leases as there is lag for, at once."""
-    return replace(outlook, failures=0, trials=0, not_before=-math.inf)
+def works(outlook: Outlook, now: float) -> Outlook:
+    """The trial has had events settled: as many leases as there is lag for, at once; for what broken ones held, too."""
+    return replace(outlook, failures=0, trials=0, not_before=-math.inf, due_again=orphans(outlook, now))
 
 
 def tried(outlook: Outlook) -> Outlook:

@@ -65,7 +65,7 @@ class Held:
         self.was_held = True
         self._arm(self._longest)
         try:
-            yield Meanwhile(self._is_ending, self._counted)
+            yield Meanwhile(self._is_ending, self._counted, self._pending)
         finally:
             self._disarm()
             self.end_trial()
@@ -105,7 +105,13 @@ class Held:
         if self._is_trial and lease.moved(so_far):
             self._is_trial = self._counts_as_trial = False
             self.works = True
-            self.served.outlook = failing.works(self.served.outlook)
+            self.served.outlook = failing.works(self.served.outlook, self._clock.monotonic())
+            self._note(self)
+
+    def _pending(self, count: int) -> None:
+        before = lag.short(self.served.outlook, now := self._clock.monotonic())
+        self.served.outlook = lag.told(self.served.outlook, count)
+        if lag.short(self.served.outlook, now) > max(0, before):
             self._note(self)
 
     def end_trial(self) -> None:

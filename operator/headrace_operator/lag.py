@@ -102,10 +102,17 @@ def lag(outlook: Outlook, now: float) -> int:
     if known.paused:
         return 0
     due = _past(outlook.due_at, now) + bisect_right(outlook.dues, now) + outlook.due_again
-    due = max(due, _past(outlook.probe_at, now))
+    due = max(due, max(1, orphans(outlook, now)) if _past(outlook.probe_at, now) else 0)
     if known.full:
         return due
     return max(known.pending + due, 0 if outlook.hinted_at is None else 1)
+
+
+def orphans(outlook: Outlook, now: float) -> int:
+    """Un-acked events that broken leases held, once they are due again: nothing tells so of each."""
+    if not outlook.broken_at + ORPHANS_DUE <= now <= outlook.broken_at + ORPHANS_DUE + LONGEST_PROBE:
+        return 0
+    return max(0, outlook.counters.ack_pending - _with_a_time(outlook))
 
 
 def wanted(outlook: Outlook, now: float) -> int:
@@ -229,6 +236,11 @@ def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, aske
     return _probing(after, now)
 
 
+def told(outlook: Outlook, pending: int) -> Outlook:
+    """An open lease tells how many messages nobody has pulled: what a sweep would find out some seconds later."""
+    return replace(outlook, counters=replace(outlook.counters, pending=pending))
+
+
 def overdue(outlook: Outlook) -> Outlook:
     """The time of an open lease is up, and it has not answered."""
     return replace(outlook, late=outlook.late + 1)
@@ -260,8 +272,7 @@ def _probing(outlook: Outlook, now: float) -> Outlook:
     if not known.ack_pending:
         # Nothing is out, so nothing can come back, whatever was told before.
         return replace(outlook, due_at=None, dues=(), due_again=0, probe_at=None, probes=0)
-    told = max(len(outlook.dues), 0 if outlook.due_at is None else 1)
-    if known.ack_pending <= told or known.waiting or outlook.open or known.paused:
+    if known.ack_pending <= _with_a_time(outlook) or known.waiting or outlook.open or known.paused:
         return replace(outlook, probe_at=None)
     if outlook.probe_at is not None:
         return outlook
@@ -269,6 +280,11 @@ def _probing(outlook: Outlook, now: float) -> Outlook:
     # A lease that came in between ends just before what the broken one held is due: not a whole interval later.
     due = outlook.broken_at + ORPHANS_DUE
     return replace(outlook, probe_at=min(moment, due) if now < due else moment)
+
+
+def _with_a_time(outlook: Outlook) -> int:
+    """Un-acked events of which it is known when they are due."""
+    return max(len(outlook.dues), 0 if outlook.due_at is None else 1)
 
 
 def _past(moment: float | None, now: float) -> int:

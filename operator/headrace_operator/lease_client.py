@@ -35,10 +35,12 @@ class Meanwhile(NamedTuple):
     Attributes:
         ending: called when forward was told to end, and the lease only waits for its subscribers.
         counted: called with the events per outcome since the lease began: now and then, and with those of its answer.
+        pending: called now and then, with the messages that no lease has pulled.
     """
 
     ending: Callable[[], None] = lambda: None
     counted: Callable[[Mapping[str, int]], None] = lambda _: None
+    pending: Callable[[int], None] = lambda _: None
 
 
 _NOTHING = Meanwhile()
@@ -112,6 +114,8 @@ async def _body(answer: aiohttp.ClientResponse, meanwhile: Meanwhile) -> bytes:
             meanwhile.ending()
         if news.counts is not None:
             meanwhile.counted(news.counts)
+        if news.pending is not None:
+            meanwhile.pending(news.pending)
     return last
 
 

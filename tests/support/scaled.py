@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaler import Scaler
+from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
 from tests.support.scaling import NEVER, TOKEN, Running, Scale, ended, settled
 from tests.support.streams import Channel, Nats
@@ -69,3 +71,17 @@ def scale(connection: Client, stand_in: Place) -> Scale:
                 await running.stop()
 
     return scale
+
+
+@pytest.fixture
+def forwards(nats_server: NatsServer, tmp_path: Path) -> Iterator[list[Function]]:
+    """Two, running."""
+    places = [tmp_path / name for name in ("first", "second")]
+    for place in places:
+        place.mkdir()
+    made = [Function("forward", nats_server.url, place) for place in places]
+    try:
+        yield [forward.start() for forward in made]
+    finally:
+        for forward in made:
+            forward.stop()

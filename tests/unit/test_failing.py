@@ -42,9 +42,27 @@ def test_a_trial_that_has_had_something_settled_opens_the_way_for_all_at_once() 
     trying = lag.opened(replace(BUSY, failures=7, not_before=NOW), NOW)
     assert (trying.trials, lag.short(trying, NOW)) == (1, 0)
 
-    works = failing.works(trying)
+    works = failing.works(trying, NOW)
 
     assert (works.failures, works.trials, lag.short(works, NOW)) == (0, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("ago", "due_soon", "leases"),
+    [
+        pytest.param(lag.ORPHANS_DUE - 0.1, 0, 0, id="it is not due yet"),
+        pytest.param(lag.ORPHANS_DUE, 0, 3, id="all of it is due"),
+        pytest.param(lag.ORPHANS_DUE, 250, 1, id="but for what has a time of its own"),
+        pytest.param(lag.ORPHANS_DUE + 60, 0, 0, id="so long after that it is something else"),
+    ],
+)
+def test_a_trial_that_works_opens_the_way_for_what_broken_leases_held(ago: float, due_soon: int, leases: int) -> None:
+    held = Counters(pending=0, ack_pending=400)
+    broken = replace(QUIET, counters=held, dues=(NOW + 9,) * due_soon, failures=3, broken_at=NOW - ago, probe_at=NOW)
+
+    works = failing.works(lag.opened(broken, NOW), NOW)
+
+    assert max(0, lag.short(works, NOW)) == leases
 
 
 def test_a_trial_that_breaks_is_followed_by_the_next_after_a_longer_pause() -> None:

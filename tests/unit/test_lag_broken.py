@@ -51,3 +51,18 @@ def test_what_another_scaler_has_left_un_acked_is_due_an_ack_wait_after_it_was_f
     swept = lag.seen(outlook, Counters(0, 20), None, BROKEN + 5, BROKEN + 5)
 
     assert lag.answered(swept, HELD, BROKEN + 7.9).probe_at == BROKEN + 8.5
+
+
+@pytest.mark.parametrize(
+    ("held", "leases"),
+    [
+        pytest.param(400, 4, id="as many leases as it is worth"),
+        pytest.param(20, 1, id="one for a few"),
+        pytest.param(4_000, 4, id="as many as there may be"),
+    ],
+)
+def test_what_broken_leases_held_is_worth_leases_when_it_is_due(held: int, leases: int) -> None:
+    swept = lag.seen(opened_and_broken(), Counters(0, held), None, BROKEN + 1, BROKEN + 1)
+    well = lag.answered(lag.opened(swept, BROKEN + 1), LeaseAnswer({"delivered": 1}, 0, held, None), BROKEN + 2)
+
+    assert (lag.short(well, BROKEN + 8), lag.short(well, BROKEN + 8.5)) == (0, leases)

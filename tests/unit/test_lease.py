@@ -168,6 +168,23 @@ def test_a_line_of_counts_is_read_back() -> None:
     assert lease.read_news(lease.ENDING_LINE) == lease.News(ending=True)
 
 
+def test_what_waits_behind_a_lease_is_told_as_often_as_a_message_has_told_of_it() -> None:
+    tally = Tally(latest="$JS.ACK.ORDERS.ours.1.7.9.1700000000000000000.1900")
+
+    told = [lease.read_news(lease.so_far(tally)) for _ in range(2)]
+
+    assert [news and news.pending for news in told] == [1900, None]
+
+
+@pytest.mark.parametrize("pending", [b"-1", b"true", b"1e3", b'"3"', b"99999999999999999999", b"null"])
+def test_what_waits_is_left_out_when_it_is_no_count(pending: bytes) -> None:
+    news = lease.read_news(b'{"so_far": {"delivered": 3}, "pending": ' + pending + b"}")
+
+    assert news is not None
+    assert news.counts is not None
+    assert (news.counts["delivered"], news.pending) == (3, None)
+
+
 @pytest.mark.parametrize(
     ("body", "then"),
     [

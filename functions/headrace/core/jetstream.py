@@ -110,6 +110,13 @@ def ack_tokens(reply: str) -> AckTokens | None:
         return None
 
 
+def pending_after(reply: str) -> int | None:
+    """How many messages the consumer still had to deliver when it delivered the one with this ack subject."""
+    tokens = reply.split(".")
+    last = tokens[8 if len(tokens) == 9 else 10 : 9 if len(tokens) == 9 else 11]
+    return int(last[0]) if last and last[0].isascii() and last[0].isdecimal() and len(last[0]) < 16 else None
+
+
 def shared_tokens(reply: bytes) -> tuple[bytes, str, str] | None:
     """What all ack subjects of one consumer begin with, the last dot included, its stream, and its name; None for what
     is no ack subject."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from headrace.core import jetstream
 from headrace.core.errors import InvalidSpec
 from headrace.core.quoting import quoted
 
@@ -127,6 +128,7 @@ class Tally:
     """What a lease has done so far.
 
     Attributes:
+        latest: the ack subject of the latest message since the lease last told of itself; empty when none came.
         due: when each event that it has put off is to be tried again, seconds since the epoch, by stream sequence.
         broken: why its latest pulls broke off one after the other; empty when they did not.
         refused: why it can't pull at all; empty when it can.
@@ -134,6 +136,7 @@ class Tally:
     """
 
     counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    latest: str = ""
     due: dict[int, float] = field(default_factory=dict)
     broken: str = ""
     refused: str = ""
@@ -192,17 +195,24 @@ class News:
 
     Attributes:
         counts: events per outcome since the lease began; None in a line that tells something else.
+        pending: messages that no lease has pulled, as the latest one told that came since the line before; None when
+            none did.
         ending: this process was told to end.
     """
 
     counts: Mapping[str, int] | None = None
+    pending: int | None = None
     ending: bool = False
 
 
 def so_far(tally: Tally) -> bytes:
     """The line that tells what a lease has done until now."""
-    done = {str(outcome): count for outcome, count in tally.counts.items() if count}
-    return json.dumps({"so_far": done}).encode() + b"\n"
+    told: dict[str, object] = {"so_far": {str(outcome): count for outcome, count in tally.counts.items() if count}}
+    # Each once: what was told a while ago is no news, and others have pulled since.
+    latest, tally.latest = tally.latest, ""
+    if (pending := jetstream.pending_after(latest)) is not None:
+        told["pending"] = pending
+    return json.dumps(told).encode() + b"\n"
 
 
 def read_news(line: bytes) -> News | None:
@@ -216,7 +226,9 @@ def read_news(line: bytes) -> News | None:
             return News(ending=True)
         case {"so_far": dict() as counts}:
             known = {str(outcome): counts.get(outcome, 0) for outcome in Outcome}
-            return News(known) if all(map(_is_count, known.values())) else None
+            pending = body.get("pending")
+            pending = pending if _is_count(pending) else None
+            return News(known, pending) if all(map(_is_count, known.values())) else None
         case _:
             return None
 

@@ -246,6 +246,7 @@ class _Run:
     def on_message(self, message: Message) -> None:
         self.arrived, self.brought = self.effects.monotonic(), True
         self.last_size = message.size
+        self.tally.latest = message.reply
         if self.gaps is not None and (gone := self.gaps.seen(message)):
             self.tally.count(Outcome.DISCARDED, gone)
         self.pace.came(self.last_size, self.arrived)
