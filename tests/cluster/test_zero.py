@@ -16,8 +16,8 @@ from tests.cluster.reach import Sender, address_of
 from tests.faults.sink import Place
 
 ROUNDS = 4
-# After the last event: 15 s are promised, and 18 were seen on a machine that was busy fifteen times over.
-REST_SECONDS = 20.0
+# After the last event.
+REST_SECONDS = 15.0
 OPERATOR = "operator"
 
 pytestmark = pytest.mark.timeout(500)
@@ -44,7 +44,8 @@ class Rounds:
     """What events waited for that came when all was at zero, in seconds.
 
     Attributes:
-        rest: for each round, until the last pods of a component were told to end after its event.
+        rest: for each round but the first, until the last pods of a component were told to end after its event. In the
+            first the functions are new, and Knative keeps what it has made for half a minute, whatever comes.
     """
 
     accepted: list[float] = field(default_factory=list)
@@ -76,7 +77,8 @@ def from_zero(flow: Flow, kubectl: Kubectl, count: int) -> Rounds:
             rounds.accepted.append(posted.took)
             rounds.delivered.append(last - posted.at)
             pods.wait_for_rest(OPERATOR)
-            rounds.rest.append(pods.ended_after(last))
+            if number:
+                rounds.rest.append(pods.ended_after(last))
     assert [arrival.id for arrival in flow.place.arrivals] == [f"zero-{number}" for number in range(count)]
     assert set(rounds.longest) <= {"forward", "receive", "reconcile"}
     return rounds

@@ -48,8 +48,8 @@ FORWARD = [
     pytest.param(CONTAINER + "securityContext/seccompProfile", {"type": "RuntimeDefault"}, id="restricted: seccomp"),
     pytest.param(
         CONTAINER + "readinessProbe",
-        {"httpGet": {"path": "/health/readiness", "port": 8080}},
-        id="without a period Knative looks many times a second while a pod starts",
+        {"httpGet": {"path": "/health/readiness", "port": 8080}, "periodSeconds": 1, "timeoutSeconds": 1},
+        id="the usual ten seconds would keep it for as long after its last request",
     ),
     pytest.param(CONTAINER + "startupProbe", None, id="it would hold each cold start back for a second"),
     pytest.param(

@@ -82,9 +82,10 @@ def service(function: Function, scaling: Scaling) -> dict[str, Any]:
     }
     container = {
         "ports": [{"name": "http1", "containerPort": PORT}],
-        # Without a period: Knative's proxy then looks many times a second while the pod starts. And without a startup
-        # probe: the kubelet would hold the pod back for the second that this one takes.
-        "readinessProbe": probe(READINESS),
+        # Events come once Knative's activator has seen it ready, which looks five times each second. But Knative lets
+        # a pod go no sooner than a window after the kubelet has seen it ready, by default up to ten seconds later.
+        # Without a startup probe: the kubelet would hold the pod back for the second that this one takes.
+        "readinessProbe": probe(READINESS, periodSeconds=1, timeoutSeconds=1),
         "livenessProbe": probe(LIVENESS, periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
     }
     pods = template(function, {f"autoscaling.knative.dev/{key}": text for key, text in annotations.items()}, container)
