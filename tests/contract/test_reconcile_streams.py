@@ -60,10 +60,13 @@ async def test_a_new_channel_gets_its_stream_its_aside_and_a_consumer_per_subscr
         "Addressable": "True",
         "AsideStreamHasRoom": "True",
         "ConsumersReady": "True",
+        "EventsFit": "True",
         "NoEventsDiscarded": "True",
         "NoEventsStuck": "True",
         "PullsServed": "True",
         "Ready": "True",
+        "RetriesHeld": "True",
+        "StreamHasRoom": "True",
         "StreamReady": "True",
         "TemplateObeyed": "True",
     }

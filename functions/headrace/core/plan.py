@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.core import subject_pattern
+from headrace.core import aside_bound, subject_pattern
 from headrace.core.action import (
     Action,
     CreateStream,
@@ -42,6 +42,16 @@ from headrace.core.stream_config import Wanted
 # What NATS can't change on a stream that exists, by the manifest's name and its own.
 _FIXED = {"storage": "storage", "persistMode": "persist_mode", "firstSeq": "first_seq", "mirror": "mirror"}
 _WORK = "workqueue"
+# What is the author's to mend, by what the server says of it.
+_FIELDS = {
+    aside_bound.DEMANDED: "set spec.stream.config.maxBytes",
+    "max bytes exceeds": "lower spec.stream.config.maxBytes",
+    "insufficient storage resources": "lower spec.stream.config.maxBytes, which is reserved, or raise the limit",
+    "replicas > 1": "set spec.stream.config.replicas to 1",
+    "uplicate window": "mend spec.stream.config.duplicateWindow",
+    "uplicates window": "mend spec.stream.config.duplicateWindow",
+    "max age": "mend spec.stream.config.maxAge",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +89,11 @@ class Progress:
         """The progress once one more action came to its end."""
         match action, outcome:
             case UpdateStream(config), Rejected(words):
-                return self._with(Problem("StreamUpdateRefused", f"NATS refused to update {config['name']}: {words}"))
+                told = f"NATS refused to update {config['name']}: {words}{self._field(config, words)}"
+                return self._with(Problem("StreamUpdateRefused", told))
             case CreateStream(config), Rejected(words):
-                problem = Problem("StreamCreateRefused", f"NATS refused to create {config['name']}: {words}")
+                told = f"NATS refused to create {config['name']}: {words}{self._field(config, words)}"
+                problem = Problem("StreamCreateRefused", told)
                 return replace(self._with(problem), stopped=True)
             case _, Rejected(words):
                 return replace(self._with(Problem("StreamUpdateRefused", f"NATS refused: {words}")), stopped=True)
@@ -92,6 +104,17 @@ class Progress:
                 key = "aside" if asked["name"] == self.place.aside else "stream"
                 return replace(self, observed=replace(self.observed, **{key: got}))
         return self
+
+    def _field(self, config: Config, words: str) -> str:
+        """Which field of the manifest a refusal is about, where the server's words tell."""
+        if config["name"] == self.place.aside and aside_bound.DEMANDED in words:
+            # The stream itself was made by others, or before the account demanded that.
+            set_it = f"set spec.stream.config.maxBytes, or max_bytes of {self.place.stream} where that is adopted"
+            return f": {set_it}: this one gets a share of it"
+        for said, advice in _FIELDS.items():
+            if said in words:
+                return f": {advice}"
+        return ""
 
     def _with(self, problem: Problem) -> Progress:
         return replace(self, problems=(*self.problems, problem))
@@ -113,7 +136,8 @@ def streams(wanted: Wanted, observed: Observed) -> tuple[Action, ...] | Problem:
     # Sequences begin anew in a new stream: what an earlier one left in the aside would be read as theirs.
     stale = observed.aside is not None and observed.stream is None
     purge = [PurgeSubjects(wanted.place.aside, wanted.place.stages)] if stale else []
-    return (*purge, *_own(wanted, observed.stream, stands), *_aside(observed.aside, wanted.aside))
+    aside = aside_bound.following(wanted.aside, observed.aside, int(wanted.config["max_bytes"]))
+    return (*purge, *_own(wanted, observed.stream, stands), *_aside(observed.aside, aside))
 
 
 def told(progress: Progress) -> Progress:
@@ -242,7 +266,8 @@ def _adopt(wanted: Wanted, stream: Config, aside: Config | None) -> Iterator[Act
     if missing:
         # Remembered before it is done, so that a crash in between leaves nothing behind that nobody knows of.
         changes["metadata"] = {ADDED_SUBJECT_KEY: subject}
-    yield from _aside(aside, merged(wanted.aside, changes))
+    bounded = aside_bound.following(wanted.aside, aside, int(stream.get("max_bytes") or 0))
+    yield from _aside(aside, merged(bounded, changes))
     if missing:
         yield UpdateStream({**stream, "subjects": [*(stream.get("subjects") or ()), subject]})
 

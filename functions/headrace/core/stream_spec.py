@@ -114,7 +114,8 @@ class StreamConfig(Part):
     max_msgs: Limit = 0
     """How many messages the stream holds at most. 0 and -1: no limit."""
     max_bytes: Limit = 0
-    """How many bytes the stream holds at most. 0 and -1: no limit."""
+    """How many bytes the stream holds at most. 0 and -1: no limit. Where the account demands a limit of every stream,
+    the aside stream gets a quarter of this one, 2 MiB at least."""
     max_msgs_per_subject: Limit = 0
     """How many messages of one subject the stream holds at most; all of a channel's events have one subject."""
     discard: Literal["Old", "New"] = "Old"

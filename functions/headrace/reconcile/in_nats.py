@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from headrace.core import binding, counts, granted, health, peer, plan, pull_trouble, subject_pattern
+from headrace.core import aside_bound, binding, counts, granted, health, peer, plan, pull_trouble, subject_pattern
 from headrace.core.action import PurgeSubjects, Rejected
 from headrace.core.desired import Desired
 from headrace.core.errors import Refused, Unavailable
@@ -66,7 +66,11 @@ async def _streams(wanted: Wanted, deeds: Deeds) -> Progress:
     if isinstance(actions, plan.Problem):
         return Progress(wanted.place, progress.observed, (actions,), stopped=True)
     for action in actions:
-        progress = progress.after(action, await deeds.carry_out(action, wanted.defaults, progress.observed.stream))
+        outcome = await deeds.carry_out(action, wanted.defaults, progress.observed.stream)
+        bounded = aside_bound.demanded(action, outcome, wanted.place, progress.observed.stream)
+        if bounded is not None:
+            action, outcome = bounded, await deeds.carry_out(bounded)
+        progress = progress.after(action, outcome)
         if progress.stopped:
             break
     return plan.told(progress)
