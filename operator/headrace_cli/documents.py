@@ -5,6 +5,7 @@ Reads files; knows YAML and its traps, but no kind of object. Called by `headrac
 
 from __future__ import annotations
 
+import codecs
 import stat
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from headrace.core.quoting import quoted
 from headrace_cli import json_values
 
 SUFFIXES = (".yaml", ".yml", ".json")
+_APPLE_DOUBLE = b"\x00\x05\x16\x07"
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What PyYAML lets out when a tag does not fit its value, as in `!!bool maybe`, or a key is a list.
 _LEAKS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
@@ -80,7 +83,8 @@ def _files(path: Path) -> list[Path]:
         # Also because what is written is read again on SIGHUP; a pipe or a device might never end.
         if not stat.S_ISDIR(mode):
             raise InvalidSpec(f"{path} is neither a file nor a directory: write the manifests to a file", field="-f")
-        files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+        named = (file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+        files = sorted(file for file in named if not _is_of_macos(file))
     except OSError as error:
         raise _unreadable(path, error) from error
     if not files:
@@ -97,11 +101,32 @@ def _documents(name: str, text: str) -> Iterator[Document]:
         yield from _objects(where, body)
 
 
+def _is_of_macos(file: Path) -> bool:
+    """What macOS keeps beside a file on other file systems and in archives (AppleDouble), under almost its name."""
+    if not file.name.startswith("._"):
+        return False
+    with file.open("rb") as opened:
+        return opened.read(len(_APPLE_DOUBLE)) == _APPLE_DOUBLE
+
+
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        data = file.read_bytes()
+        if data.startswith(_APPLE_DOUBLE):
+            cure = "name the file without ._ in front, and delete this one"
+            raise InvalidSpec(
+                f"{file} is what macOS keeps beside a file (AppleDouble), no manifest: {cure}", field="-f"
+            )
+        # Also without its mark: YAML has no NUL, and in UTF-16 every other byte of ASCII is one.
+        if data.startswith(_UTF_16) or b"\0" in data[:4]:
+            cure = "save it as UTF-8; in PowerShell, `… | Out-File -Encoding utf8 FILE` in place of `… > FILE`"
+            raise InvalidSpec(f"{file} is in UTF-16 or UTF-32, as PowerShell's > writes: {cure}", field="-f")
+        return data.decode()
+    except OSError as error:
         raise _unreadable(file, error) from error
+    except UnicodeDecodeError as error:
+        words = f"{file} is not in UTF-8 (byte {error.start} is 0x{data[error.start]:02x}): save it as UTF-8"
+        raise InvalidSpec(words, field="-f") from error
 
 
 def _bodies(name: str, text: str) -> Iterator[tuple[str, object]]:

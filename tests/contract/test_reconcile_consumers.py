@@ -293,3 +293,34 @@ async def _acked(api: WatchedApi, durable: str) -> int:
     info: dict[str, Any] = await api.call(f"CONSUMER.INFO.{STREAM}.{durable}")
     floor: int = info["ack_floor"]["stream_seq"]
     return floor
+
+
+@pytest.mark.parametrize("marked", [pytest.param(False, id="without our mark"), pytest.param(True, id="with our mark")])
+async def test_a_push_consumer_that_somebody_has_made_under_our_name_is_told_with_what_to_do(
+    hook: Hook, marked: bool
+) -> None:
+    parent = channel(entry("aaaa-1"), entry("bbbb-2", "mail"))
+    await hook.sync(parent)
+    config = await hook.consumer(STREAM, BILLING)
+    assert config is not None
+    await hook.api.call(f"CONSUMER.DELETE.{STREAM}.{BILLING}")
+    by_hand = {
+        "durable_name": BILLING,
+        "name": BILLING,
+        "deliver_subject": "desk.7",
+        "ack_policy": "explicit",
+        "metadata": config["metadata"] if marked else {},
+    }
+    body = {"stream_name": STREAM, "config": by_hand}
+    await hook.api.call(f"CONSUMER.DURABLE.CREATE.{STREAM}.{BILLING}", body)
+
+    billing, mail = (await hook.sync(parent))["status"]["subscribers"]
+    assert (billing["ready"], mail["ready"]) == ("False", "True")
+    said = f"consumer {BILLING} is a push consumer, which delivers to the subject 'desk.7'"
+    assert billing["message"].startswith(said)
+    assert f"Delete it (nats consumer rm {STREAM} {BILLING}), and ours is made" in billing["message"]
+    # It is left alone, since somebody may use it.
+    assert hook.changes == []
+
+    await hook.api.call(f"CONSUMER.DELETE.{STREAM}.{BILLING}")
+    assert [row["ready"] for row in (await hook.sync(parent))["status"]["subscribers"]] == ["True", "True"]

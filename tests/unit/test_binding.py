@@ -216,7 +216,7 @@ def test_a_consumer_of_the_durables_name_without_our_mark_is_in_the_way() -> Non
 
     (billing, mail), leavers = bind([entry("aaaa-1"), entry("bbbb-2", "mail")], {BILLING: theirs})
 
-    assert billing.problem.startswith(f"consumer {BILLING} exists without the mark of Headrace")
+    assert billing.problem.startswith(f"consumer {BILLING} is a push consumer, which delivers to the subject 'x'")
     assert billing.actions == ()
     assert mail.problem == ""
     assert leavers == ()

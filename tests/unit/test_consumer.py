@@ -152,6 +152,12 @@ def test_a_reply_alone_is_enough() -> None:
         ({"delivery": {"retry": -1}}, "spec.subscribers[0].delivery.retry is -1"),
         ({"delivery": {"retry": 1_000_001}}, "spec.subscribers[0].delivery.retry is 1000001"),
         ({"delivery": {"timeout": "PT10M"}}, "spec.subscribers[0].delivery.timeout is 'PT10M': it should be more than"),
+        (
+            {"delivery": {"timeout": "PT5H"}},
+            "spec.subscribers[0].delivery.timeout is 'PT5H': it should be more than zero and at most PT9M: it is for "
+            "one request, not for all tries, which are retry's and backoffDelay's; a subscriber that works for longer "
+            "answers 202 before",
+        ),
         ({"delivery": {"timeout": "5s"}}, "spec.subscribers[0].delivery.timeout is '5s', which is not an ISO 8601"),
         (
             {"delivery": {"deadLetterSink": {"ref": {"kind": "Service", "name": "dead"}}}},

@@ -356,3 +356,43 @@ def test_an_address_that_leads_back_to_the_channel_is_refused(
 
     assert field in str(caught.value)
     assert "is the channel default/orders itself: " in str(caught.value)
+
+
+APPLE_DOUBLE = b"\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X        "
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        pytest.param(
+            CHANNEL.encode("utf-16"),
+            "is in UTF-16 or UTF-32, as PowerShell's > writes: save it as UTF-8; in PowerShell, `… | Out-File",
+            id="UTF-16",
+        ),
+        pytest.param(CHANNEL.encode("utf-16-le"), "is in UTF-16 or UTF-32", id="without its mark"),
+        pytest.param(CHANNEL.encode("utf-16-be"), "is in UTF-16 or UTF-32", id="the other way round"),
+        pytest.param(CHANNEL.encode("utf-32"), "is in UTF-16 or UTF-32", id="UTF-32"),
+        pytest.param(
+            b"# gr\xfc\xdfe\n" + CHANNEL.encode(), "is not in UTF-8 (byte 4 is 0xfc): save it as UTF-8", id="Latin-1"
+        ),
+        pytest.param(
+            APPLE_DOUBLE,
+            "is what macOS keeps beside a file (AppleDouble), no manifest: name the file without",
+            id="Mac",
+        ),
+    ],
+)
+def test_a_file_in_another_encoding_is_told_what_it_is(tmp_path: Path, data: bytes, told: str) -> None:
+    (tmp_path / "all.yaml").write_bytes(data)
+
+    with pytest.raises(InvalidSpec) as caught:
+        manifests.read([str(tmp_path / "all.yaml")], BASE)
+
+    assert str(caught.value).startswith(f"{tmp_path / 'all.yaml'} {told}")
+
+
+def test_what_macos_keeps_beside_a_file_is_passed_over_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "._orders.yaml").write_bytes(APPLE_DOUBLE)
+    (tmp_path / "orders.yaml").write_bytes(b"\xef\xbb\xbf" + CHANNEL.encode())
+
+    assert manifests.read([str(tmp_path)], BASE).channels.keys() == {("default", "orders")}

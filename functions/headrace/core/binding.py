@@ -184,6 +184,8 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
         return Binding(row.uid, row.generation, None, problem=row.problem)
     if serving is None:
         return _create(row, row.subscriber, everything, terms)
+    if problem := _by_hand(serving.config, terms):
+        return Binding(row.uid, row.generation, None, problem=problem)
     subscriber = _newest(row.subscriber, serving.subscriber)
     wanted = config(subscriber, serving.durable, terms.template, terms.subjects)
     wanted |= order_spec.undone(serving.config, wanted)
@@ -220,6 +222,8 @@ def _create(row: Row, subscriber: Subscriber, everything: dict[str, Config], ter
         return Binding(row.uid, row.generation, None, problem=terms.harm, refusal=terms.harm)
     if durable in terms.peers:
         return _take_over(row, subscriber, terms.peers[durable], everything, terms)
+    if problem := _by_hand(everything.get(durable), terms):
+        return Binding(row.uid, row.generation, None, problem=problem)
     if durable in everything:
         holder = owned(everything[durable], terms.place.owner)
         problem = (
@@ -238,6 +242,22 @@ def _create(row: Row, subscriber: Subscriber, everything: dict[str, Config], ter
             forget(terms.place, durable),
             CreateConsumer(terms.place.stream, config(subscriber, durable, terms.template, terms.subjects)),
         ),
+    )
+
+
+def _by_hand(observed: Config | None, terms: Terms) -> str:
+    """Why a consumer can't serve that somebody has made as a push consumer, with our name or even our mark.
+
+    The Go channel's are known by where they deliver to, and are taken over; NATS can't make one a pull consumer.
+    """
+    deliver = (observed or {}).get("deliver_subject")
+    if observed is None or not deliver:
+        return ""
+    name, stream = observed["name"], terms.place.stream
+    return (
+        f"consumer {name} is a push consumer, which delivers to the subject {deliver!r}: somebody has made it by hand "
+        "in the place of ours, which pulls, so nothing is delivered by Headrace. Delete it "
+        f"(nats consumer rm {stream} {name}), and ours is made; where it begins deliverPolicy says"
     )
 
 

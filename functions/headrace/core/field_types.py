@@ -78,8 +78,8 @@ def _span(read: Callable[..., timedelta], value: object, example: str) -> timede
 
 def _timeout(span: timedelta) -> timedelta:
     if not timedelta() < span <= LONGEST_TIMEOUT:
-        longest = {"longest": duration.to_iso(LONGEST_TIMEOUT)}
-        raise PydanticCustomError(SENTENCE, "it should be more than zero and at most {longest}", longest)
+        longest = {"longest": _LONGEST_TIMEOUT, "cure": _LONGER}
+        raise PydanticCustomError(SENTENCE, "it should be more than zero and at most {longest}: {cure}", longest)
     return span
 
 
@@ -138,6 +138,12 @@ GoSpan = Annotated[
         "it should be a duration between a microsecond and 100 years, like 500ms, 30s, 5m or 1h30m, or 0",
     ),
 ]
+_LONGEST_TIMEOUT = f"PT{LONGEST_TIMEOUT // timedelta(minutes=1)}M"
+# What somebody wants who writes hours there.
+_LONGER = (
+    "it is for one request, not for all tries, which are retry's and backoffDelay's; a subscriber that works for "
+    "longer answers 202 before"
+)
 _ISO_SAYS = "it should be an ISO 8601 duration, like PT0.5S, PT10S or PT1M"
 IsoSpan = Annotated[timedelta, BeforeValidator(_iso_span), _text(_LONGEST_TEXT, _matches(_ISO), _ISO_SAYS)]
 Timeout = Annotated[
@@ -150,7 +156,7 @@ Timeout = Annotated[
         f"{_matches(_ISO)} && self.matches('^P(0+D)?T')"
         " && duration(self.split('T')[1].lowerAscii()) > duration('0s')"
         f" && duration(self.split('T')[1].lowerAscii()) <= duration('{LONGEST_TIMEOUT // timedelta(seconds=1)}s')",
-        f"it should be an ISO 8601 duration, more than zero and at most {duration.to_iso(LONGEST_TIMEOUT)}, like PT10S",
+        f"it should be an ISO 8601 duration, more than zero and at most {_LONGEST_TIMEOUT}, like PT10S: {_LONGER}",
     ),
 ]
 _PERCENTAGE_SAYS = "it should be a percentage, like 30 or 30%"

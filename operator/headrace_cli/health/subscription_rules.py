@@ -106,7 +106,7 @@ def _window(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
 def _stalled(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     """Something could be delivered, and nobody asks for it."""
     known = one.subscription
-    if known.state != "ready" or not known.pending or known.waiting:
+    if known.state != "ready" or not known.pending or known.waiting or known.config.get("deliver_subject"):
         return
     since = one.idle_since(now)
     if (now - since).total_seconds() < STALLED_SECONDS:
@@ -152,6 +152,22 @@ def _narrow_pulls(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
             f"what one pull of its consumer may ask for is limited ({', '.join(limits)}), so that it may be slow",
             "raise the limit where it was set: on the consumer by hand, or as max_request_batch among the limits of "
             "the server's jetstream",
+        )
+
+
+def _pushed(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
+    """Nobody can pull from it, and NATS can't make it a pull consumer."""
+    known = one.subscription
+    deliver = known.config.get("deliver_subject")
+    if deliver and known.subscriber is not None:
+        yield Finding(
+            Severity.PROBLEM,
+            "push-consumer",
+            _where(known),
+            f"its consumer {known.consumer} is a push consumer, which delivers to the subject {deliver}: somebody has "
+            "made it by hand in the place of Headrace's, which pulls",
+            f"`nats consumer rm {known.channel.stream} {known.consumer}`: Headrace's is made then, and begins where "
+            "deliverPolicy says",
         )
 
 
@@ -222,6 +238,7 @@ OF_SUBSCRIPTIONS: tuple[Callable[[SubscriptionFacts, datetime], Iterator[Finding
     _stalled,
     _vain_pulls,
     _narrow_pulls,
+    _pushed,
     _stuck,
     _forgotten,
     _discarded,
