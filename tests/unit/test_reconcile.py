@@ -151,15 +151,18 @@ async def test_sync_while_finalizing_finalizes() -> None:
     assert not nats.streams
 
 
-async def test_customize_asks_for_all_subscriptions() -> None:
+async def test_customize_asks_for_all_subscriptions_and_for_what_knative_says_of_security() -> None:
     subscriptions = {
         "apiVersion": "messaging.knative.dev/v1",
         "resource": "subscriptions",
         "headrace": {"concerning": "parent"},
     }
+    optional = {"headrace": {"optional": True}}
+    features = {"apiVersion": "v1", "resource": "configmaps", "namespace": "knative-eventing", **optional}
+    policies = {"apiVersion": "eventing.knative.dev/v1alpha1", "resource": "eventpolicies", "namespace": "shop"}
 
     assert await call("customize", channel(entry()), FakeNats()) == {
-        "relatedResources": [subscriptions],
+        "relatedResources": [subscriptions, {**features, "names": ["config-features"]}, {**policies, **optional}],
         "headrace": {"annotations": {"messaging.knative.dev/subscribable": "v1"}},
     }
 

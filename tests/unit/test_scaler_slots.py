@@ -41,7 +41,7 @@ class OneConnection:
         self.hint: Callable[[], None] = lambda: None
 
     async def subscribe(self, _subject: str, heard: Callable[[Any], None]) -> SimpleNamespace:
-        self.hint = lambda: heard(SimpleNamespace(subject=f"headrace.wake.{ORDERS.stream}"))
+        self.hint = lambda: heard(SimpleNamespace(subject=f"headrace.wake.{ORDERS.stream}", data=b""))
 
         async def close() -> None: ...
 
