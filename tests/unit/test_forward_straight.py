@@ -107,7 +107,8 @@ class World:
             loop.call_soon(self.on_message, one)
         if not brought:
             self.clock += expires.total_seconds()
-        loop.call_soon(self.end, PullEnd.EXPIRED)
+        # One that expires has waited: the lease would pause after one that expires at once, and the clock stands still.
+        loop.call_soon(self.end, PullEnd.FILLED if brought else PullEnd.EXPIRED)
 
     def end(self, how: PullEnd) -> None:
         self.pulling = False

@@ -22,6 +22,7 @@ from headrace.core.delivery_claim import DUPLICATE, OF_DELIVERY
 from headrace.core.errors import InvalidEvent
 from headrace.core.event import Event
 from headrace.core.http import Headers, HttpAnswer
+from headrace.core.plural import counted
 from headrace.core.stage_record import Failure, Stage, StageRecord
 from headrace.core.subscriber import DeliveryPolicy, Subscriber
 
@@ -185,8 +186,8 @@ def give_up(record: StageRecord, subscriber: Subscriber) -> DeadLetter | Park:
 def loop(hops: int) -> str:
     """Why an event is handed on no further."""
     return (
-        f"it has passed {hops} channels, so it goes round in a loop of replies, dead letter sinks or subscribers that "
-        "are channels: open the loop, then replay it"
+        f"it has passed {counted(hops, 'channel')}, so it goes round in a loop of replies, dead letter sinks or "
+        "subscribers that are channels: open the loop, then replay it"
     )
 
 

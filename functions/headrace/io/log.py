@@ -35,6 +35,8 @@ KEYS = {
     "stream": "JetStream stream",
     "consumer": "JetStream consumer",
     "description": "the server's own words about a pull",
+    "end": "how a pull ended",
+    "said": "the server's own words about its end, or ours where it said nothing",
     "server": "address of the NATS server",
     "servers": "addresses of NATS servers, as configured",
     "address": "an address that can't be used",
