@@ -34,7 +34,6 @@ KEYS = {
     "missing": "events of an earlier lease that did not come back",
     "stream": "JetStream stream",
     "consumer": "JetStream consumer",
-    "description": "the server's own words about a pull",
     "end": "how a pull ended",
     "said": "the server's own words about its end, or ours where it said nothing",
     "server": "address of the NATS server",
