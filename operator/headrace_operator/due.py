@@ -30,8 +30,11 @@ class StageRecords:
         self._cursor = 1
         self._dues: dict[str, dict[str, float]] = {}
 
-    async def read(self) -> None:
+    async def read(self, now: float) -> None:
         """Take in what has been written since the last look.
+
+        Args:
+            now: seconds since the epoch by our own clock; due times are believed within what each record was to wait.
 
         Raises:
             Unavailable: JetStream did not answer.
@@ -47,7 +50,7 @@ class StageRecords:
             if record is None:
                 self._cursor = max(self._cursor, newest + 1)
                 return
-            self._keep(record)
+            self._keep(record, now)
             self._cursor = int(record["seq"]) + 1
 
     def take(self, consumer: str, now: float) -> tuple[float, ...]:
@@ -67,9 +70,9 @@ class StageRecords:
         message: dict[str, Any] = found["message"]
         return message
 
-    def _keep(self, record: dict[str, Any]) -> None:
+    def _keep(self, record: dict[str, Any], now: float) -> None:
         consumer, sequence = str(record["subject"]).split(".")[-2:]
-        due = _due(record.get("data", ""))
+        due = _due(record.get("data", ""), now)
         if due is None:
             # Being tried right now, or damaged: no due time is known, which is what probing leases are for.
             self._dues.get(consumer, {}).pop(sequence, None)
@@ -77,9 +80,11 @@ class StageRecords:
             self._dues.setdefault(consumer, {})[sequence] = due
 
 
-def _due(data: str) -> float | None:
+def _due(data: str, now: float) -> float | None:
     try:
-        due = float(json.loads(base64.b64decode(data))["due"])
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        found = json.loads(base64.b64decode(data))
+        due, wait = float(found["due"]), float(found.get("wait", math.inf))
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError):
         return None
-    return due if math.isfinite(due) else None
+    # The clock of whoever wrote it may be ahead of ours.
+    return min(due, now + max(0.0, wait)) if math.isfinite(due) else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
@@ -168,7 +169,7 @@ async def operator_works(server: PermittedServer, monkeypatch: pytest.MonkeyPatc
         await nats.store(f"{prefix}.stage.{lane.consumer}.7", json.dumps({"due": 1e12}).encode())
         ours = names.channel(lane.channel.namespace, lane.channel.name)
         records = StageRecords(api, ours, lane.channel.aside)
-        await records.read()
+        await records.read(time.time())
         assert records.take(lane.consumer, 0.0) == (1e12,)
 
 

@@ -51,6 +51,22 @@ async def test_after_a_start_due_times_come_from_the_stage_records(
     assert -0.05 <= late < 20
 
 
+async def test_a_due_time_of_a_clock_that_is_ahead_is_believed_within_the_back_off_alone(
+    own_nats: Nats, stand_in: Place, scale: Scale
+) -> None:
+    channel, durable = await subscribed(own_nats)
+    await store(own_nats, channel, 1)
+    [event] = await pull(own_nats, channel, durable, 1)
+    await event.nak(delay=60)
+    record = {"due": time.time() + 600, "wait": 1.0}
+    await own_nats.store(
+        f"{channel.namespace}.{channel.name}._knative_aside.stage.{durable}.1", json.dumps(record).encode()
+    )
+
+    async with scale(channel, sweeping=0.3):
+        await stand_in.wait(1, timeout=20.0)
+
+
 async def test_a_record_that_is_due_already_gets_its_lease_at_the_start(
     own_nats: Nats, stand_in: Place, scale: Scale
 ) -> None:

@@ -126,7 +126,16 @@ def test_without_a_grace_a_consumer_goes_at_once() -> None:
     assert leaver.actions[0] == DeleteConsumer(STREAM, BILLING)
 
 
-@pytest.mark.parametrize("since", [None, "", "yesterday", "2026-01-31T12:00:00"])
+@pytest.mark.parametrize(
+    "since",
+    [
+        None,
+        "",
+        "yesterday",
+        "2026-01-31T12:00:00",
+        pytest.param("2026-01-31T13:10:00+00:00", id="by a clock that is ahead of ours"),
+    ],
+)
 def test_a_grace_whose_begin_is_damaged_begins_now(since: str | None) -> None:
     (config,) = after([entry()], []).values()
     damaged = replace(serves(config), gone_since=since)

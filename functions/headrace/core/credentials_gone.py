@@ -74,7 +74,8 @@ def leaving(
         retained: the author wants to keep the streams: nothing is left behind against his will.
     """
     body = status(parent, shut.words, now, shut.reason)
-    left = patience - (now - (_since(parent) or now))
+    # Whoever wrote the condition may have had a clock ahead of ours.
+    left = patience - max(timedelta(), now - (_since(parent) or now))
     if left > timedelta():
         # A little after the exact moment: a clock that rounds down would cost one more round.
         wait = min(left, LOOK_AGAIN).total_seconds() + 0.1

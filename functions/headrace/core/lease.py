@@ -133,6 +133,7 @@ class Tally:
         broken: why its latest pulls broke off one after the other; empty when they did not.
         refused: why it can't pull at all; empty when it can.
         sunk: what was answered to the last event that then went to the dead letter sink, in words.
+        skew: seconds by which a clock that wrote a due time was ahead of ours, at the most.
     """
 
     counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
@@ -141,6 +142,7 @@ class Tally:
     broken: str = ""
     refused: str = ""
     sunk: str = ""
+    skew: float = 0.0
 
     def count(self, outcome: Outcome, events: int = 1) -> None:
         self.counts[outcome] += events

@@ -71,6 +71,9 @@ def see_off(consumer: OwnConsumer, terms: Terms, *, spare: bool = False) -> Leav
         spare: another one serves its Subscription.
     """
     since = _moment(consumer.subscriber.gone_since) if consumer.subscriber.state is SubscriberState.GONE else None
+    if since is not None and since > terms.now:
+        # Whoever has marked it had a clock ahead of ours: its grace begins now.
+        since = None
     left = terms.grace - (terms.now - since) if since is not None else terms.grace
     if left <= timedelta():
         return _go(consumer, terms, spare=spare)

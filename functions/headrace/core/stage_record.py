@@ -68,12 +68,14 @@ class StageRecord:
     """How far a delivery got, kept in the aside stream between attempts.
 
     Attributes:
-        due: when the next attempt may start, seconds since the epoch; None before the first failure.
+        due: when the next attempt may start, seconds since the epoch by the clock of whoever wrote it; None before the
+            first failure.
         failure: what the sink is told: the failure that ended the subscriber or reply stage, or the latest one.
         last: words for people about the latest failure, of whatever stage.
         reply, reply_headers: the subscriber's answer that is still to be delivered, and what passes through with it.
         key: that the event blocks while it waits, or waits for; None where there is no order to keep.
         stuck: its budgets are used up, and it could not be parked.
+        wait: seconds from the writing of the record until `due`; None in one of earlier versions.
     """
 
     stage: Stage = Stage.SUBSCRIBER
@@ -85,6 +87,7 @@ class StageRecord:
     reply_headers: Headers = ()
     key: str | None = None
     stuck: bool = False
+    wait: float | None = None
 
 
 def to_json(record: StageRecord) -> bytes:
@@ -96,6 +99,8 @@ def to_json(record: StageRecord) -> bytes:
         "due": record.due,
         "last": record.last,
     }
+    if record.wait is not None:
+        body["wait"] = record.wait
     if record.failure is not None:
         failed = record.failure
         body["failure"] = [failed.destination, failed.code, failed.data, failed.content_type]
@@ -123,6 +128,7 @@ def from_json(data: bytes) -> StageRecord | None:
             stage=Stage(body["stage"]),
             attempts=Attempts(*(min(max(0, int(count)), _MOST_ATTEMPTS) for count in body["attempts"])),
             due=None if body["due"] is None else _moment(body["due"]),
+            wait=None if body.get("wait") is None else _moment(body["wait"]),
             failure=None if failure is None else _failure(*failure, answered=body.get("unanswered") is not True),
             last=str(body["last"]),
             reply=None if reply is None else json_format.read(base64.b64decode(reply)),
@@ -132,6 +138,29 @@ def from_json(data: bytes) -> StageRecord | None:
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError, InvalidEvent):
         return None
+
+
+def ahead(record: StageRecord, now: float, most: float) -> float:
+    """Seconds until the next attempt may start, as far as another process's wall clock is believed: never more than the
+    record was to wait when it was written. Negative when it is past; zero without a due time.
+
+    Args:
+        now: by our own clock.
+        most: to be believed of a record that does not say.
+    """
+    if record.due is None:
+        return 0.0
+    return min(record.due - now, most if record.wait is None else record.wait)
+
+
+def skew(record: StageRecord, now: float, most: float) -> float:
+    """Seconds by which the clock of whoever wrote the record is ahead of ours at least; zero where none shows.
+
+    Only a clock ahead shows: one that is behind makes a retry look due, and NATS holds it back all the same.
+    """
+    if record.due is None:
+        return 0.0
+    return max(0.0, record.due - now - (most if record.wait is None else record.wait))
 
 
 def _moment(due: float) -> float:

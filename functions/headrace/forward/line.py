@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar, assert_never
 
-from headrace.core import jetstream, parked
+from headrace.core import jetstream, parked, stage_record
 from headrace.core.errors import InvalidEvent, Refused, Unavailable
 from headrace.core.jetstream import ACK_WAIT, Message
 from headrace.core.lease import Outcome, Tally
@@ -220,15 +220,16 @@ class Line:
         return 1 if unsettled is None else self._order.missing(unsettled, asked)
 
     async def _read_records(self) -> bool:
-        now = self._now()
+        now, most = self._now(), self._subscriber.policy.longest_wait.total_seconds()
         records = await _known(self._survey.records())
         if records is None:
             await asyncio.sleep(FIRST_LOOK)
             return False
         for sequence, record in records:
             # An event that is due already is on its way, or was settled just before its record could be deleted.
-            if record.due is not None and record.due > now:
-                self._order.expect(sequence, record.key, record.due)
+            ahead = stage_record.ahead(record, now, most)
+            if ahead > 0:
+                self._order.expect(sequence, record.key, now + ahead)
         return True
 
     def _key(self, message: Message) -> str | None:

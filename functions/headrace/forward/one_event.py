@@ -92,10 +92,10 @@ class _Delivery:
             return
         record = await self._record()
         if record.due is not None:
-            early = timedelta(seconds=record.due - self.effects.now().timestamp())
+            early = self._ahead(record)
             if early > EARLY:
                 # A restarted server or a broken lease brings it before its back-off is over.
-                await self._nak(early)
+                await self._wait_on(record, early)
                 return
         elif self.message.delivered > 1:
             self.tally.count(Outcome.REDELIVERED)
@@ -129,11 +129,12 @@ class _Delivery:
 
     async def postpone(self, due: float) -> None:
         record = await self._record()
-        due = max(due, record.due or 0.0)
+        due = max(due, (self.effects.now() + self._ahead(record)).timestamp() if record.due is not None else 0.0)
         # From the record the next lease learns that this event waits, or its take-over would wait for it to return.
+        wait = max(timedelta(), timedelta(seconds=due) - timedelta(seconds=self.effects.now().timestamp()))
         with suppress(Refused):
-            await self._remember(record, due)
-        await self._nak(timedelta(seconds=due) - timedelta(seconds=self.effects.now().timestamp()))
+            await self._remember(record, wait)
+        await self._nak(wait)
         self.tally.count(Outcome.POSTPONED)
 
     async def _carry_on(self, decision: Decision, event: Event, passing: Headers) -> None:
@@ -263,18 +264,39 @@ class _Delivery:
             if self.stuck:
                 await self.effects.drop(self._stuck_subject)
 
+    def _ahead(self, record: StageRecord) -> timedelta:
+        """How long the record has its event wait still, by our clock."""
+        most = self._most_wait(record)
+        return timedelta(seconds=stage_record.ahead(record, self.effects.now().timestamp(), most))
+
+    def _most_wait(self, record: StageRecord) -> float:
+        """The longest that the policy allows, in seconds."""
+        policy = self.subscriber.policy
+        allowed = max(LEAST_STUCK_WAIT if record.stuck else timedelta(), policy.longest_wait, policy.retry_after_max)
+        return allowed.total_seconds()
+
+    async def _wait_on(self, record: StageRecord, early: timedelta) -> None:
+        """Give it back until its time has come."""
+        skew = stage_record.skew(record, self.effects.now().timestamp(), self._most_wait(record))
+        if skew > EARLY.total_seconds():
+            # Whoever wrote it has a clock ahead of ours, by which it would wait as much longer: now it waits by ours.
+            self.tally.skew = max(self.tally.skew, skew)
+            with suppress(Refused):
+                await self._remember(record, early)
+        await self._nak(early)
+
     async def _try_later(self, delay: timedelta, record: StageRecord) -> None:
-        due = (self.effects.now() + delay).timestamp()
         try:
-            await self._remember(record, due)
+            await self._remember(record, delay)
         except Refused as error:
             # The record is too large with its reply, or there is no room: the event is safe, its budget begins anew.
             self._report(Outcome.STUCK, f"its stage record could not be stored: {error}")
         await self._nak(delay)
         self._report(Outcome.RETRIED, record.last)
 
-    async def _remember(self, record: StageRecord, due: float) -> None:
-        stored = stage_record.to_json(replace(record, due=due, key=self.key))
+    async def _remember(self, record: StageRecord, wait: timedelta) -> None:
+        due = (self.effects.now() + wait).timestamp()
+        stored = stage_record.to_json(replace(record, due=due, wait=wait.total_seconds(), key=self.key))
         await self.effects.store(self._stage_subject, stored)
 
     async def _nak(self, delay: timedelta) -> None:
@@ -307,7 +329,7 @@ class _Delivery:
         # Without room for these records the budget begins anew, and the condition AsideStreamHasRoom tells why.
         with suppress(Refused):
             await self.effects.store(self._stuck_subject, b"")
-            await self._remember(replace(record, stuck=True), (self.effects.now() + wait).timestamp())
+            await self._remember(replace(record, stuck=True), wait)
         await self._nak(wait)
 
     def _report(self, outcome: Outcome, why: str) -> None:

@@ -184,6 +184,7 @@ class Leasing:
         finally:
             self._open.discard(stop)
             self._log.tell_rest(subscriber)
+            self._tell_of_skew(subscriber, tally.skew)
         await self._note_discarded(asked, subscriber, tally.counts[Outcome.DISCARDED])
         await self._note_sunk(asked, subscriber, tally)
         if not (tally.refused or tally.broken):
@@ -236,6 +237,13 @@ class Leasing:
             channel = f"{subscriber.namespace}/{subscriber.channel}"
             words = "events that went to a dead letter sink could not be counted"
             _log.warning(words, channel=channel, events=events, error=str(error))
+
+    def _tell_of_skew(self, subscriber: Subscriber, seconds: float) -> None:
+        if seconds:
+            words = "a retry is due later than its back-off allows: the clocks of this process and of another differ"
+            channel = f"{subscriber.namespace}/{subscriber.channel}"
+            named = {"channel": channel, "subscription": subscriber.full_name, "seconds": round(seconds, 1)}
+            _log.warning(words, **named)
 
     async def _note_pull_trouble(self, asked: Lease, subscriber: Subscriber, words: str) -> None:
         """Tell that pulls break off or are refused, here and in the aside stream; NATS being away loses the note."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
-from headrace.core import health, subject_pattern
+from headrace.core import health, stage_record, subject_pattern
 from headrace.core.plural import counted
 from headrace.core.subscriber import SubscriberState
 from headrace_cli.catalog.subscriptions import Subscription
@@ -17,6 +18,8 @@ from headrace_cli.view import units
 STALLED_SECONDS = 60.0
 # What a sink took is told for a day, and is a risk while it goes on.
 SUNK_RECENT, SUNK_KNOWN = timedelta(hours=1), timedelta(days=1)
+# Clocks that are kept by anything differ by less.
+MOST_SKEW_SECONDS = 5.0
 NAMED = 5
 
 
@@ -200,6 +203,21 @@ def _forgotten(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
         )
 
 
+def _clocks(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
+    """A retry that is due later than it was to wait: somebody's clock is ahead."""
+    ahead = max((stage_record.skew(each, now.timestamp(), math.inf) for each in one.records), default=0.0)
+    if ahead > MOST_SKEW_SECONDS:
+        yield Finding(
+            Severity.RISK,
+            "clocks-differ",
+            _where(one.subscription),
+            f"a retry is due {units.span(ahead)} later than its back-off allows: the clock of a process of forward was "
+            "ahead of the one here by as much",
+            "see to the clocks (NTP) of the nodes that forward runs on, and of this machine; events are delivered all "
+            "the same, since such a due time is believed within the back-off only",
+        )
+
+
 def _discarded(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     if one.discarded:
         yield Finding(
@@ -241,6 +259,7 @@ OF_SUBSCRIPTIONS: tuple[Callable[[SubscriptionFacts, datetime], Iterator[Finding
     _pushed,
     _stuck,
     _forgotten,
+    _clocks,
     _discarded,
     _sees_nothing,
 )
