@@ -64,7 +64,6 @@ async def test_a_new_channel_gets_its_stream_its_aside_and_a_consumer_per_subscr
         "NoEventsDiscarded": "True",
         "NoEventsStuck": "True",
         "PullsServed": "True",
-        "RetriesHeld": "True",
         "Ready": "True",
         "RetriesHeld": "True",
         "StreamHasRoom": "True",

@@ -231,7 +231,7 @@ class _Run:
         self.tally.broken = self.inbox.said if self.broken >= MOST_BROKEN else ""
         if end is PullEnd.BROKEN or self.too_large:
             self._not_before(self.effects.monotonic() + PAUSE)
-        elif end is PullEnd.EXPIRED:
+        elif end is PullEnd.EXPIRED and not self.brought:
             # The server may allow shorter pulls only, and would be asked without a pause.
             self._not_before(self.asked_at + SHORTEST_PULL)
         elif end is PullEnd.REFUSED:
