@@ -16,7 +16,7 @@ from tests.control_plane.channel_manifests import API_VERSION, channel
 from tests.support.crowd import Crowd, beside, come_change_and_go, consumers
 from tests.support.functions import Function
 from tests.support.kube_api import CHANNELS, Api
-from tests.support.nats_server import NatsServer
+from tests.support.nats_server import NatsServer, free_port
 from tests.support.operator_process import OperatorProcess
 from tests.support.subscriber import Subscriber
 from tests.support.subscription_controller import SubscriptionController
@@ -29,7 +29,10 @@ GRACE = "5s"
 @pytest.fixture
 def functions(nats_server: NatsServer, tmp_path: Path) -> Iterator[dict[str, Function]]:
     """Running; a consumer outlives its Subscription by little, so that the end of it is in the test."""
-    found = {name: Function(name, nats_server.url, tmp_path) for name in ("receive", "forward")}
+    found = {
+        "receive": Function("receive", nats_server.url, tmp_path),
+        "forward": Function("forward", nats_server.url, tmp_path, METRICS_PORT=str(free_port())),
+    }
     found["reconcile"] = Function("reconcile", nats_server.url, tmp_path, RECONCILE_GONE_GRACE=GRACE)
     try:
         for function in found.values():
@@ -60,7 +63,8 @@ async def orders(
 
     await until("the channel has an address", has_address, 60.0)
     ref = {"apiVersion": API_VERSION, "kind": "NatsJetStreamChannel", "name": "orders"}
-    return Crowd(api, namespace, ref, f"{functions['receive'].url}/{namespace}/orders", subscriber)
+    address = f"{functions['receive'].url}/{namespace}/orders"
+    return Crowd(api, namespace, ref, address, subscriber, functions["forward"].metrics)
 
 
 async def test_fifty_subscriptions_come_change_and_go_and_nobody_misses_an_event_or_gets_one_twice(

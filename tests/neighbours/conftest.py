@@ -15,7 +15,7 @@ from tests.support import control_plane_binaries, eventing, neighbour_binaries
 from tests.support.control_plane import ControlPlane
 from tests.support.functions import Function
 from tests.support.kube_api import Api, connect
-from tests.support.nats_server import NatsServer
+from tests.support.nats_server import NatsServer, free_port
 from tests.support.operator_process import OperatorProcess
 from tests.support.pods import ready_pods
 from tests.support.process import Running
@@ -82,7 +82,10 @@ def headrace(
     Of a module: beside a Metacontroller there is no operator.
     """
     directory, url = tmp_path_factory.mktemp("headrace"), nats_server.url
-    functions = {name: Function(name, url, directory) for name in ("receive", "forward")}
+    functions = {
+        "receive": Function("receive", url, directory),
+        "forward": Function("forward", url, directory, METRICS_PORT=str(free_port())),
+    }
     functions["reconcile"] = Function(
         "reconcile", url, directory, HEADRACE_ADDRESS=functions["receive"].url, RECONCILE_GONE_GRACE=GRACE
     )

@@ -24,7 +24,7 @@ async def test_fifty_subscriptions_come_change_and_go_and_nobody_misses_an_event
     (await api.create(collection, channel("orders"))).unwrapped()
     address = (await ready(api, f"{collection}/orders"))["status"]["address"]["url"]
     ref = {"apiVersion": API_VERSION, "kind": "NatsJetStreamChannel", "name": "orders"}
-    crowd, record = Crowd(api, namespace, ref, address, subscriber), ListRecord()
+    crowd, record = Crowd(api, namespace, ref, address, subscriber, headrace["forward"].metrics), ListRecord()
 
     began = time.monotonic()
     await come_change_and_go(crowd, nats_server.url, record.run(api, collection, "orders"))

@@ -52,6 +52,11 @@ class Function:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def metrics(self) -> int:
+        """The port on which it tells of itself; of one that was given a METRICS_PORT."""
+        return int(self._environment["METRICS_PORT"])
+
     def start(self) -> Function:
         command = [sys.executable, *self.program]
         self._process = Running(self.target, command, self.port, self._directory, self._environment, inherit=False)

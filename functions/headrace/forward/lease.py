@@ -25,7 +25,7 @@ from headrace.core.pace import Pace
 from headrace.core.pull_status import PullEnd
 from headrace.core.subscriber import Subscriber
 from headrace.core.window import ANY_SIZE, Room, Window
-from headrace.forward.line import Line
+from headrace.forward.line import TWIN_PAUSE, Line
 from headrace.forward.one_event import deliver, judge
 from headrace.forward.ports import Effects, Inbox
 from headrace.forward.reading import words
@@ -294,6 +294,9 @@ class _Run:
     def _work(self, message: Message) -> Coroutine[None, None, None]:
         if self._leaving:
             return self._give_back(message)
+        if message.delivered > 1 and self.line is None and self.effects.in_hand(message):
+            # This process or the server was stopped for longer than the ack wait; this one comes again.
+            return self._give_back(message, jetstream.nak(TWIN_PAUSE))
         if self.line is not None:
             return self._held(message, self.line.take(message))
         return self._held(message, partial(deliver, message, self.subscriber, self.effects, self.tally))
@@ -305,8 +308,8 @@ class _Run:
         finally:
             self.effects.release(message)
 
-    async def _give_back(self, message: Message) -> None:
-        await self.effects.settle(message, jetstream.NAK)
+    async def _give_back(self, message: Message, payload: bytes = jetstream.NAK) -> None:
+        await self.effects.settle(message, payload)
         self.tally.count(Outcome.RETURNED)
 
     def _done(self, task: asyncio.Task[None], message: Message) -> None:

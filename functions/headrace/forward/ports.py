@@ -85,6 +85,7 @@ class Effects:
         park: store one message in the aside stream; raises Refused when it is full or the message too large.
         settle: send an ack payload. ack: the same for a plain ack, confirmed by the server.
         hold, release: keep a message from being redelivered while it is in a subscriber's hands.
+        in_hand: is another delivery of a message in a subscriber's hands, by this process?
         monotonic: seconds, for deadlines. now: UTC, for due times and dates in answers.
         report: one line per outcome; of success at debug level only.
         survey: for by-key consumers.
@@ -106,6 +107,7 @@ class Effects:
     monotonic: Callable[[], float]
     now: Callable[[], datetime]
     report: Callable[[Outcome, Message, str], None]
+    in_hand: Callable[[Message], bool] = lambda _: False
     survey: Survey | None = None
     at_once: AtOnce | None = None
     claims: Claims = field(default_factory=Claims)

@@ -294,6 +294,7 @@ class Leasing:
             ack=ack,
             hold=self._keep_alive.hold,
             release=self._keep_alive.release,
+            in_hand=self._keep_alive.holds_twin,
             monotonic=time.monotonic,
             now=lambda: datetime.now(UTC),
             report=self._log.reporter(subscriber),

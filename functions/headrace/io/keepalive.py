@@ -34,6 +34,14 @@ class KeepAlive:
         if self._sweeping is None or self._sweeping.done():
             self._sweeping = asyncio.create_task(self._sweep(), name="keep-alive")
 
+    def holds_twin(self, message: Message) -> bool:
+        """Is another delivery of this message held, which the server has lost sight of?
+
+        Looks at all that are held: asked of messages that come again only.
+        """
+        whose = message.stream, message.consumer, message.sequence
+        return any((one.stream, one.consumer, one.sequence) == whose for one in self._held.values())
+
     def release(self, message: Message) -> None:
         self._held.pop(message.reply, None)
 
