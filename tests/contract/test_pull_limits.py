@@ -13,13 +13,16 @@ from typing import Any
 
 import pytest
 
+from headrace.core.settings import NatsSettings
 from headrace.io.client import Client
+from headrace.io.connect import client as connect
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
+from tests.support.parking import ids, park, shelf
 from tests.support.reconciling import condition
 from tests.support.shop import open_shop
 from tests.support.streams import NANOSECONDS, Lane, Nats
-from tests.support.subscriber import Subscriber
+from tests.support.subscriber import Say, Subscriber
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.served"]
@@ -49,6 +52,21 @@ async def test_the_servers_limit_of_a_pull_is_obeyed(
             await lane.store(*numbered(30))
             assert (await lane.lease())["delivered"] == 30
     assert Counter(place.ids) == Counter(numbered(30))
+
+
+async def test_so_it_is_when_parked_events_are_listed(
+    narrow_server: NatsServer, tmp_path: Path, subscriber: Subscriber
+) -> None:
+    connection = connect(NatsSettings(url=narrow_server.url))
+    try:
+        with Function("forward", narrow_server.url, tmp_path) as forward:
+            async with Nats(narrow_server.url) as nats:
+                lane = await nats.serve(forward, subscriber=subscriber.place(Say(400)).uri)
+                await park(lane, *numbered(25))
+                page = await shelf(connection, lane.channel).page()
+    finally:
+        await connection.close()
+    assert sorted(ids(page), key=int) == numbered(25)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,21 @@ def file(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize("limit", ["max_request_batch: 10", "max_request_batch: 1"])
+def test_a_limit_of_the_server_for_one_pull_is_obeyed(tmp_path: Path, limit: str) -> None:
+    narrow = NatsServer(tmp_path / "narrow", limits=limit).start()
+    try:
+        with Connection(Access(narrow.url)) as connection:
+            jetstream = JetStream(connection)
+            streams = Streams(jetstream, "T")
+            stream = streams.make()
+            streams.fill(60)
+            found = [sequence for one in read_pulled(jetstream, stream, 1, 61) for sequence in one.sequences]
+    finally:
+        narrow.kill()
+    assert found == list(range(1, 61))
+
+
 def test_every_way_to_authenticate(server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PW", "pa ss")
     password = Secret("passwordEnv", variable="PW")

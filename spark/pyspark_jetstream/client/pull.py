@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats_wire import Arrival, Bulk
+from headrace.core.pull_status import PullLimits, told_limits
 from pyspark_jetstream.client.api import FIRST_ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, JetStream
 from pyspark_jetstream.client.messages import NOTHING, Delivered, Messages, ack_numbers, delivered
 from pyspark_jetstream.client.patience import SILENCE_SECONDS, Lag, read_on
@@ -56,6 +58,7 @@ class _Read:
 
     Attributes:
         pull_bytes: that one pull asks for; grows when a single message is larger.
+        limits: what the server has told that one pull may ask for.
     """
 
     def __init__(self, jetstream: JetStream, stream: str, start: int, end: int, filters: Sequence[str]) -> None:
@@ -66,6 +69,7 @@ class _Read:
         self.end = end
         self._filters = filters
         self.pull_bytes = PULL_BYTES
+        self.limits = PullLimits()
         self._answer_seconds = FIRST_ANSWER_SECONDS
 
     def consume(self) -> Iterator[Messages]:
@@ -161,20 +165,23 @@ class _Flow:
         return sequence >= self._read.end - 1 or not pending
 
     def _pull(self) -> None:
-        if self._asked > PULL_MESSAGES // 2:
+        expires = timedelta(seconds=EXPIRES_SECONDS)
+        most, expires, _ = self._read.limits.within(PULL_MESSAGES, expires, 0)
+        if self._asked > most // 2:
             return
         # More than there are sequences left is never needed; with gaps less would do.
         left = self._read.end - self._read.next - len(self._bulk) - self._asked
         if self._asked > 0 and left <= 0:
             return
-        count = max(1, min(PULL_MESSAGES, left))
+        count = max(1, min(most, left))
         self._asked = max(self._asked, 0) + count
         self._serial += 1
         wanted = {
             "batch": count,
             "max_bytes": self._read.pull_bytes,
-            "expires": int(EXPIRES_SECONDS * _NANOSECONDS),
-            "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANOSECONDS),
+            "expires": int(expires.total_seconds() * _NANOSECONDS),
+            # The server takes at most half of that time.
+            "idle_heartbeat": int(min(HEARTBEAT_SECONDS, expires.total_seconds() / 2) * _NANOSECONDS),
         }
         inbox = f"{self._inbox}.{self._serial}"
         self._connection.send(nats_wire.publish(self._target, json.dumps(wanted).encode(), inbox, None, 1024 * 1024))
@@ -215,9 +222,16 @@ class _Flow:
             if int(status.headers.get("nats-pending-bytes", 0)) == self._read.pull_bytes:
                 self._read.pull_bytes = min(self._read.pull_bytes * 2, MOST_PULL_BYTES)
         elif "exceeded max" in words:
-            raise Refused(f"the limits of the stream's consumers refuse our pulls: {status.description}", status=403)
+            self._obey(status.description)
         else:
             raise _Interrupted(f"the server says {status.description!r}")
+
+    def _obey(self, words: str) -> None:
+        """Keep to a limit of messages or of time; one of bytes may be below a single message."""
+        limits = self._read.limits.and_also(told_limits(words))
+        if limits.max_bytes or limits == self._read.limits:
+            raise Refused(f"the limits of the stream's consumers refuse our pulls: {words}", status=403)
+        self._read.limits = limits
 
     def _taken(self) -> Messages:
         read = self._read
