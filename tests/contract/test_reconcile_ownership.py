@@ -224,7 +224,7 @@ async def test_a_strangers_consumer_of_the_name_is_not_touched(hook: Hook) -> No
 
     billing, mail = answer["status"]["subscribers"]
     assert billing["ready"] == "False"
-    assert f"consumer {BILLING} exists without the mark of Headrace" in billing["message"]
+    assert f"consumer {BILLING} is a push consumer, which delivers to the subject 'elsewhere'" in billing["message"]
     assert mail["ready"] == "True"
     assert await hook.consumer(STREAM, BILLING) == before
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from headrace.core import lease
-from headrace.core.lease import ENDING, ENDING_LINE, Lease, Tally
+from headrace.core.lease import ENDING, ENDING_LINE, Lease, Outcome, Tally
 from headrace.io.web import Early
 
 
@@ -45,10 +45,10 @@ async def _count(early: Early, tally: Tally, seconds: float) -> None:
 
     That it pulls is news to whoever can't know how long its request was on the way.
     """
-    said = b""
+    said: Mapping[Outcome, int] | None = None
     while True:
         await asyncio.sleep(seconds)
-        line = lease.so_far(tally)
-        if line != said:
-            said = line
-            await early.say(line)
+        # What waits behind the latest message is told once: that nothing has come since is no news.
+        if tally.counts != said or tally.latest:
+            said = dict(tally.counts)
+            await early.say(lease.so_far(tally))
