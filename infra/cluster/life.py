@@ -38,6 +38,8 @@ _START_SECONDS = 240.0
 _UP = "up"
 # A network that is well formed.
 _ANY = "10.97.0.0/16"
+# Nodes that this process has started; `sweep` sees their end.
+_OUTLIVING: list[subprocess.Popen[bytes]] = []
 
 
 class Clock:
@@ -109,6 +111,7 @@ def sweep(name: str) -> int:
     folder = instance.folder(instance.checked(name))
     try:
         killed = cgroups.kill(name)
+        _OUTLIVING[:] = [node for node in _OUTLIVING if node.poll() is None]
         network.disconnect(name)
         cgroups.remove(name)
     except (TimeoutError, OSError) as problem:
@@ -177,6 +180,8 @@ def _start_node(cluster: Cluster) -> subprocess.Popen[bytes]:
             start_new_session=True,
             preexec_fn=cgroups.joining(cluster.name),
         )
+    # Or Python would complain of it when it forgets it.
+    _OUTLIVING.append(node)
     # Until unshare has made them, its namespaces are ours.
     while _network(node.pid) == _network(os.getpid()):
         time.sleep(0.01)
