@@ -61,7 +61,7 @@ def test_a_bound_that_was_given_follows_the_streams() -> None:
     [
         ("KN", DEMAND.words, "have max bytes set: set spec.stream.config.maxBytes"),
         ("KN_aside", DEMAND.words, "or max_bytes of KN where that is adopted: this one gets a share of it"),
-        ("KN", "replicas > 1 not supported in non-clustered mode", "set spec.stream.config.replicas to 1"),
+        ("KN", "stream max bytes exceeds account limit max stream bytes", "lower spec.stream.config.maxBytes"),
         ("KN", "whatever", "NATS refused to create KN: whatever"),
     ],
 )

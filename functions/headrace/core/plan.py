@@ -47,7 +47,6 @@ _FIELDS = {
     aside_bound.DEMANDED: "set spec.stream.config.maxBytes",
     "max bytes exceeds": "lower spec.stream.config.maxBytes",
     "insufficient storage resources": "lower spec.stream.config.maxBytes, which is reserved, or raise the limit",
-    "replicas > 1": "set spec.stream.config.replicas to 1",
     "uplicate window": "mend spec.stream.config.duplicateWindow",
     "uplicates window": "mend spec.stream.config.duplicateWindow",
     "max age": "mend spec.stream.config.maxAge",
