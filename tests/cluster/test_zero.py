@@ -15,7 +15,7 @@ from tests.cluster.pods import Pods
 from tests.cluster.reach import Sender, address_of
 from tests.faults.sink import Place
 
-ROUNDS = 4
+ROUNDS = 3
 # After the last event.
 REST_SECONDS = 15.0
 OPERATOR = "operator"
