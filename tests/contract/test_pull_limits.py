@@ -77,6 +77,7 @@ async def test_so_it_is_when_parked_events_are_listed(
         pytest.param({"max_bytes": 2000}, id="bytes for a few events"),
         pytest.param({"max_expires": NANOSECONDS // 10}, id="a tenth of a second"),
         pytest.param({"max_expires": NANOSECONDS // 1000}, id="a thousandth of a second"),
+        pytest.param({"max_expires": NANOSECONDS + 700}, id="a second and less than a microsecond"),
         pytest.param({"max_batch": 2, "max_bytes": 1000, "max_expires": NANOSECONDS}, id="all of them"),
     ],
 )

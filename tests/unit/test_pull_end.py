@@ -39,7 +39,8 @@ def test_how_a_pull_ends(status: str, description: str, end: PullEnd | None) -> 
     [
         ("Exceeded MaxRequestBatch of 10", PullLimits(batch=10)),
         ("Exceeded MaxRequestMaxBytes of 65536", PullLimits(max_bytes=65536)),
-        ("Exceeded MaxRequestExpires of 1m30s", PullLimits(expires=timedelta(seconds=90))),
+        ("Exceeded MaxRequestExpires of 1m30s", PullLimits(expires=timedelta(seconds=90, microseconds=-1))),
+        ("Exceeded MaxRequestExpires of 1.0000007s", PullLimits(expires=timedelta(seconds=1))),
         pytest.param("Exceeded MaxRequestExpires of 5ns", PullLimits(expires=timedelta(milliseconds=1)), id="short"),
         ("Exceeded MaxRequestExpires of a while", PullLimits()),
         ("Exceeded MaxRequestBatch of -1", PullLimits()),

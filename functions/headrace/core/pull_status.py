@@ -106,7 +106,9 @@ def told_limits(description: str) -> PullLimits:
     name, value = match.groups()
     if name == "maxrequestexpires":
         try:
-            return PullLimits(expires=max(_SHORTEST, duration.from_go(value, field="expires")))
+            # Read to the microsecond nearest, which may be beyond a limit of nanoseconds, and refused for good.
+            told = duration.from_go(value, field="expires") - timedelta.resolution
+            return PullLimits(expires=max(_SHORTEST, told))
         except InvalidSpec:
             return PullLimits()
     number = int(value) if value.isascii() and value.isdigit() and len(value) < 19 else 0
