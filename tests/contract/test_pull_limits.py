@@ -92,6 +92,16 @@ async def test_a_limit_that_was_put_on_the_consumer_by_hand_is_obeyed(
     assert Counter(place.ids) == Counter(numbered(12))
 
 
+async def test_events_above_the_limit_of_bytes_follow_one_another_without_a_pause(
+    nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    lane = await nats.serve(forward, subscriber=subscriber.place().uri)
+    await lane.nats.edit_consumer(lane.channel, lane.consumer, max_bytes=100)
+    await lane.store(*numbered(100))
+    # With a pause for each it would be a dozen.
+    assert (await lane.lease(seconds=3, linger=0.5))["delivered"] == 100
+
+
 async def test_a_limit_that_is_set_while_a_lease_pulls_is_obeyed(
     nats: Nats, forward: Function, subscriber: Subscriber
 ) -> None:

@@ -31,6 +31,7 @@ class Consumer:
         self.asked: list[tuple[int, int]] = []
         self.clock = 0.0
         self.pulling = False
+        self.most_bytes = 0
         self._too_large = too_large
 
     async def open_inbox(self, on_message: Callable[[Message], None], on_end: Callable[[PullEnd], None]) -> Consumer:

@@ -91,6 +91,7 @@ class World:
     step: float = 0.0
     rate: float = 0.0
     pulling: bool = False
+    most_bytes: int = 0
     asked: list[tuple[int, int]] = field(default_factory=list)
 
     async def open_inbox(self, on_message: Callable[[Message], None], on_end: Callable[[PullEnd], None]) -> World:

@@ -184,8 +184,9 @@ class _Run:
         """What a pull may ask for, by the limits of the lease and what all leases of the process hold; None: wait."""
         room = self.window.room(self._in_hand, self.share.held, patient=patient)
         granted = self.share.grant(room.max_bytes) if room is not None else None
-        # The best guess is that the next message is as large as the last.
-        enough = granted is not None and granted >= self.last_size
+        # The best guess is that the next message is as large as the last. Where the server's limit is below that, a
+        # pull within it would bring nothing, each time anew.
+        enough = granted is not None and min(granted, self.inbox.most_bytes or granted) >= self.last_size
         if not self._in_hand and (self.too_large or not enough):
             if self.share.may_ask_for_any(self.window.largest):
                 return ANY_SIZE

@@ -28,6 +28,10 @@ class Inbox(Protocol):
     def said(self) -> str:
         """Why the latest pull ended, in words; empty when it ended well."""
 
+    @property
+    def most_bytes(self) -> int:
+        """How many bytes the server lets one pull ask for, as far as it has told; 0 while nothing is known."""
+
     async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
         """Ask for messages; raises Unavailable when the request can't be sent."""
 

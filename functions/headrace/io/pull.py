@@ -74,6 +74,11 @@ class PullInbox:
         """Is a pull open?"""
         return self._overdue is not None
 
+    @property
+    def most_bytes(self) -> int:
+        """How many bytes the server lets one pull ask for, as far as it has told; 0 while nothing is known."""
+        return self._limits.max_bytes
+
     async def open(self) -> None:
         """Raises:
         Unavailable: NATS is away.
