@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.core.lease import LeaseAnswer
+from headrace.core.lease import PROGRESS_SECONDS, LeaseAnswer
 
 # The first is below what would matter to the pods of a busy subscriber, the last is the longest that a recovered
 # forward waits (ADR 011).
@@ -236,8 +236,11 @@ def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, aske
     return _probing(after, now)
 
 
-def told(outlook: Outlook, pending: int) -> Outlook:
+def told(outlook: Outlook, pending: int, now: float) -> Outlook:
     """An open lease tells how many messages nobody has pulled: what a sweep would find out some seconds later."""
+    if now < outlook.known_at + PROGRESS_SECONDS:
+        # Its message may be older than that.
+        return outlook
     return replace(outlook, counters=replace(outlook.counters, pending=pending))
 
 

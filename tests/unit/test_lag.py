@@ -224,6 +224,19 @@ def test_stage_records_are_kept_until_a_lease_takes_them_over() -> None:
 
 
 @pytest.mark.parametrize(
+    ("known_at", "leases"),
+    [
+        pytest.param(NOW - 2, 3, id="it is news"),
+        pytest.param(NOW - 1.9, 0, id="an answer or a sweep may be younger than the message that told it"),
+    ],
+)
+def test_what_a_lease_tells_of_what_waits_is_worth_leases(known_at: float, leases: int) -> None:
+    busy = replace(QUIET, open=1, known_at=known_at)
+
+    assert max(0, lag.short(lag.told(busy, 4 * QUIET.threshold, NOW), NOW)) == leases
+
+
+@pytest.mark.parametrize(
     ("outlook", "word"),
     [
         pytest.param(replace(QUIET, hinted_at=NOW), "hint", id="hint"),
