@@ -116,3 +116,19 @@ def test_every_key_of_a_line_of_the_functions_is_documented() -> None:
                 named |= {keyword.arg: file.name for keyword in call.keywords if keyword.arg is not None}
     assert named, "nothing is logged"
     assert named.keys() <= log.KEYS.keys()
+
+
+def test_a_logger_that_was_used_before_goes_by_what_is_configured_last() -> None:
+    program = """
+from structlog.testing import capture_logs
+from headrace.io import log
+log.configure()
+told = log.get("test")
+told.info("before")
+log.configure()
+with capture_logs() as lines:
+    told.info("said")
+assert [line["event"] for line in lines] == ["said"], lines
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr

@@ -54,6 +54,8 @@ BURST = 10
 PERIOD_SECONDS = 10.0
 # So many kinds of lines are counted apart; beyond that the oldest is forgotten, and begins anew.
 MOST_KINDS = 4096
+# One list for good: a logger that was used before goes by what is configured last.
+_processors: list[structlog.types.Processor] = []
 
 
 def configure(level: str = "info", *, plain: bool = False) -> None:
@@ -68,15 +70,16 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
         if plain
         else structlog.processors.JSONRenderer()
     )
+    _processors[:] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        *([_harmless] if plain else []),
+        renderer,
+    ]
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            *([_harmless] if plain else []),
-            renderer,
-        ],
+        processors=_processors,
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         # Not the factory that prints: the end of its line is a write of its own, and two processes that share stderr
         # (the workers of `receive`, `headrace up`) would tear each other's lines.
