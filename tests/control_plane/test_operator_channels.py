@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -31,10 +32,17 @@ async def read(api: Api, namespace: str, name: str = "orders") -> dict[str, Any]
 async def until_status(
     api: Api, namespace: str, wanted: Callable[[dict[str, Any]], bool], name: str = "orders"
 ) -> None:
-    async def is_so() -> bool:
-        return wanted((await read(api, namespace, name)).get("status") or {})
+    found: dict[str, Any] = {}
 
-    await until(f"{name} has the status", is_so, 60.0)
+    async def is_so() -> bool:
+        nonlocal found
+        found = (await read(api, namespace, name)).get("status") or {}
+        return wanted(found)
+
+    try:
+        await until(f"{name} has the status", is_so, 60.0)
+    except AssertionError as problem:
+        raise AssertionError(f"{problem}: {json.dumps(found)}") from None
 
 
 def ready(found: dict[str, Any]) -> str:
