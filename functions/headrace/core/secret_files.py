@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import SecretStr
 
 from headrace.core.errors import Misconfigured
-from headrace.core.settings import INBOX_PREFIX
 
 # The Go channel's name for a credentials file, Kubernetes' own for kubernetes.io/tls and basic-auth.
 CREDENTIALS = "nats.creds"
@@ -31,6 +30,7 @@ LEVELS = (f"channel{OF_FUNCTION}", "channel", "namespace", f"cluster{OF_FUNCTION
 """The directories of credentials, from the most special to the most general: of one channel, those that a ConfigMap of
 the pods' namespace names, and of the installation; `-function` is for this function alone.
 """
+INBOX_PREFIX = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
 _INBOX_PREFIX = re.compile(INBOX_PREFIX)
 
 # One more than any of them needs: a credentials file has 2 KiB, a bundle of CAs some hundred.

@@ -16,13 +16,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from headrace.core import duration
 from headrace.core.errors import InvalidSpec
+from headrace.core.secret_files import INBOX_PREFIX
 
 if TYPE_CHECKING:
     # It brings YAML, which most processes have no need of.
     from headrace.core.config_maps import NatsConfig
 
 MIB = 1024 * 1024
-INBOX_PREFIX = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
 _IDENTITY = ("creds_file", "nkey_seed_file", "user", "password", "token")
 
 
