@@ -16,8 +16,8 @@ from datetime import timedelta
 import uvloop
 
 from bench.requests import ATTRIBUTES, data
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.subscriber import Destination
 from headrace.io.http import HttpClient
 
 AT_ONCE = 100

@@ -22,8 +22,8 @@ import httptools
 import uvloop
 
 from bench.processes import module
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.http import Headers
-from headrace.core.subscriber import Destination
 from headrace.io.http import HttpClient
 from tests.support.sink_client import SinkClient
 

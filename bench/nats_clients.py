@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 import nats
 
 from bench import nats_bare
-from headrace.core.nats_wire import Arrival, Pulled, header_block
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
+from headrace.core.nats.nats_wire import Arrival, Pulled, header_block
 from headrace.io.engine import Engine
 
 WINDOW = 512

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from headrace.core import metric_families as families
-from headrace.core.lease import Outcome
+from headrace.core.delivery.lease import Outcome
 from headrace.core.metrics import Family, Kind
 from headrace.io import log
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from headrace.core import duration, settings
+from headrace.core import duration
+from headrace.core.installation import settings
 
 SETTINGS = Path(__file__).parent / "settings.md"
 FUNCTIONS = Path(__file__).parent / "functions.md"

@@ -17,9 +17,9 @@ import psutil
 from pyspark.sql import SparkSession
 
 from bench.processes import cpu_seconds, peak_rss
-from headrace.core import nats_codec
-from headrace.core.event import make_event
-from headrace.core.nats_wire import header_block
+from headrace.core.event import nats_codec
+from headrace.core.event.event import make_event
+from headrace.core.nats.nats_wire import header_block
 from pyspark_jetstream.client import Access, Connection, JetStream, Publisher
 from tests.support.nats_server import NatsServer
 from tests.support.spark_session import local_session

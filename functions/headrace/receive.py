@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from headrace.core import http_codec, names, nats_codec
-from headrace.core.delivery_claim import CLAIM, DUPLICATE, OF_DELIVERY, OF_EVENT, UNSURE, Claims
+from headrace.core import names
 from headrace.core.errors import Refused
+from headrace.core.event import http_codec, nats_codec
+from headrace.core.event.delivery_claim import CLAIM, DUPLICATE, OF_DELIVERY, OF_EVENT, UNSURE, Claims
+from headrace.core.event.http_codec import HttpMessage
+from headrace.core.event.nats_codec import Encoded
+from headrace.core.event.plain_post import Posted
+from headrace.core.event.stored_block import block_of, stored_block, stored_structured
 from headrace.core.http import Headers, Request, Response, problem
-from headrace.core.http_codec import HttpMessage
-from headrace.core.jetstream import PubAck
-from headrace.core.nats_codec import Encoded
-from headrace.core.plain_post import Posted
+from headrace.core.nats.jetstream import PubAck
 from headrace.core.quoting import quoted
-from headrace.core.stored_block import block_of, stored_block, stored_structured
 
 ALLOW: Headers = ((b"allow", b"POST, OPTIONS"),)
 # The WebHook handshake of CloudEvents: anyone may send, at any rate.
@@ -145,7 +146,7 @@ def message_at_once(
 
 
 def message_of(posted: Posted) -> Encoded | None:
-    """The same of what `headrace.core.plain_post` has read."""
+    """The same of what `headrace.core.event.plain_post` has read."""
     subject = _subject_at_once((posted.host,), posted.url)
     return None if subject is None else _new(Encoded, (subject, posted.block, posted.body))
 

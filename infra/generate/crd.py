@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from headrace.core.channel_status import Status
-from headrace.core.delivery_spec import Entry
-from headrace.core.manifest import Spec
+from headrace.core.manifest.channel_status import Status
+from headrace.core.manifest.delivery_spec import Entry
+from headrace.core.manifest.manifest import Spec
 from infra.generate.structural import Schema, default_of, schema
 
 GROUP = "messaging.knative.dev"

@@ -6,7 +6,7 @@ label in them against what a real run exposes. Import them as they are, or mount
 
 from __future__ import annotations
 
-from headrace.core.lease import Outcome
+from headrace.core.delivery.lease import Outcome
 from infra.generate.dashboard_of_storage import STORAGE
 from infra.generate.grafana import Dashboard, Number, Panel, file, text
 from infra.generate.queries import BY, CHANNEL, CHOSEN, DISPATCHED, KNATIVE, WHO, outcomes, quantiles, rate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.core.lease import Outcome
+from headrace.core.delivery.lease import Outcome
 
 # What the three variables at the top select.
 CHANNEL = 'namespace=~"$namespace", channel=~"$channel"'

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from headrace.core.part import Fixed, Part, Rule
+from headrace.core.manifest.part import Fixed, Part, Rule
 
 # The keys of a pydantic schema that mean the same to Kubernetes.
 _KEPT = (

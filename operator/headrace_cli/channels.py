@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Unavailable
-from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY, ROLE_KEY, Role
+from headrace.core.nats.stream import CHANNEL_KEY, NAMESPACE_KEY, ROLE_KEY, Role
 from headrace.io import log
 from headrace.io.api import JetStreamApi
 from headrace_cli.child import TELL_SECONDS

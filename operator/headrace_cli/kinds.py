@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from headrace.core import delivery_spec, manifest
-from headrace.core.field_words import as_written, path_of, refuse_bare_address, sentence
+from headrace.core.manifest import delivery_spec, manifest
+from headrace.core.manifest.field_words import as_written, path_of, refuse_bare_address, sentence
 from headrace.core.quoting import quoted
 from headrace_cli import unknown_fields
 from headrace_cli.documents import Document
@@ -75,7 +75,7 @@ class Destination(_Model):
 
 
 class Delivery(delivery_spec.Delivery):
-    """`delivery` of a channel or Subscription; durations and limits are `headrace.core.delivery_spec`'s."""
+    """`delivery` of a channel or Subscription; durations and limits are `headrace.core.manifest.delivery_spec`'s."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from headrace.core import manifest, names, order_spec, own_address
+from headrace.core import names
+from headrace.core.delivery import order_spec
+from headrace.core.delivery.subscriber import checked_uri
 from headrace.core.errors import InvalidSpec
-from headrace.core.own_address import OwnAddress
+from headrace.core.manifest import manifest, own_address
+from headrace.core.manifest.own_address import OwnAddress
 from headrace.core.quoting import cut, quoted
-from headrace.core.subscriber import checked_uri
 from headrace_cli import documents, kinds, our_annotations
 from headrace_cli.documents import Document
 from headrace_cli.kinds import CHANNEL, CHANNEL_KINDS, Destination, SubscriptionSpec

@@ -8,11 +8,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from headrace.core import order_spec, placement_spec, scale_spec
+from headrace.core.delivery import order_spec, placement_spec, scale_spec
+from headrace.core.delivery.order_spec import OrderSpec
 from headrace.core.errors import InvalidSpec
-from headrace.core.manifest import RETAIN
-from headrace.core.order_spec import OrderSpec
-from headrace.core.stream import PREFIX
+from headrace.core.manifest.manifest import RETAIN
+from headrace.core.nats.stream import PREFIX
 from headrace_cli.documents import Document
 
 OF_BOTH = (order_spec.DELIVERY_ORDER, order_spec.ORDER_KEY, scale_spec.LAG_THRESHOLD, scale_spec.MAX_SCALE)

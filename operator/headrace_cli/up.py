@@ -17,9 +17,9 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
+from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import InvalidSpec, Unavailable
-from headrace.core.lease import Lease, LeaseAnswer
-from headrace.core.settings import ForwardSettings, NatsSettings, ReceiveSettings, ReconcileSettings
+from headrace.core.installation.settings import ForwardSettings, NatsSettings, ReceiveSettings, ReconcileSettings
 from headrace.io import environment, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client

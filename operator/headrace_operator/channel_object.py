@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from headrace.core.channel.hook import PARENT_ANNOTATIONS
 from headrace.core.errors import Refused
-from headrace.core.hook import PARENT_ANNOTATIONS
 from headrace_operator.kube.api import Body, KubeApi
 from headrace_operator.kube.kinds import CHANNEL, Key, key
 

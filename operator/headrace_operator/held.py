@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from headrace.core import lease
-from headrace.core.lease import LEAST_PROGRESS, Lease
-from headrace.core.order_spec import DeliveryOrder
+from headrace.core.delivery import lease
+from headrace.core.delivery.lease import LEAST_PROGRESS, Lease
+from headrace.core.delivery.order_spec import DeliveryOrder
 from headrace_operator import failing, lag
 from headrace_operator.lease_client import Meanwhile
 from headrace_operator.served import Clock, LeaseCounts, Served

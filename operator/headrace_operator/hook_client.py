@@ -12,8 +12,8 @@ from typing import Any, Self
 
 import aiohttp
 
+from headrace.core.channel.hook import Installation, installation
 from headrace.core.errors import InvalidSpec, Unavailable
-from headrace.core.hook import Installation, installation
 from headrace.io import tls
 from headrace_operator.hook_calls import HookCalls
 from headrace_operator.lease_client import refusal

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.core.lease import PROGRESS_SECONDS, LeaseAnswer
+from headrace.core.delivery.lease import PROGRESS_SECONDS, LeaseAnswer
 
 # The first is below what would matter to the pods of a busy subscriber, the last is the longest that a recovered
 # forward waits (ADR 011).

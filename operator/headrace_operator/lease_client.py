@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Self
 
 import aiohttp
 
-from headrace.core import lease
+from headrace.core.delivery import lease
+from headrace.core.delivery.lease import ENDING, PROGRESS_SECONDS, Lease, LeaseAnswer
+from headrace.core.delivery.subscriber import LONGEST_TIMEOUT
 from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
-from headrace.core.lease import ENDING, PROGRESS_SECONDS, Lease, LeaseAnswer
-from headrace.core.subscriber import LONGEST_TIMEOUT
 from headrace.io import bounded, tls
 
 CONNECT_SECONDS = 10.0

@@ -6,7 +6,7 @@ suspected here `reconcile` counts. Pure; called by `headrace_operator.scaler` an
 
 from __future__ import annotations
 
-from headrace.core.lease import LeaseAnswer, Outcome
+from headrace.core.delivery.lease import LeaseAnswer, Outcome
 from headrace_operator.lag import Counters, Outlook
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from headrace.core.channel.hook import Installation
 from headrace.core.errors import Unavailable
-from headrace.core.hook import Installation
 
 # Then who was started later is gone: its replacement was given up, and the old ones go on.
 SILENT_SECONDS = 30.0

@@ -14,7 +14,13 @@ from prometheus_client.registry import Collector
 
 from headrace.core import caller_token
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.settings import ForwardSettings, KubeSettings, NatsSettings, OperatorSettings, TokenSettings
+from headrace.core.installation.settings import (
+    ForwardSettings,
+    KubeSettings,
+    NatsSettings,
+    OperatorSettings,
+    TokenSettings,
+)
 from headrace.io import environment, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.core import names
+from headrace.core.delivery.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
 from headrace.core.errors import HeadraceError, Refused
-from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
 from headrace.io import hints, log
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client

@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headrace.core import subscriber
+from headrace.core.delivery import subscriber
+from headrace.core.delivery.lease import Outcome
+from headrace.core.delivery.scale_spec import Wake
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
-from headrace.core.lease import Outcome
-from headrace.core.scale_spec import Wake
-from headrace.core.subscriber import Subscriber, SubscriberState
 from headrace.io import log
 from headrace.io.api import JetStreamApi
 from headrace_operator import lag, losses

@@ -18,7 +18,7 @@ from headrace.core import metric_families as families
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.metrics import Family, Labels
-from headrace.core.stream import CHANNEL_KEY, NAMESPACE_KEY
+from headrace.core.nats.stream import CHANNEL_KEY, NAMESPACE_KEY
 from headrace.io.api import JetStreamApi
 
 READ_SECONDS = 15.0

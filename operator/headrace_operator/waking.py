@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.lease import Lease, LeaseAnswer
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator.kube.api import Body

@@ -15,9 +15,10 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from headrace.core import names, parked
+from headrace.core import names
+from headrace.core.delivery import parked
 from headrace.core.errors import Misconfigured
-from headrace.core.nats_codec import FOREIGN_TYPE
+from headrace.core.event.nats_codec import FOREIGN_TYPE
 from pyspark_jetstream.jobs import session
 from pyspark_jetstream.jobs.chart import stacked_bars
 

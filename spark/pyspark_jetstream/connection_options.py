@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headrace.core.errors import Misconfigured
-from headrace.core.nats_wire import read_servers
+from headrace.core.nats.nats_wire import read_servers
 from pyspark_jetstream.client.access import API_PREFIX, Access, Secret
 from pyspark_jetstream.client.subjects import is_filter
 from pyspark_jetstream.option_values import Values, wrong

@@ -13,8 +13,8 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.core.event import MOST_ATTRIBUTES, is_media_type, is_name, is_value
-from headrace.core.http_codec import decode_value
+from headrace.core.event.event import MOST_ATTRIBUTES, is_media_type, is_name, is_value
+from headrace.core.event.http_codec import decode_value
 from pyspark_jetstream.client.messages import Messages
 from pyspark_jetstream.header_maps import Uniform, uniform
 

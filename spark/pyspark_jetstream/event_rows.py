@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from headrace.core import nats_codec
 from headrace.core.errors import Fault, InvalidEvent
-from headrace.core.event import Event
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.nats_wire import Headers
+from headrace.core.event import nats_codec
+from headrace.core.event.event import Event
+from headrace.core.event.nats_codec import NatsMessage
+from headrace.core.nats.nats_wire import Headers
 from pyspark_jetstream.client.messages import Messages
 from pyspark_jetstream.event_columns import Plain, plain_events
 from pyspark_jetstream.event_times import microseconds

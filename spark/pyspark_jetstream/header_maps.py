@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.core.nats_wire import pairs
+from headrace.core.nats.nats_wire import pairs
 
 _START = b"NATS/1.0\r\n"
 _END = b"\r\n\r\n"

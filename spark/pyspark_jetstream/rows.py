@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.core.parked import ONLY
+from headrace.core.delivery.parked import ONLY
 from pyspark_jetstream.client.messages import Messages
 from pyspark_jetstream.header_maps import header_maps
 

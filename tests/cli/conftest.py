@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.stream import Owner, Role
+from headrace.core.nats.stream import Owner, Role
 from tests.support.cli import Cli
 from tests.support.nats_server import NatsServer
 from tests.support.streams import Channel, Nats

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headrace.core.settings import NatsSettings
-from headrace.core.stream import Owner, Role
+from headrace.core.installation.settings import NatsSettings
+from headrace.core.nats.stream import Owner, Role
 from headrace_cli.access import session as sessions
 from headrace_cli.access.place import Place
 from headrace_cli.health import facts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from headrace.core.stream import Owner, Role
-from headrace.core.subscriber import METADATA_KEY
+from headrace.core.delivery.subscriber import METADATA_KEY
+from headrace.core.nats.stream import Owner, Role
 from tests.support.cli import Cli
 from tests.support.nats_cluster import NatsCluster
 from tests.support.streams import Nats, binary_event, metadata

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from headrace.core.stream import UID_KEY
+from headrace.core.nats.stream import UID_KEY
 from headrace_cli import manifests
 from headrace_cli.access import announcement
 from tests.support.cli import Cli, run

@@ -19,10 +19,10 @@ import nats
 import pytest
 import yaml
 
-from headrace.core.children.pod import standard_labels
-from headrace.core.children.services import CHANNEL_ROLE
-from headrace.core.peer import ADVICE
-from headrace.core.settings import NatsSettings
+from headrace.core.channel.children.pod import standard_labels
+from headrace.core.channel.children.services import CHANNEL_ROLE
+from headrace.core.channel.peer import ADVICE
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.connect import client as connect
 from headrace_operator.channel_object import FINALIZER
 from tests.support.channels import channel, entry, stream

@@ -9,7 +9,7 @@ import nats
 import nats.aio.client
 import pytest
 
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from tests.support.nats_server import NatsServer

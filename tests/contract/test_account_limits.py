@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.connect import client as connect
 from tests.support.channels import channel, entry, stream
 from tests.support.nats_server import NatsServer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import nats.aio.client
 import pytest
 
-from headrace.core.action import (
+from headrace.core.nats.action import (
     Action,
     CreateConsumer,
     CreateStream,

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from headrace.core.lease import Lease
+from headrace.core.delivery.lease import Lease
 from headrace_operator.lease_client import LeaseClient, Meanwhile
 from tests.support.functions import TOKEN, Function
 from tests.support.in_process import InProcess

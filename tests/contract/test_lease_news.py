@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.core.delivery.lease import Lease
 from headrace.core.errors import Unavailable
-from headrace.core.lease import Lease
 from headrace_operator import lease_client
 from headrace_operator.lease_client import LeaseClient, Meanwhile
 from tests.support.functions import Function

@@ -17,8 +17,8 @@ import pytest
 
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Refused
-from headrace.core.nats_codec import NatsMessage, encoded
-from headrace.core.settings import NatsSettings
+from headrace.core.event.nats_codec import NatsMessage, encoded
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.connect import client as connect

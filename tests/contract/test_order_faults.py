@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import Unavailable
-from headrace.core.jetstream import Message
+from headrace.core.nats.jetstream import Message
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream

@@ -9,8 +9,8 @@ import asyncio
 import json
 from typing import Any
 
-from headrace.core.action import CreateConsumer
-from headrace.core.settings import ReconcileSettings
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.nats.action import CreateConsumer
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core import caller_token
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.connect import client as connect
 from headrace.io.elsewhere import Calls, Elsewhere
 from headrace.reconcile import Around

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from headrace.core.delivery.parked import Wanted
 from headrace.core.errors import Refused
-from headrace.core.parked import Wanted
 from headrace.io.aside import Page
 from headrace.io.client import Client
 from tests.support.functions import Function

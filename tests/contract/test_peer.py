@@ -8,7 +8,7 @@ from __future__ import annotations
 import nats.aio.client
 import pytest
 
-from headrace.core.subscriber import Subscriber, SubscriberState
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState
 from headrace.io.client import Client
 from tests.support.channels import channel, entry, stream
 from tests.support.go_channel import DELIVER, OURS, RETENTION, STREAM, THEIRS, GoChannel

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headrace.core.delivery_claim import Claims
+from headrace.core.event.delivery_claim import Claims
 from headrace.host import serving
 from headrace.host.receiving import Receiving
 from tests.support.in_process import InProcess

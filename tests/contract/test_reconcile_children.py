@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.named import Named
-from headrace.core.secret_files import SecretFile
+from headrace.core.installation.named import Named
+from headrace.core.installation.secret_files import SecretFile
 from headrace.io.client import Client
 from headrace.reconcile import Around
 from tests.support.channels import channel, entry

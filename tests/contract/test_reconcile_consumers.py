@@ -8,7 +8,7 @@ from typing import Any
 import nats.aio.client
 import pytest
 
-from headrace.core.subscriber import METADATA_KEY, SubscriberState
+from headrace.core.delivery.subscriber import METADATA_KEY, SubscriberState
 from headrace.io.client import Client
 from tests.support.channels import channel, entry, stream
 from tests.support.reconciling import Hook, WatchedApi

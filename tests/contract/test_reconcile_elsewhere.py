@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.core.channel_defaults import Defaults
+from headrace.core.installation.channel_defaults import Defaults
 from headrace.reconcile import Around
 from tests.support.apart import (
     ASIDE,

@@ -8,7 +8,7 @@ from typing import Any
 import nats.aio.client
 import pytest
 
-from headrace.core.subscriber import SubscriberState
+from headrace.core.delivery.subscriber import SubscriberState
 from headrace.io.client import Client
 from tests.support.channels import channel, entry
 from tests.support.reconciling import Hook, condition

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import Refused
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.subscriber import Destination
 from headrace.io.api import JetStreamApi
 from headrace.io.aside import ParkedEvents
 from headrace.io.client import Client

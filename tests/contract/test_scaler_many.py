@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.api import JetStreamApi
 from headrace.io.connect import client as connect
 from headrace_operator.served import Clock, ServedStreams

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.core.lease import Lease, LeaseAnswer, Outcome
+from headrace.core.delivery.lease import Lease, LeaseAnswer, Outcome
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator.scaler import Scaler

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.connect import client as connect
 from tests.support.channels import channel
 from tests.support.cli import Cli

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.subscriber import METADATA_KEY
+from headrace.core.delivery.subscriber import METADATA_KEY
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
 from tests.support.process import DidNotStart

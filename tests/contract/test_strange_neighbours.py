@@ -6,8 +6,8 @@ import gzip
 
 import pytest
 
+from headrace.core.delivery.lease import Lease
 from headrace.core.errors import Unavailable
-from headrace.core.lease import Lease
 from headrace.io import elsewhere
 from headrace.io.elsewhere import Calls, Elsewhere
 from headrace_operator import lease_client

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 import requests
 
-from headrace.core import lent
+from headrace.core.delivery.lease import Lease
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import HeadraceError, Unavailable
-from headrace.core.lease import Lease
-from headrace.core.settings import NatsSettings
-from headrace.core.subscriber import Destination
+from headrace.core.installation.settings import NatsSettings
+from headrace.core.nats import own_account as lent
 from headrace.io import export
 from headrace.io.connect import client as connect
 from headrace.io.elsewhere import Calls

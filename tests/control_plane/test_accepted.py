@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from headrace.core import manifest, stream_config
+from headrace.core.channel import stream_config
+from headrace.core.manifest import manifest
 from tests.control_plane.channel_manifests import (
     ENTRY,
     GO_CHANNEL,

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from headrace.core import manifest, stream_config
+from headrace.core.channel import stream_config
 from headrace.core.errors import InvalidSpec
+from headrace.core.manifest import manifest
 from tests.control_plane import spec_generator
 from tests.control_plane.channel_manifests import channel
 from tests.support.kube_api import CHANNELS, Answer, Api

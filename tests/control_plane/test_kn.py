@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.core import names
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.connect import client as connect
 from tests.support.channels import channel, entry
 from tests.support.cli import Ran, run

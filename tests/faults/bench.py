@@ -17,8 +17,8 @@ from typing import Any
 
 import nats.errors
 
-from headrace.core.lease import Lease, LeaseAnswer
-from headrace.core.settings import NatsSettings
+from headrace.core.delivery.lease import Lease, LeaseAnswer
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.api import JetStreamApi
 from headrace.io.connect import client as connect
 from headrace_operator.lease_client import LeaseClient, Meanwhile

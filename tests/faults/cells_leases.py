@@ -6,7 +6,7 @@ import asyncio
 import time
 from contextlib import suppress
 
-from headrace.core.lease import LeaseAnswer
+from headrace.core.delivery.lease import LeaseAnswer
 from tests.faults.bench import Bench
 from tests.faults.cell import cell
 from tests.faults.cells_subscriber import expect

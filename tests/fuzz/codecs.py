@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from headrace.core import http_codec, json_format, nats_codec, nats_wire
 from headrace.core.errors import InvalidEvent
-from headrace.core.event import Event, faults_of
-from headrace.core.http_codec import HttpMessage
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.stored_block import stored_block
+from headrace.core.event import http_codec, json_format, nats_codec
+from headrace.core.event.event import Event, faults_of
+from headrace.core.event.http_codec import HttpMessage
+from headrace.core.event.nats_codec import NatsMessage
+from headrace.core.event.stored_block import stored_block
+from headrace.core.nats import nats_wire
 from tests.fuzz import mutations
 from tests.fuzz.mutations import Header
 from tests.fuzz.target import Target

@@ -7,10 +7,10 @@ import re
 
 from hypothesis import strategies as st
 
-from headrace.core import http_codec
 from headrace.core.errors import InvalidEvent
+from headrace.core.event import http_codec
+from headrace.core.event.http_codec import HttpMessage
 from headrace.core.http import HttpAnswer
-from headrace.core.http_codec import HttpMessage
 from headrace.host import protocol
 from headrace.io.http.answer import LARGEST_HEAD, MOST_HEADERS, AnswerReader, Malformed
 from tests.fuzz import mutations

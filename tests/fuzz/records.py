@@ -9,27 +9,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from headrace.core import (
-    consumer,
-    hook,
-    http_codec,
-    lease,
-    manifest,
-    nats_codec,
-    nats_wire,
-    parked,
-    stage_record,
-    stream_config,
-    subscriber,
-)
+from headrace.core.channel import consumer, hook, stream_config
+from headrace.core.delivery import lease, parked, stage_record, subscriber
+from headrace.core.delivery.lease import Lease, LeaseAnswer
+from headrace.core.delivery.parked import Parked
+from headrace.core.delivery.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.delivery.subscriber import METADATA_KEY, Destination, Subscriber
 from headrace.core.errors import InvalidEvent, InvalidSpec, Refused
-from headrace.core.event import Event
-from headrace.core.jetstream import Message
-from headrace.core.lease import Lease, LeaseAnswer
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.parked import Parked
-from headrace.core.stage_record import Attempts, Failure, Stage, StageRecord
-from headrace.core.subscriber import METADATA_KEY, Destination, Subscriber
+from headrace.core.event import http_codec, nats_codec
+from headrace.core.event.event import Event
+from headrace.core.event.nats_codec import NatsMessage
+from headrace.core.manifest import manifest
+from headrace.core.nats import nats_wire
+from headrace.core.nats.jetstream import Message
 from headrace.io.http import address
 from headrace.io.http.request import HeaderNames, RequestHead
 from tests.fuzz import codecs, mutations

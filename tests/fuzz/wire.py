@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from headrace.core.errors import Refused
-from headrace.core.nats_wire import (
+from headrace.core.nats.nats_wire import (
     MAX_INFO_BYTES,
     MAX_LINE_BYTES,
     Decoder,

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from headrace.core import duration, names, uri
+from headrace.core import duration, names
 from headrace.core.errors import InvalidSpec
+from headrace.core.event import uri
 from headrace.io.http import address
 from headrace.io.http.request import HeaderNames, RequestHead
 from tests.fuzz import mutations

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import Misconfigured, Refused, Unavailable
-from headrace.core.nats_wire import header_block, subscribe
+from headrace.core.nats.nats_wire import header_block, subscribe
 from pyspark_jetstream.client import (
     Access,
     Ack,

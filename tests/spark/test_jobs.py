@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headrace.core import parked
+from headrace.core.delivery import parked
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from jobs import archive, deadletters, profile_events, replay
 from pyspark_jetstream.jobs import session

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import nats_codec
 from headrace.core.errors import Refused
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.nats_wire import Headers, header_block
+from headrace.core.event import nats_codec
+from headrace.core.event.nats_codec import NatsMessage
+from headrace.core.nats.nats_wire import Headers, header_block
 from pyspark_jetstream.client import Outgoing
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.ids import ContentIds

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from headrace.core import children, consumer, manifest, names
-from headrace.core.children import Access, Cluster, Functions, Served
-from headrace.core.settings import ReconcileSettings
+from headrace.core import names
+from headrace.core.channel import children, consumer
+from headrace.core.channel.children import Access, Cluster, Functions, Served
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.manifest import manifest
 from tests.support.channels import channel
 from tests.support.kube_api import Api
 from tests.support.waiting import until

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from headrace.core.delivery.subscriber import Destination
+from headrace.core.event.nats_codec import NatsMessage
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.subscriber import Destination
 from headrace.forward import Effects, Inbox
 
 NOON = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from headrace.core import caller_token
-from headrace.core.channel_defaults import Defaults
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.channel_defaults import Defaults
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from headrace.io.elsewhere import Calls, Elsewhere

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headrace.core.action import Action, CreateConsumer, CreateStream, DeleteConsumer, DeleteStream, Done, Outcome
-from headrace.core.named import Named
+from headrace.core.installation.named import Named
+from headrace.core.nats.action import Action, CreateConsumer, CreateStream, DeleteConsumer, DeleteStream, Done, Outcome
 from headrace.core.raw_config import Config
 
 

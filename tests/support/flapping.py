@@ -14,15 +14,16 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
 
-from headrace.core import binding, consumer, manifest, stream_config
-from headrace.core.action import CreateConsumer, DeleteConsumer, UpdateConsumer
-from headrace.core.binding import Binding
-from headrace.core.consumer_spec import ConsumerTemplate
-from headrace.core.leaving import Leaver, Terms
-from headrace.core.manifest import Metadata
+from headrace.core.channel import binding, consumer, stream_config
+from headrace.core.channel.binding import Binding
+from headrace.core.channel.leaving import Leaver, Terms
+from headrace.core.channel.truth import Subscription, Truth
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState, from_metadata
+from headrace.core.manifest import manifest
+from headrace.core.manifest.consumer_spec import ConsumerTemplate
+from headrace.core.manifest.manifest import Metadata
+from headrace.core.nats.action import CreateConsumer, DeleteConsumer, UpdateConsumer
 from headrace.core.raw_config import Config
-from headrace.core.subscriber import Subscriber, SubscriberState, from_metadata
-from headrace.core.truth import Subscription, Truth
 from tests.support.channels import channel, entry
 
 STREAM = "KN_SHOP__ORDERS"
@@ -34,7 +35,7 @@ Entries = Mapping[str, dict[str, Any]]
 
 
 def subscription(uid: str, name: str = "billing", generation: int = 1, namespace: str = "shop", **more: Any) -> Any:
-    """A Subscription of the channel shop/orders, as `headrace.core.truth` has it."""
+    """A Subscription of the channel shop/orders, as `headrace.core.channel.truth` has it."""
     return Subscription(uid, namespace, name, generation, **{"channel": ("shop", "orders"), **more})
 
 

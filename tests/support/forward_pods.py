@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import Unavailable
-from headrace.core.lease import Lease, LeaseAnswer
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator.lease_client import LeaseClient, Meanwhile

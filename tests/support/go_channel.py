@@ -15,8 +15,8 @@ from typing import Any
 import nats.aio.client
 from nats.aio.msg import Msg
 
-from headrace.core import nats_codec
-from headrace.core.event import make_event
+from headrace.core.event import nats_codec
+from headrace.core.event.event import make_event
 from tests.support.reconciling import Hook
 from tests.support.waiting import until
 

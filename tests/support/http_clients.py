@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.subscriber import Destination
 from headrace.io.http import HttpClient
 from tests.support.sink_client import SinkClient
 

@@ -6,7 +6,7 @@ import itertools
 
 from hypothesis import strategies as st
 
-from headrace.core.nats_wire import Arrival, Decoder, Frame, Info, ServerError, Signal, header_block
+from headrace.core.nats.nats_wire import Arrival, Decoder, Frame, Info, ServerError, Signal, header_block
 
 # Blanks and control characters end a subject on the wire; everything else may be in one.
 subjects = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters=" "), min_size=1, max_size=20)

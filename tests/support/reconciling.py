@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.core import truth
-from headrace.core.settings import ReconcileSettings
-from headrace.core.subscriber import Subscriber, from_metadata
+from headrace.core.channel import truth
+from headrace.core.delivery.subscriber import Subscriber, from_metadata
+from headrace.core.installation.settings import ReconcileSettings
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client

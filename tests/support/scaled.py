@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
+from headrace.core.delivery.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace_operator.lease_client import LeaseClient, Meanwhile

@@ -15,8 +15,8 @@ from typing import Any
 import aiohttp
 import yarl
 
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.subscriber import Destination
 from headrace.io import tls
 
 # Below the 5 s after which common servers (uvicorn, Node) close an idle connection: a POST on a connection that is

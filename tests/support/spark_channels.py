@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headrace.core import nats_codec
-from headrace.core.event import make_event
+from headrace.core.event import nats_codec
+from headrace.core.event.event import make_event
 from tests.support.spark_streams import Streams
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headrace.core.nats_wire import header_block
+from headrace.core.nats.nats_wire import header_block
 from pyspark_jetstream.client import JetStream, Publisher
 
 Message = tuple[str, Mapping[str, str], bytes]

@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.core.binding import Binding
-from headrace.core.desired import Desired, desired
-from headrace.core.plan import Observed
-from headrace.core.settings import ReconcileSettings
-from headrace.core.status import Result
+from headrace.core.channel.binding import Binding
+from headrace.core.channel.desired import Desired, desired
+from headrace.core.channel.plan import Observed
+from headrace.core.channel.status import Result
+from headrace.core.installation.settings import ReconcileSettings
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 SETTINGS = ReconcileSettings()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.stream import Owner, Role
+from headrace.core.nats.stream import Owner, Role
 from tests.support import tool_binaries
 from tests.support.install import ROOT
 from tests.support.nats_server import NatsServer

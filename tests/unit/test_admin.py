@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.core.action import CreateStream, DeleteStream
 from headrace.core.errors import Refused, Unavailable
+from headrace.core.nats.action import CreateStream, DeleteStream
 from headrace.io.admin import Admin
 from headrace.io.api import ApiError, JetStreamApi
 from headrace.io.client import Client

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from headrace.core import aside_bound, names
-from headrace.core.action import Action, CreateStream, DeleteStream, Done, Outcome, Rejected, UpdateStream
-from headrace.core.aside_bound import BOUND_KEY
-from headrace.core.plan import Observed, Progress
-from headrace.core.stream import Owner, Place
+from headrace.core import names
+from headrace.core.channel import aside_bound
+from headrace.core.channel.aside_bound import BOUND_KEY
+from headrace.core.channel.plan import Observed, Progress
+from headrace.core.nats.action import Action, CreateStream, DeleteStream, Done, Outcome, Rejected, UpdateStream
+from headrace.core.nats.stream import Owner, Place
 
 PLACE = Place(Owner("c", "shop", "orders", "u"), names.channel("shop", "orders"), "KN", overridden=False)
 ASIDE: dict[str, Any] = {"name": "KN_aside", "metadata": {"a": "b"}}

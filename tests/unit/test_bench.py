@@ -12,7 +12,7 @@ from bench.requests import Mode, template
 from bench.row import Row
 from bench.rows import rows
 from bench.sample import Sample
-from headrace.core.http_codec import HttpMessage, from_http
+from headrace.core.event.http_codec import HttpMessage, from_http
 
 
 def nothing(*_):

@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import binding, consumer, manifest, stream_config
-from headrace.core.action import Action, CreateConsumer, DeleteConsumer, PurgeSubjects, UpdateConsumer
-from headrace.core.binding import Binding
-from headrace.core.consumer_spec import ConsumerTemplate
-from headrace.core.leaving import Leaver, Terms
-from headrace.core.manifest import Metadata
+from headrace.core.channel import binding, consumer, stream_config
+from headrace.core.channel.binding import Binding
+from headrace.core.channel.leaving import Leaver, Terms
+from headrace.core.delivery.subscriber import METADATA_KEY, Subscriber, SubscriberState, from_metadata
+from headrace.core.manifest import manifest
+from headrace.core.manifest.consumer_spec import ConsumerTemplate
+from headrace.core.manifest.manifest import Metadata
+from headrace.core.nats.action import Action, CreateConsumer, DeleteConsumer, PurgeSubjects, UpdateConsumer
 from headrace.core.raw_config import Config
-from headrace.core.subscriber import METADATA_KEY, Subscriber, SubscriberState, from_metadata
 from tests.support.channels import channel, entry
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

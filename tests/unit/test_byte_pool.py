@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.byte_pool import LEAST, BytePool
-from headrace.core.pace import Pace
+from headrace.core.delivery.byte_pool import LEAST, BytePool
+from headrace.core.delivery.pace import Pace
 
 MIB = 1024 * 1024
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from headrace.core import channel_defaults, plan
-from headrace.core.action import UpdateStream
-from headrace.core.channel_defaults import KEY, Defaults, merged
-from headrace.core.desired import Desired, desired
+from headrace.core.channel import plan
+from headrace.core.channel.desired import Desired, desired
+from headrace.core.channel.plan import Observed
 from headrace.core.errors import InvalidSpec, Misconfigured
-from headrace.core.plan import Observed
-from headrace.core.settings import ReconcileSettings
+from headrace.core.installation import channel_defaults
+from headrace.core.installation.channel_defaults import KEY, Defaults, merged
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.nats.action import UpdateStream
 from tests.support.channels import channel, stream
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

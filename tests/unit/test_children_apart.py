@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from headrace.core import children, manifest, secret_files
-from headrace.core.children import Access, Cluster
-from headrace.core.secret_files import SecretFile
-from headrace.core.settings import ReconcileSettings
+from headrace.core.channel import children
+from headrace.core.channel.children import Access, Cluster
+from headrace.core.installation import secret_files
+from headrace.core.installation.secret_files import SecretFile
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.manifest import manifest
 from tests.support.channels import channel, entry
 from tests.support.children import BOTH, IMAGE, all_of, as_observed, at, called, known_by, the, wanted
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core import names
-from headrace.core.children import child_names
+from headrace.core.channel.children import child_names
 from tests.support.channels import entry
 from tests.support.children import wanted
 

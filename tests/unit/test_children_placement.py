@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from headrace.core.children import Access, File
+from headrace.core.channel.children import Access, File
 from headrace.core.errors import InvalidSpec, Misconfigured
-from headrace.core.manifest import parse
-from headrace.core.settings import ReconcileSettings
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.manifest.manifest import parse
 from headrace.io import environment
 from tests.support.channels import channel, entry
 from tests.support.children import IMAGE, at, called, the, wanted

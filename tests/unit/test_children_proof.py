@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headrace.core.children import Functions
-from headrace.core.children.proof import INITIAL_SCALE, RETRY_ANNOTATION
+from headrace.core.channel.children import Functions
+from headrace.core.channel.children.proof import INITIAL_SCALE, RETRY_ANNOTATION
 from tests.support.channels import entry
 from tests.support.children import IMAGE, all_of, at, the, wanted
 
@@ -130,8 +130,8 @@ def test_while_a_receive_of_the_new_template_can_not_start_forward_stays() -> No
 
 
 def test_who_may_call_a_forward_it_is_told_also_while_it_keeps_its_template() -> None:
-    from headrace.core import children
-    from headrace.core.settings import ReconcileSettings
+    from headrace.core.channel import children
+    from headrace.core.installation.settings import ReconcileSettings
 
     given = ReconcileSettings(image=NEW, functions_nats_url="nats://nats:4222")
     access = children.by_settings(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headrace.core.children import Functions, readiness
-from headrace.core.children.state import Standing, State, state
+from headrace.core.channel.children import Functions, readiness
+from headrace.core.channel.children.state import Standing, State, state
 from tests.support.channels import entry
 from tests.support.children import wanted
 

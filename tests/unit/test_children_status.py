@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.core.binding import Binding
-from headrace.core.channel_status import Status
-from headrace.core.children import Forward, Functions, Served
+from headrace.core.channel.binding import Binding
+from headrace.core.channel.children import Forward, Functions, Served
+from headrace.core.channel.desired import Desired, desired
+from headrace.core.channel.leaving import Leaver
+from headrace.core.channel.plan import Observed, Problem
+from headrace.core.channel.status import Result, status
 from headrace.core.conditions import Condition
-from headrace.core.desired import Desired, desired
-from headrace.core.leaving import Leaver
-from headrace.core.plan import Observed, Problem
-from headrace.core.settings import ReconcileSettings
-from headrace.core.status import Result, status
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.manifest.channel_status import Status
 from tests.support.channels import channel, entry
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

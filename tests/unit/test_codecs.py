@@ -9,10 +9,10 @@ from cloudevents.core.v1.event import CloudEvent
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.core import http_codec, nats_codec
 from headrace.core.errors import InvalidEvent
-from headrace.core.event import faults_of, make_event
-from headrace.core.http_codec import HttpMessage, decode_value, encode_value, from_http
+from headrace.core.event import http_codec, nats_codec
+from headrace.core.event.event import faults_of, make_event
+from headrace.core.event.http_codec import HttpMessage, decode_value, encode_value, from_http
 
 ORDER = {"specversion": "1.0", "id": "1", "source": "/orders", "type": "order.created"}
 # What has rules of its own, in one version or the other.

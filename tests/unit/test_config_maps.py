@@ -6,9 +6,9 @@ import base64
 
 import pytest
 
-from headrace.core.config_maps import PEER_URL, NatsConfig, read_nats
 from headrace.core.errors import Misconfigured
-from headrace.core.secret_files import SecretFile
+from headrace.core.installation.config_maps import PEER_URL, NatsConfig, read_nats
+from headrace.core.installation.secret_files import SecretFile
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 # As the founding document shows it, with nothing filled in.

@@ -7,19 +7,14 @@ from typing import Any
 
 import pytest
 
-from headrace.core import consumer, dead_letter, manifest
-from headrace.core.consumer import Row
-from headrace.core.consumer_spec import ConsumerTemplate
+from headrace.core.channel import consumer, dead_letter
+from headrace.core.channel.consumer import Row
+from headrace.core.delivery.subscriber import BackoffPolicy, DeliveryPolicy, Destination, Subscriber, SubscriberState
 from headrace.core.errors import InvalidSpec
-from headrace.core.own_address import OwnAddress
-from headrace.core.stream import Owner
-from headrace.core.subscriber import (
-    BackoffPolicy,
-    DeliveryPolicy,
-    Destination,
-    Subscriber,
-    SubscriberState,
-)
+from headrace.core.manifest import manifest
+from headrace.core.manifest.consumer_spec import ConsumerTemplate
+from headrace.core.manifest.own_address import OwnAddress
+from headrace.core.nats.stream import Owner
 from tests.support.channels import UID, channel, entry
 
 OWNER = Owner("default", "shop", "orders", UID)

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from headrace.core import consumer, manifest, own_consumer
-from headrace.core.consumer_spec import ConsumerTemplate
+from headrace.core.channel import consumer, own_consumer
+from headrace.core.delivery.subscriber import METADATA_KEY, Destination, Subscriber
 from headrace.core.errors import InvalidSpec
-from headrace.core.stream import Owner
-from headrace.core.subscriber import METADATA_KEY, Destination, Subscriber
+from headrace.core.manifest import manifest
+from headrace.core.manifest.consumer_spec import ConsumerTemplate
+from headrace.core.nats.stream import Owner
 from tests.support.channels import UID, channel
 
 OWNER = Owner("default", "shop", "orders", UID)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from headrace.core import manifest
 from headrace.core.errors import InvalidSpec
+from headrace.core.manifest import manifest
 from headrace_cli.convert import Converted, convert
 from headrace_cli.documents import Document
 from headrace_cli.view.output import text_of

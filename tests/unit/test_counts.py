@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.counts import Counts, calm, counted, look_again, rounded
+from headrace.core.channel.counts import Counts, calm, counted, look_again, rounded
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 

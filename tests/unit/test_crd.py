@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from headrace.core import desired as desired_module
-from headrace.core import obeyed
-from headrace.core import status as status_module
-from headrace.core.channel_status import Status
-from headrace.core.desired import Desired
-from headrace.core.plan import Observed
-from headrace.core.settings import ReconcileSettings
-from headrace.core.status import Result
+from headrace.core.channel import desired as desired_module
+from headrace.core.channel import status as status_module
+from headrace.core.channel.desired import Desired
+from headrace.core.channel.plan import Observed
+from headrace.core.channel.status import Result
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.manifest import obeyed
+from headrace.core.manifest.channel_status import Status
 from infra.generate import crd, fields
 from tests.support.channels import channel, entry
 

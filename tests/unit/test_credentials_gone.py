@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.core import credentials_gone, names
-from headrace.core.credentials_gone import Shut
-from headrace.core.hook import HookResponse
-from headrace.core.stream import Owner, Place
+from headrace.core import names
+from headrace.core.channel import credentials_gone
+from headrace.core.channel.credentials_gone import Shut
+from headrace.core.channel.hook import HookResponse
+from headrace.core.nats.stream import Owner, Place
 from tests.support.channels import channel
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import caller_token, hook
+from headrace.core import caller_token
+from headrace.core.channel import hook
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.http import json_response
-from headrace.core.named import Named
-from headrace.core.settings import ReconcileSettings
+from headrace.core.installation.named import Named
+from headrace.core.installation.settings import ReconcileSettings
 from headrace.io import web
 from headrace.reconcile import VERBS, Around, reconcile
 from tests.support.channels import channel, entry

@@ -9,13 +9,13 @@ from types import MappingProxyType
 
 import pytest
 
-from headrace.core import delivery, stage_record
-from headrace.core.delivery import Ack, Answer, DeadLetter, Nak, Park, Reply
+from headrace.core.delivery import delivery, stage_record
+from headrace.core.delivery.delivery import Ack, Answer, DeadLetter, Nak, Park, Reply
+from headrace.core.delivery.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.delivery.subscriber import BackoffPolicy, DeliveryPolicy, Destination, Subscriber
 from headrace.core.errors import Fault, InvalidEvent
-from headrace.core.event import Event
+from headrace.core.event.event import Event
 from headrace.core.http import HttpAnswer
-from headrace.core.stage_record import Attempts, Failure, Stage, StageRecord
-from headrace.core.subscriber import BackoffPolicy, DeliveryPolicy, Destination, Subscriber
 
 SUBSCRIBER = "http://subscriber.example/"
 REPLY = "http://reply.example/"

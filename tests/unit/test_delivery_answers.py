@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import delivery, http_codec, jetstream, stage_record
-from headrace.core.event import Event, is_value
+from headrace.core.delivery import delivery, stage_record
+from headrace.core.delivery.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.event import http_codec
+from headrace.core.event.event import Event, is_value
 from headrace.core.http import HttpAnswer
-from headrace.core.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.nats import jetstream
 
 NOW = datetime(2026, 11, 28, 12, 0, 0, tzinfo=UTC)
 EVENT = Event(MappingProxyType({"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}), b"data")

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.caller_token import delivery_key
-from headrace.core.delivery_claim import Claims, beginning, count, hops
+from headrace.core.delivery.stage_record import Stage
 from headrace.core.errors import Misconfigured
-from headrace.core.nats_codec import ascii_msg_id, msg_id
-from headrace.core.stage_record import Stage
+from headrace.core.event.delivery_claim import Claims, beginning, count, hops
+from headrace.core.event.nats_codec import ascii_msg_id, msg_id
 from headrace.io.delivery_key import claims
 
 OURS = Claims(b"the key of this installation")

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from headrace.core.binding import Binding
-from headrace.core.desired import desired
+from headrace.core.channel.binding import Binding
+from headrace.core.channel.desired import desired
+from headrace.core.channel.health import Health
+from headrace.core.channel.leaving import Leaver
+from headrace.core.channel.plan import Observed, Problem
+from headrace.core.channel.status import Result, invalid_status, resync_after, status
+from headrace.core.delivery.subscriber import SubscriberState
 from headrace.core.errors import InvalidSpec
-from headrace.core.health import Health
-from headrace.core.leaving import Leaver
-from headrace.core.plan import Observed, Problem
-from headrace.core.settings import ReconcileSettings
-from headrace.core.status import Result, invalid_status, resync_after, status
-from headrace.core.subscriber import SubscriberState
+from headrace.core.installation.settings import ReconcileSettings
 from tests.support.channels import channel, entry, stream
 from tests.support.statuses import NOON, SETTINGS, bound, conditions, well, wish
 

@@ -71,7 +71,14 @@ def test_every_condition_and_reason_is_in_the_list() -> None:
     core = ROOT / "functions/headrace/core"
     words = {
         word
-        for module in ("status", "plan", "health", "dead_letter", "obeyed", "peer")
+        for module in (
+            "channel/status",
+            "channel/plan",
+            "channel/health",
+            "channel/dead_letter",
+            "channel/peer",
+            "manifest/obeyed",
+        )
         for word in re.findall(r'"((?:[A-Z][a-z]+){2,})"', (core / f"{module}.py").read_text())
     }
 

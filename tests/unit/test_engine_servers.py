@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.nats_wire import Server
+from headrace.core.nats.nats_wire import Server
 from headrace.io.engine import dial
 from headrace.io.engine.servers import Servers, pauses
 

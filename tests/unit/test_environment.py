@@ -8,7 +8,13 @@ import pytest
 from pydantic import BaseModel
 
 from headrace.core.errors import Misconfigured
-from headrace.core.settings import ForwardSettings, NatsSettings, OperatorSettings, ReceiveSettings, ReconcileSettings
+from headrace.core.installation.settings import (
+    ForwardSettings,
+    NatsSettings,
+    OperatorSettings,
+    ReceiveSettings,
+    ReconcileSettings,
+)
 from headrace.host import application
 from headrace.io import environment
 

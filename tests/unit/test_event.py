@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.errors import Fault, InvalidEvent
-from headrace.core.event import Event, faults_of, make_event
+from headrace.core.event.event import Event, faults_of, make_event
 
 ORDER = {"specversion": "1.0", "id": "1", "source": "/orders", "type": "order.created"}
 

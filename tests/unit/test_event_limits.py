@@ -7,11 +7,11 @@ from time import process_time
 
 import pytest
 
-from headrace.core import http_codec, json_format, nats_codec
 from headrace.core.errors import Fault, InvalidEvent
-from headrace.core.event import Event, make_event
-from headrace.core.http_codec import HttpMessage
-from headrace.core.nats_codec import NatsMessage
+from headrace.core.event import http_codec, json_format, nats_codec
+from headrace.core.event.event import Event, make_event
+from headrace.core.event.http_codec import HttpMessage
+from headrace.core.event.nats_codec import NatsMessage
 from headrace.io import web
 
 ORDER = {"specversion": "1.0", "id": "1", "source": "/orders", "type": "order.created"}

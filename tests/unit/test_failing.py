@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.core.lease import LeaseAnswer
+from headrace.core.delivery.lease import LeaseAnswer
 from headrace_operator import failing, lag
 from headrace_operator.lag import Counters, Outlook
 

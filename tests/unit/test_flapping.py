@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.subscriber import SubscriberState
+from headrace.core.delivery.subscriber import SubscriberState
 from tests.support.flapping import GRACE, World
 
 STEPS = ["create", "change", "delete", "replace", "write", "write", "write", "sync", "sync", "catch_up", "wait"]

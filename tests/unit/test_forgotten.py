@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.forgotten import Mark, Suspects, due_of, overdue, read_mark, suspects
+from headrace.core.delivery.forgotten import Mark, Suspects, due_of, overdue, read_mark, suspects
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 

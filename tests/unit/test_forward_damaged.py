@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.jetstream import Message
-from headrace.core.lease import Outcome, Tally
-from headrace.core.stage_record import StageRecord, to_json
-from headrace.core.subscriber import Destination, Subscriber
+from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.stage_record import StageRecord, to_json
+from headrace.core.delivery.subscriber import Destination, Subscriber
+from headrace.core.nats.jetstream import Message
 from headrace.forward.one_event import deliver
 from tests.support.effects import NOON, effects
 

@@ -10,15 +10,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace.core import stage_record
+from headrace.core.delivery import stage_record
+from headrace.core.delivery.lease import Tally
+from headrace.core.delivery.stage_record import Attempts, Stage, StageRecord
+from headrace.core.delivery.subscriber import DeliveryPolicy, Destination, Subscriber
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.event import Event, make_event
+from headrace.core.event.event import Event, make_event
+from headrace.core.event.nats_codec import NatsMessage
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.jetstream import Message
-from headrace.core.lease import Tally
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.stage_record import Attempts, Stage, StageRecord
-from headrace.core.subscriber import DeliveryPolicy, Destination, Subscriber
+from headrace.core.nats.jetstream import Message
 from headrace.forward.one_event import deliver
 from headrace.forward.ports import Effects
 

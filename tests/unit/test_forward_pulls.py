@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-from headrace.core.jetstream import Message
-from headrace.core.lease import Lease, Outcome
-from headrace.core.pull_status import PullEnd
-from headrace.core.subscriber import Destination, Subscriber
+from headrace.core.delivery.lease import Lease, Outcome
+from headrace.core.delivery.subscriber import Destination, Subscriber
+from headrace.core.nats.jetstream import Message
+from headrace.core.nats.pull_status import PullEnd
 from headrace.forward import forward
 from tests.support.effects import effects
 

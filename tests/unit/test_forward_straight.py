@@ -10,16 +10,16 @@ from itertools import product
 
 import pytest
 
-from headrace.core import delivery
-from headrace.core.delivery_claim import Claims
+from headrace.core.delivery import delivery
+from headrace.core.delivery.lease import Lease, Outcome, Tally
+from headrace.core.delivery.stage_record import Stage
+from headrace.core.delivery.subscriber import DeliveryPolicy, Destination, Subscriber
+from headrace.core.event.delivery_claim import Claims
+from headrace.core.event.nats_codec import NatsMessage
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.jetstream import Message
-from headrace.core.lease import Lease, Outcome, Tally
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.nats_wire import Headers as Block
-from headrace.core.pull_status import PullEnd
-from headrace.core.stage_record import Stage
-from headrace.core.subscriber import DeliveryPolicy, Destination, Subscriber
+from headrace.core.nats.jetstream import Message
+from headrace.core.nats.nats_wire import Headers as Block
+from headrace.core.nats.pull_status import PullEnd
 from headrace.forward import AtOnce, Effects, closing_headers, forward
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from headrace.core import nats_codec, stage_record
+from headrace.core.delivery import stage_record
+from headrace.core.delivery.lease import Tally
+from headrace.core.delivery.stage_record import Attempts
+from headrace.core.delivery.subscriber import DeliveryPolicy, Destination, Subscriber
 from headrace.core.errors import InvalidEvent, InvalidSpec, Unavailable
+from headrace.core.event import nats_codec
+from headrace.core.event.nats_codec import NatsMessage
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.jetstream import Message
-from headrace.core.lease import Tally
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.stage_record import Attempts
-from headrace.core.subscriber import DeliveryPolicy, Destination, Subscriber
+from headrace.core.nats.jetstream import Message
 from headrace.forward.one_event import deliver
 from headrace.forward.ports import Effects
 from headrace.forward.reading import read, words

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import gaps
-from headrace.core.gaps import Gaps
-from headrace.core.jetstream import Message, ack_tokens
+from headrace.core.delivery import gaps
+from headrace.core.delivery.gaps import Gaps
+from headrace.core.nats.jetstream import Message, ack_tokens
 
 
 def message(delivery: int, sequence: int, delivered: int = 1) -> Message:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.action import Action, CreateConsumer, DeleteConsumer, Done, Outcome, Rejected, UpdateConsumer
-from headrace.core.granted import MAX_ACK_PENDING, Lowered, lowered
+from headrace.core.channel.granted import MAX_ACK_PENDING, Lowered, lowered
+from headrace.core.nats.action import Action, CreateConsumer, DeleteConsumer, Done, Outcome, Rejected, UpdateConsumer
 from headrace.reconcile.deeds import Deeds
 from tests.support.fake_nats import FakeNats
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from headrace.core import consumer, manifest, stream_config
+from headrace.core.channel import consumer, stream_config
+from headrace.core.delivery.subscriber import METADATA_KEY, Subscriber
 from headrace.core.errors import InvalidSpec
-from headrace.core.subscriber import METADATA_KEY, Subscriber
+from headrace.core.manifest import manifest
 from tests.support.channels import channel, stream
 
 BILLING = Subscriber("shop", "orders", "billing", "aaaa-1", 1, "KN_SHOP__ORDERS_aside")

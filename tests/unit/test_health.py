@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headrace.core import health
-from headrace.core.health import Health, Noted, Window
-from headrace.core.subscriber import Subscriber
+from headrace.core.channel import health
+from headrace.core.channel.health import Health, Noted, Window
+from headrace.core.delivery.subscriber import Subscriber
 
 BILLING = Subscriber("shop", "orders", "billing", "u", 1, "KN_aside", subscription_namespace="till")
 PREFIX = "shop.orders._knative_aside.stage."

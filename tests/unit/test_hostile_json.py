@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import consumer, hook, json_format, lease, manifest, stage_record, stream_config, subscriber
+from headrace.core.channel import consumer, hook, stream_config
+from headrace.core.delivery import lease, stage_record, subscriber
+from headrace.core.delivery.lease import Lease, LeaseAnswer
+from headrace.core.delivery.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.delivery.subscriber import Destination, Subscriber
 from headrace.core.errors import HeadraceError, InvalidSpec
-from headrace.core.event import Event
-from headrace.core.lease import Lease, LeaseAnswer
-from headrace.core.stage_record import Attempts, Failure, Stage, StageRecord
-from headrace.core.subscriber import Destination, Subscriber
+from headrace.core.event import json_format
+from headrace.core.event.event import Event
+from headrace.core.manifest import manifest
 from tests.support.channels import channel, entry
 
 numbers = st.sampled_from([0, -1, 1e308, float("inf"), float("-inf"), float("nan"), 10**400, -(10**400), 2**63])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.core.errors import InvalidEvent
-from headrace.core.event import Event, make_event
-from headrace.core.http_codec import (
+from headrace.core.event.event import Event, make_event
+from headrace.core.event.http_codec import (
     HttpMessage,
     from_binary,
     from_http,

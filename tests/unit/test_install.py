@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from headrace.core import secret_files, settings
-from headrace.core.settings import NatsSettings, OperatorSettings, ReconcileSettings, TokenSettings
+from headrace.core.installation import secret_files, settings
+from headrace.core.installation.settings import NatsSettings, OperatorSettings, ReconcileSettings, TokenSettings
 from headrace.io import environment
 from headrace_operator import superseded
 from infra.generate import install, marked, values

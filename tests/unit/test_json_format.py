@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.errors import InvalidEvent
-from headrace.core.event import Event, make_event
-from headrace.core.json_format import read, write
+from headrace.core.event.event import Event, make_event
+from headrace.core.event.json_format import read, write
 
 ORDER = {"specversion": "1.0", "id": "1", "source": "/orders", "type": "order.created"}
 JSON_BODY = b'{"specversion":"1.0","id":"1","source":"/orders","type":"order.created"%s}'

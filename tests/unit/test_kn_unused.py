@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace_cli.access import place, session
 from tests.support.cli import run
 from tests.unit.test_kn_words import VERBS

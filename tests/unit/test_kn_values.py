@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from headrace.core.errors import Misconfigured
-from headrace.core.event import make_event
+from headrace.core.event.event import make_event
 from headrace_cli.events import bench
 from headrace_cli.events.compose import Form, from_form, from_lines
 from headrace_cli.events.wanted import Wanted, wanted

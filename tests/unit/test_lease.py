@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from headrace.core import lease
+from headrace.core.delivery import lease
+from headrace.core.delivery.lease import Failure, Lease, LeaseAnswer, Outcome, Tally
 from headrace.core.errors import InvalidSpec, Unavailable
 from headrace.core.http import Response
-from headrace.core.lease import Failure, Lease, LeaseAnswer, Outcome, Tally
 from headrace.io import web
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from headrace.core.action import DeleteConsumer
-from headrace.core.consumer_spec import ConsumerTemplate
-from headrace.core.leaving import Terms, forget, see_off
-from headrace.core.own_consumer import OwnConsumer
-from headrace.core.subscriber import Subscriber, SubscriberState
-from headrace.core.truth import Truth
+from headrace.core.channel.leaving import Terms, forget, see_off
+from headrace.core.channel.own_consumer import OwnConsumer
+from headrace.core.channel.truth import Truth
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState
+from headrace.core.manifest.consumer_spec import ConsumerTemplate
+from headrace.core.nats.action import DeleteConsumer
 from tests.support.flapping import GRACE, NOON, PLACE, STREAM
 
 DURABLE = "KN_SUB_AAAA1"

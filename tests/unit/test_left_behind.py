@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from headrace.core import left_behind, stream_config
-from headrace.core.left_behind import condition
-from headrace.core.manifest import Metadata
-from headrace.core.stream import UID_KEY, Role
+from headrace.core.channel import left_behind, stream_config
+from headrace.core.channel.left_behind import condition
+from headrace.core.manifest.manifest import Metadata
+from headrace.core.nats.stream import UID_KEY, Role
 
 PLACE = stream_config.place(Metadata(name="orders", namespace="shop", uid="one"), "", "default")
 OLD, NEW = "2026-01-31T12:00:00Z", "2026-01-31T13:00:00Z"

@@ -8,11 +8,11 @@ from typing import Any, get_args
 
 import pytest
 
-from headrace.core import lent
-from headrace.core.action import Action, Done, Rejected
 from headrace.core.errors import HeadraceError, InvalidSpec, NotLetIn, Refused, Unavailable
-from headrace.core.named import Named, from_json
-from headrace.core.secret_files import SecretFile
+from headrace.core.installation.named import Named, from_json
+from headrace.core.installation.secret_files import SecretFile
+from headrace.core.nats import own_account as lent
+from headrace.core.nats.action import Action, Done, Rejected
 
 
 def some(kind: type[Any]) -> Any:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from headrace.core.jetstream import Message
-from headrace.core.lease import Outcome, Tally
-from headrace.core.order_spec import DeliveryOrder, OrderSpec
-from headrace.core.stage_record import StageRecord
-from headrace.core.subscriber import Destination, Subscriber
-from headrace.core.window import Window
+from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.order_spec import DeliveryOrder, OrderSpec
+from headrace.core.delivery.stage_record import StageRecord
+from headrace.core.delivery.subscriber import Destination, Subscriber
+from headrace.core.delivery.window import Window
+from headrace.core.nats.jetstream import Message
 from headrace.forward import Survey
 from headrace.forward.line import Line
 from tests.support.effects import NOON, effects

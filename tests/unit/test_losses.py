@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.core.lease import LeaseAnswer, Outcome
+from headrace.core.delivery.lease import LeaseAnswer, Outcome
 from headrace_operator import losses
 from headrace_operator.lag import Counters, Outlook
 

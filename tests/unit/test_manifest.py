@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace.core import manifest
 from headrace.core.errors import InvalidSpec
+from headrace.core.manifest import manifest
 from tests.support.channels import channel, entry, stream
 
 

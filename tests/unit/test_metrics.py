@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.core import metric_families, metrics
-from headrace.core.jetstream import PubAck
-from headrace.core.lease import Outcome, Tally
+from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.stage_record import Stage
+from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.metrics import Distribution, Family, Fold, Kind, Timings
-from headrace.core.stage_record import Stage
-from headrace.core.subscriber import Subscriber
+from headrace.core.nats.jetstream import PubAck
 from headrace.host.forward_counts import ForwardCounts
 from headrace.host.receive_counts import MOST_CHANNELS, OTHERS, ReceiveCounts
 from headrace.host.scraping import HALF_BYTES, Scraped, Slots

@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from headrace.core.errors import Misconfigured
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.access import Access
 from headrace.io.mounted import LastGood
 

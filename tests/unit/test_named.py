@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.secret_files import SecretFile
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.secret_files import SecretFile
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.named import NamedSecrets
 from tests.support.mounts import Mount
 

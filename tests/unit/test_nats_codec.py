@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.errors import InvalidEvent
-from headrace.core.event import Event, faults_of, make_event
-from headrace.core.nats_codec import (
+from headrace.core.event.event import Event, faults_of, make_event
+from headrace.core.event.nats_codec import (
     NatsMessage,
     encoded,
     foreign,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.core.nats_wire import (
+from headrace.core.nats.nats_wire import (
     MAX_INFO_BYTES,
     MAX_LINE_BYTES,
     MAX_MESSAGE_BYTES,

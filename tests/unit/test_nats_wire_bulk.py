@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.nats_wire import Arrival, Bulk, Decoder, Frame, ProtocolError, Signal
+from headrace.core.nats.nats_wire import Arrival, Bulk, Decoder, Frame, ProtocolError, Signal
 
 SID = 7
 payloads = st.one_of(st.binary(max_size=30), st.sampled_from([b"", b"\r\n", b"MSG a 7 r 1\r\nx\r\n"]))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.core.nats_wire import Answered, Arrival, Decoder, Frame, ProtocolError, Pulled
+from headrace.core.nats.nats_wire import Answered, Arrival, Decoder, Frame, ProtocolError, Pulled
 from tests.support.nats_frames import cuts, decoded, said, signals, split
 
 pulled = st.builds(

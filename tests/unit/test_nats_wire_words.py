@@ -7,7 +7,7 @@ import json
 import pytest
 
 from headrace.core.errors import Misconfigured, Refused
-from headrace.core.nats_wire import (
+from headrace.core.nats.nats_wire import (
     CRLF,
     NO_HEADERS,
     Arrival,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from headrace.core.hook import HookResponse, Installation
+from headrace.core.channel.hook import HookResponse, Installation
 from headrace_operator import hook_client
 from headrace_operator.newest import SILENT_SECONDS, Newest, Replaced
 

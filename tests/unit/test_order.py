@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.order import Go, Order, Postpone, Twin, Wait
+from headrace.core.delivery.order import Go, Order, Postpone, Twin, Wait
 
 
 def order(most_here: int = 10, most_bytes: int = 1000, *, opened: bool = True) -> Order:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.core.order import Go, Order, Postpone, Twin, Wait
+from headrace.core.delivery.order import Go, Order, Postpone, Twin, Wait
 
 SLOTS = 6
 ACK_WAIT = 8.0

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from headrace.core import consumer, manifest, order_spec
+from headrace.core.channel import consumer
+from headrace.core.delivery import order_spec
+from headrace.core.delivery.order_spec import DeliveryOrder, OrderSpec
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState, from_json
 from headrace.core.errors import InvalidSpec
-from headrace.core.order_spec import DeliveryOrder, OrderSpec
-from headrace.core.subscriber import Subscriber, SubscriberState, from_json
+from headrace.core.manifest import manifest
 from tests.support.channels import channel, entry
 
 ORDER, KEY = "headrace.dev/delivery-order", "headrace.dev/order-key"

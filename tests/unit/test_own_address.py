@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from headrace.core import channel_defaults, dead_letter, manifest, own_address
-from headrace.core.channel_defaults import Defaults
-from headrace.core.dead_letter import Unresolved
-from headrace.core.delivery_spec import Ref
-from headrace.core.desired import Desired, desired
-from headrace.core.own_address import OwnAddress
-from headrace.core.settings import ReconcileSettings
-from headrace.core.subscriber import Destination, SubscriberState
+from headrace.core.channel import dead_letter
+from headrace.core.channel.dead_letter import Unresolved
+from headrace.core.channel.desired import Desired, desired
+from headrace.core.delivery.subscriber import Destination, SubscriberState
+from headrace.core.installation import channel_defaults
+from headrace.core.installation.channel_defaults import Defaults
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.manifest import manifest, own_address
+from headrace.core.manifest.delivery_spec import Ref
+from headrace.core.manifest.own_address import OwnAddress
 from tests.support.channels import channel, entry
 
 PATH_URL = "http://receive.knative-eventing.svc.cluster.local/shop/orders"

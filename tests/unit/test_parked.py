@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import nats_codec, parked
-from headrace.core.jetstream import Message
-from headrace.core.nats_codec import msg_id
-from headrace.core.parked import Parked, Wanted
-from headrace.core.stage_record import Attempts, Failure, StageRecord
-from headrace.core.subscriber import Subscriber
+from headrace.core.delivery import parked
+from headrace.core.delivery.parked import Parked, Wanted
+from headrace.core.delivery.stage_record import Attempts, Failure, StageRecord
+from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.event import nats_codec
+from headrace.core.event.nats_codec import msg_id
+from headrace.core.nats.jetstream import Message
 
 NOON = datetime(2026, 11, 28, 12, tzinfo=UTC)
 BILLING = Subscriber("shop", "orders", "billing", "aaaa-1", 1, "KN_SHOP__ORDERS_aside", "money")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core import payload
+from headrace.core.nats import payload
 
 
 @pytest.mark.parametrize(

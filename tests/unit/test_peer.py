@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headrace.core import peer
-from headrace.core.action import CreateConsumer, DeleteConsumer, PurgeSubjects
-from headrace.core.peer import Peer
+from headrace.core.channel import peer
+from headrace.core.channel.peer import Peer
+from headrace.core.nats.action import CreateConsumer, DeleteConsumer, PurgeSubjects
 from tests.support.flapping import PLACE, STREAM
 
 THEIRS = "KN_SUB_AAAA1"

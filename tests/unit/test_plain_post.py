@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.core import plain_post
-from headrace.core.delivery_claim import CLAIM, Claims
-from headrace.core.plain_post import PlainPosts, Posted
-from headrace.core.stored_block import stored_block
+from headrace.core.event import plain_post
+from headrace.core.event.delivery_claim import CLAIM, Claims
+from headrace.core.event.plain_post import PlainPosts, Posted
+from headrace.core.event.stored_block import stored_block
 
 CLAIMS = Claims(b"the key of claims")
 PROVEN = CLAIMS.of(b"KN_X/KN_SUB_X/reply/0011223344556677/", 1, 2)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from headrace.core import manifest, plan, stream_config
-from headrace.core.action import Action, CreateStream, DeleteStream, Done, PurgeSubjects, Rejected, UpdateStream
-from headrace.core.plan import Observed, Problem, Progress
+from headrace.core.channel import plan, stream_config
+from headrace.core.channel.plan import Observed, Problem, Progress
+from headrace.core.channel.stream_config import Wanted
+from headrace.core.manifest import manifest
+from headrace.core.nats.action import Action, CreateStream, DeleteStream, Done, PurgeSubjects, Rejected, UpdateStream
 from headrace.core.raw_config import Config
-from headrace.core.stream_config import Wanted
 from tests.support.channels import channel, stream
 
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"

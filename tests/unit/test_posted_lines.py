@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import delivery_claim, http_codec, nats_codec
-from headrace.core.delivery_claim import HOPS
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.nats_wire import Headers
-from headrace.core.posted_lines import MOST_SHAPES, PostedLines
+from headrace.core.event import delivery_claim, http_codec, nats_codec
+from headrace.core.event.delivery_claim import HOPS
+from headrace.core.event.nats_codec import NatsMessage
+from headrace.core.event.posted_lines import MOST_SHAPES, PostedLines
+from headrace.core.nats.nats_wire import Headers
 
 Line = tuple[bytes, bytes]
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from headrace.core.pull_status import PullEnd, PullLimits, pull_end, told_limits
+from headrace.core.nats.pull_status import PullEnd, PullLimits, pull_end, told_limits
 
 
 @pytest.mark.parametrize(

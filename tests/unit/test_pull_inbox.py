@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from headrace.core.jetstream import Message
-from headrace.core.nats_wire import Decoder
-from headrace.core.pull_status import PullEnd
+from headrace.core.nats.jetstream import Message
+from headrace.core.nats.nats_wire import Decoder
+from headrace.core.nats.pull_status import PullEnd
 from headrace.io.client import OnArrival, OnPulled
 from headrace.io.pull import PullInbox
 

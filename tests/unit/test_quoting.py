@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from headrace.core import lease, manifest
+from headrace.core.delivery import lease
 from headrace.core.errors import HeadraceError, InvalidSpec, Misconfigured, Refused, Unavailable
+from headrace.core.manifest import manifest
 from headrace.core.quoting import LONGEST_SENTENCE, bounded, quoted
 from headrace_cli import manifests
 from tests.support.cli import run

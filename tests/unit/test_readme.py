@@ -9,9 +9,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-from headrace.core.event import Event
-from headrace.core.http_codec import HttpMessage, from_http
-from headrace.core.jetstream import HEADROOM_BYTES
+from headrace.core.event.event import Event
+from headrace.core.event.http_codec import HttpMessage, from_http
+from headrace.core.nats.jetstream import HEADROOM_BYTES
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 # What a nats-server takes when its configuration says nothing.

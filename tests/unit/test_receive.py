@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from headrace.core.delivery_claim import Claims
+from headrace.core.event.delivery_claim import Claims
 from headrace.receive import message_at_once
 
 CLAIMS = Claims()

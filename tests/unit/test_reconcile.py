@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from headrace.core.action import (
+from headrace.core.errors import InvalidSpec, NotLetIn, Unavailable
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.nats.action import (
     Action,
     CreateConsumer,
     CreateStream,
@@ -20,9 +22,7 @@ from headrace.core.action import (
     PurgeSubjects,
     Rejected,
 )
-from headrace.core.errors import InvalidSpec, NotLetIn, Unavailable
 from headrace.core.raw_config import Config
-from headrace.core.settings import ReconcileSettings
 from headrace.reconcile import VERBS, Around, reconcile
 from tests.support.channels import channel, entry
 from tests.support.fake_nats import FakeNats, FakeTenant

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from headrace.core import dead_letter, hook, manifest, related, truth
-from headrace.core.dead_letter import INVALID, NOT_ADDRESSABLE, NOT_FOUND, NOT_RESOLVED, Resolution, Unresolved
-from headrace.core.hook import HookRequest, HookResponse, Reference
-from headrace.core.own_address import OwnAddress
-from headrace.core.subscriber import Destination
-from headrace.core.truth import Subscription, Truth
+from headrace.core.channel import dead_letter, hook, related, truth
+from headrace.core.channel.dead_letter import INVALID, NOT_ADDRESSABLE, NOT_FOUND, NOT_RESOLVED, Resolution, Unresolved
+from headrace.core.channel.hook import HookRequest, HookResponse, Reference
+from headrace.core.channel.truth import Subscription, Truth
+from headrace.core.delivery.subscriber import Destination
+from headrace.core.manifest import manifest
+from headrace.core.manifest.own_address import OwnAddress
 from tests.support.channels import channel
 
 SUBSCRIPTIONS = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core import consumer, manifest, scale_spec
+from headrace.core.channel import consumer
+from headrace.core.delivery import scale_spec
+from headrace.core.delivery.scale_spec import ScaleSpec, Wake
+from headrace.core.delivery.subscriber import SubscriberState
 from headrace.core.errors import InvalidSpec
-from headrace.core.scale_spec import ScaleSpec, Wake
-from headrace.core.subscriber import SubscriberState
+from headrace.core.manifest import manifest
 from tests.support.channels import channel, entry
 
 THRESHOLD, SCALE, WAKE = "headrace.dev/lag-threshold", "headrace.dev/max-scale", "headrace.dev/wake"

@@ -9,9 +9,9 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from headrace.core.delivery.lease import Outcome
+from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import Misconfigured
-from headrace.core.lease import Outcome
-from headrace.core.subscriber import Subscriber
 from headrace_operator import metrics
 from headrace_operator.lag import Counters, Outlook
 from headrace_operator.served import Served

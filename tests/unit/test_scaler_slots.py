@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
-from headrace.core.lease import Lease, LeaseAnswer
+from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace_operator.lease_client import Meanwhile
 from headrace_operator.scaler import Scaler
 from tests.support.streams import METADATA_KEY, Channel, metadata

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from headrace.core import secret_files
 from headrace.core.errors import Misconfigured
-from headrace.core.secret_files import Level
-from headrace.core.settings import NatsSettings
+from headrace.core.installation import secret_files
+from headrace.core.installation.secret_files import Level
+from headrace.core.installation.settings import NatsSettings
 from headrace.io import mounted
 from tests.support.mounts import Mount
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from headrace.core import dead_letter, manifest, related
-from headrace.core.dead_letter import Unresolved
-from headrace.core.own_address import OwnAddress
+from headrace.core.channel import dead_letter, related
+from headrace.core.channel.dead_letter import Unresolved
+from headrace.core.manifest import manifest
+from headrace.core.manifest.own_address import OwnAddress
 from tests.support.channels import channel
 
 BROKER = {"ref": {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "dead"}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.stage_record import StageRecord, ahead, from_json, skew, to_json
+from headrace.core.delivery.stage_record import StageRecord, ahead, from_json, skew, to_json
 
 NOW = 1_000_000.0
 MOST = 30.0

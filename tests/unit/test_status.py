@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headrace.core.desired import Desired, desired
-from headrace.core.status import status
-from headrace.core.subscriber import Destination
+from headrace.core.channel.desired import Desired, desired
+from headrace.core.channel.status import status
+from headrace.core.delivery.subscriber import Destination
 from tests.support.channels import channel, entry, stream
 from tests.support.statuses import NOON, SETTINGS, conditions, well, wish
 

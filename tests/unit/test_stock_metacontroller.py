@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace.core import hook, related
-from headrace.core.settings import ReconcileSettings
+from headrace.core.channel import hook, related
+from headrace.core.installation.settings import ReconcileSettings
 from headrace.reconcile import reconcile
 from tests.support.channels import channel, entry
 from tests.unit.test_reconcile import NOON, FakeNats, reasons

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import http_codec, nats_codec, nats_wire
-from headrace.core import stored_block as stored_block_module
 from headrace.core.errors import InvalidEvent
-from headrace.core.http_codec import HttpMessage
-from headrace.core.stored_block import stored_block
+from headrace.core.event import http_codec, nats_codec
+from headrace.core.event import stored_block as stored_block_module
+from headrace.core.event.http_codec import HttpMessage
+from headrace.core.event.stored_block import stored_block
+from headrace.core.nats import nats_wire
 
 PLAIN = (
     (b"ce-specversion", b"1.0"),

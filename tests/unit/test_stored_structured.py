@@ -8,10 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.core import http_codec, nats_codec, nats_wire
 from headrace.core.errors import InvalidEvent
-from headrace.core.http_codec import HttpMessage
-from headrace.core.stored_block import stored_structured
+from headrace.core.event import http_codec, nats_codec
+from headrace.core.event.http_codec import HttpMessage
+from headrace.core.event.stored_block import stored_structured
+from headrace.core.nats import nats_wire
 
 LEAST = '"specversion":"1.0","id":"1","source":"/shop","type":"order"'
 CONTENT_TYPE = (b"content-type", b"application/cloudevents+json")

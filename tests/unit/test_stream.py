@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from headrace.core import manifest, stream_config
+from headrace.core.channel import stream_config
+from headrace.core.channel.stream_config import Wanted
 from headrace.core.errors import InvalidSpec
-from headrace.core.manifest import Metadata
+from headrace.core.manifest import manifest
+from headrace.core.manifest.manifest import Metadata
+from headrace.core.nats.stream import Owner, Role, Standing, captures, foreign_owner, standing
 from headrace.core.raw_config import Config, differs, merged
-from headrace.core.stream import Owner, Role, Standing, captures, foreign_owner, standing
-from headrace.core.stream_config import Wanted
 from tests.support.channels import UID, channel, stream
 
 MARK = {

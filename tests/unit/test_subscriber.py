@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.errors import InvalidSpec
-from headrace.core.placement_spec import Isolation, Keda, PlacementSpec, Runtime
-from headrace.core.scale_spec import Wake
-from headrace.core.subscriber import (
+from headrace.core.delivery.placement_spec import Isolation, Keda, PlacementSpec, Runtime
+from headrace.core.delivery.scale_spec import Wake
+from headrace.core.delivery.subscriber import (
     LARGEST,
     METADATA_KEY,
     BackoffPolicy,
@@ -23,6 +22,7 @@ from headrace.core.subscriber import (
     from_json,
     from_metadata,
 )
+from headrace.core.errors import InvalidSpec
 
 PLAIN = Subscriber(
     namespace="shop",

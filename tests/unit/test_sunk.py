@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from headrace.core import delivery, sunk
-from headrace.core.stage_record import Attempts, Failure, Stage, StageRecord
-from headrace.core.sunk import Sunk
+from headrace.core.delivery import delivery, sunk
+from headrace.core.delivery.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.delivery.sunk import Sunk
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 LATER = datetime(2026, 1, 31, 13, 0, tzinfo=UTC)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.core import binding, consumer, manifest, peer
-from headrace.core.action import Action, DeleteConsumer
-from headrace.core.binding import Binding
-from headrace.core.consumer_spec import ConsumerTemplate
-from headrace.core.leaving import Terms
+from headrace.core.channel import binding, consumer, peer
+from headrace.core.channel.binding import Binding
+from headrace.core.channel.leaving import Terms
+from headrace.core.manifest import manifest
+from headrace.core.manifest.consumer_spec import ConsumerTemplate
+from headrace.core.nats.action import Action, DeleteConsumer
 from tests.support.channels import channel, entry
 from tests.support.flapping import GRACE, NOON, PLACE, STREAM, Server
 

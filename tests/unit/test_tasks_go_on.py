@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from headrace.core.byte_pool import BytePool
+from headrace.core.delivery.byte_pool import BytePool
+from headrace.core.delivery.lease import Tally
+from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.delivery.window import Window
 from headrace.core.errors import Unavailable
-from headrace.core.jetstream import IN_PROGRESS, Message
-from headrace.core.lease import Tally
-from headrace.core.nats_wire import Arrival
-from headrace.core.subscriber import Subscriber
-from headrace.core.window import Window
+from headrace.core.nats.jetstream import IN_PROGRESS, Message
+from headrace.core.nats.nats_wire import Arrival
 from headrace.forward import line
 from headrace.forward.ports import Survey
 from headrace.io.api import JetStreamApi

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from headrace.core import binding, consumer, manifest, truth
-from headrace.core.binding import Binding
-from headrace.core.consumer_spec import ConsumerTemplate
-from headrace.core.leaving import Leaver, Terms
-from headrace.core.order_spec import DeliveryOrder
-from headrace.core.subscriber import Subscriber, SubscriberState
-from headrace.core.truth import Subscription, Truth
+from headrace.core.channel import binding, consumer, truth
+from headrace.core.channel.binding import Binding
+from headrace.core.channel.leaving import Leaver, Terms
+from headrace.core.channel.truth import Subscription, Truth
+from headrace.core.delivery.order_spec import DeliveryOrder
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState
+from headrace.core.manifest import manifest
+from headrace.core.manifest.consumer_spec import ConsumerTemplate
 from tests.support.channels import channel, entry
 from tests.support.flapping import GRACE, NOON, PLACE, STREAM, Server, entry_of, subscription
 

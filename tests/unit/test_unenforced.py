@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headrace.core import related, unenforced
-from headrace.core.settings import ReconcileSettings
+from headrace.core.channel import related, unenforced
+from headrace.core.installation.settings import ReconcileSettings
 from tests.support.channels import channel, entry
 
 POLICIES = "EventPolicy.eventing.knative.dev/v1alpha1"

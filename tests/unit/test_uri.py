@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core import manifest
 from headrace.core.errors import InvalidSpec
-from headrace.core.uri import checked_uri, hidden, shown, without_query
+from headrace.core.event.uri import checked_uri, hidden, shown, without_query
+from headrace.core.manifest import manifest
 from tests.support.channels import channel
 
 SECRET = "TOPSECRET"

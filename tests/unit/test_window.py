@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.window import Room, Window
+from headrace.core.delivery.window import Room, Window
 
 WINDOW = Window(slots=8, budget=1000, largest=300)
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.core.scale_spec import Wake
-from headrace.core.subscriber import Subscriber
+from headrace.core.delivery.scale_spec import Wake
+from headrace.core.delivery.subscriber import Subscriber
 from headrace_operator.lag import Outlook
 from headrace_operator.served import Served
 

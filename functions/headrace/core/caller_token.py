@@ -45,7 +45,7 @@ def digests(shared: bytes) -> Digests:
 
 
 def delivery_key(shared: bytes, namespace: str) -> str:
-    """The key of claims (`headrace.core.delivery_claim`), 64 hex digits.
+    """The key of claims (`headrace.core.event.delivery_claim`), 64 hex digits.
 
     Each namespace of functions has its own: it is in the clear in their pods, and opens nothing but message ids there.
     """

@@ -1,6 +1,6 @@
 """Status conditions in Knative's form: True, False or Unknown, with reason, message and the time of the last change.
 
-Pure: the time is an argument. Called by whoever adds conditions to a status, above all `headrace.core.status`.
+Pure: the time is an argument. Called by whoever adds conditions to a status, above all `headrace.core.channel.status`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
     │   └── NotLetIn    the administrator, or time: NATS does not accept our credentials
     └── Misconfigured   the deployer        exit status 2
 
-Raised by core and io, mapped once per surface (HTTP: `headrace.io.web`; conditions: `headrace.core.status`).
+Raised by core and io, mapped once per surface (HTTP: `headrace.io.web`; conditions: `headrace.core.channel.status`).
 """
 
 from __future__ import annotations

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
-from headrace.core import jetstream
-from headrace.core.byte_pool import BytePool, Share
+from headrace.core.delivery.byte_pool import BytePool, Share
+from headrace.core.delivery.gaps import Gaps
+from headrace.core.delivery.lease import Lease, Outcome, Tally
+from headrace.core.delivery.pace import Pace
+from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.delivery.window import ANY_SIZE, Room, Window
 from headrace.core.errors import Unavailable
-from headrace.core.gaps import Gaps
 from headrace.core.http import HttpAnswer
-from headrace.core.jetstream import Message
-from headrace.core.lease import Lease, Outcome, Tally
-from headrace.core.pace import Pace
-from headrace.core.pull_status import PullEnd
-from headrace.core.subscriber import Subscriber
-from headrace.core.window import ANY_SIZE, Room, Window
+from headrace.core.nats import jetstream
+from headrace.core.nats.jetstream import Message
+from headrace.core.nats.pull_status import PullEnd
 from headrace.forward.line import TWIN_PAUSE, Line
 from headrace.forward.one_event import deliver, judge
 from headrace.forward.ports import Effects, Inbox

@@ -1,8 +1,8 @@
 """The order of a by-key consumer in one lease: who waits, who goes, who is given back.
 
-Carries out what `headrace.core.order` decides. A lease begins with a take-over: before any event with a key goes, each
-event that an earlier lease left unsettled must have come back, or be known from its stage record to wait. Until then
-the lease pulls sparingly, since fresh events would only fill the room for those that wait.
+Carries out what `headrace.core.delivery.order` decides. A lease begins with a take-over: before any event with a key
+goes, each event that an earlier lease left unsettled must have come back, or be known from its stage record to wait.
+Until then the lease pulls sparingly, since fresh events would only fill the room for those that wait.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar, assert_never
 
-from headrace.core import jetstream, parked, stage_record
+from headrace.core.delivery import parked, stage_record
+from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.order import Changes, Go, Order, Postpone, Twin, Verdict, Wait
+from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.delivery.window import Window
 from headrace.core.errors import InvalidEvent, Refused, Unavailable
-from headrace.core.jetstream import ACK_WAIT, Message
-from headrace.core.lease import Outcome, Tally
-from headrace.core.order import Changes, Go, Order, Postpone, Twin, Verdict, Wait
-from headrace.core.subscriber import Subscriber
-from headrace.core.window import Window
+from headrace.core.nats import jetstream
+from headrace.core.nats.jetstream import ACK_WAIT, Message
 from headrace.forward.one_event import deliver, postpone
 from headrace.forward.ports import Effects, Survey
 from headrace.forward.reading import read

@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import assert_never
 
-from headrace.core import delivery, delivery_claim, http_codec, jetstream, nats_codec, parked, stage_record
-from headrace.core.delivery import Ack, Answer, DeadLetter, Decision, Nak, Park, Reply
+from headrace.core.delivery import delivery, parked, stage_record
+from headrace.core.delivery.delivery import Ack, Answer, DeadLetter, Decision, Nak, Park, Reply
+from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.stage_record import Stage, StageRecord
+from headrace.core.delivery.subscriber import Destination, Subscriber
 from headrace.core.errors import InvalidEvent, Refused, Unavailable
-from headrace.core.event import Event
+from headrace.core.event import delivery_claim, http_codec, nats_codec
+from headrace.core.event.event import Event
+from headrace.core.event.nats_codec import NatsMessage
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.jetstream import Message
-from headrace.core.lease import Outcome, Tally
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.stage_record import Stage, StageRecord
-from headrace.core.subscriber import Destination, Subscriber
+from headrace.core.nats import jetstream
+from headrace.core.nats.jetstream import Message
 from headrace.forward.ports import Effects
 from headrace.forward.reading import read, words
 

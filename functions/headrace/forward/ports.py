@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from headrace.core.delivery_claim import Claims
+from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.stage_record import StageRecord
+from headrace.core.delivery.subscriber import Destination
+from headrace.core.event.delivery_claim import Claims
+from headrace.core.event.nats_codec import NatsMessage
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.jetstream import Message
-from headrace.core.lease import Outcome, Tally
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.pull_status import PullEnd
-from headrace.core.stage_record import StageRecord
-from headrace.core.subscriber import Destination
+from headrace.core.nats.jetstream import Message
+from headrace.core.nats.pull_status import PullEnd
 
 
 class Inbox(Protocol):

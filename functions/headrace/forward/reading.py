@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import traceback
 
-from headrace.core import nats_codec
 from headrace.core.errors import Fault, HeadraceError, InvalidEvent
-from headrace.core.event import Event
-from headrace.core.jetstream import Message
-from headrace.core.nats_codec import NatsMessage
+from headrace.core.event import nats_codec
+from headrace.core.event.event import Event
+from headrace.core.event.nats_codec import NatsMessage
+from headrace.core.nats.jetstream import Message
 
 
 def read(message: Message) -> Event | InvalidEvent:

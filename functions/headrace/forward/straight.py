@@ -2,7 +2,7 @@
 
 It is for what nearly all events are: stored by `headrace.receive`, delivered for the first time, POSTed on a connection
 that is open already, and done with the answer. Everything else takes `one_event`'s way, from wherever it turns out
-(ADR 017). What an answer means is `headrace.core.delivery`'s to say on both ways.
+(ADR 017). What an answer means is `headrace.core.delivery.delivery`'s to say on both ways.
 
 Called by `lease` for each message.
 """
@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from headrace.core import jetstream
-from headrace.core.delivery import completes
-from headrace.core.delivery_claim import CLAIM, HOPS, MOST_HOPS, beginning
+from headrace.core.delivery.delivery import completes
+from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.stage_record import Stage
+from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.event.delivery_claim import CLAIM, HOPS, MOST_HOPS, beginning
+from headrace.core.event.posted_lines import PostedLines
 from headrace.core.http import HttpAnswer
-from headrace.core.jetstream import Message
-from headrace.core.lease import Outcome, Tally
-from headrace.core.nats_wire import Headers
-from headrace.core.posted_lines import PostedLines
-from headrace.core.stage_record import Stage
-from headrace.core.subscriber import Subscriber
+from headrace.core.nats import jetstream
+from headrace.core.nats.jetstream import Message
+from headrace.core.nats.nats_wire import Headers
 from headrace.forward.ports import AtOnce, Effects, Sending
 
 # Bytes of the body of an answer that is worth being held.

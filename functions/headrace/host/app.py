@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
 from headrace.core import metric_families as families
-from headrace.core import payload
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.http import Request, Response, problem
+from headrace.core.installation.settings import NatsSettings
 from headrace.core.metrics import Snapshot, added
+from headrace.core.nats import payload
 from headrace.core.quoting import quoted
-from headrace.core.settings import NatsSettings
 from headrace.host.counts import Counts, Watched
 from headrace.io import environment, log, web
 from headrace.io.api import JetStreamApi

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headrace.core import metric_families as families
-from headrace.core.delivery import NO_ANSWER_CODE
-from headrace.core.lease import Outcome, Tally
+from headrace.core.delivery.delivery import NO_ANSWER_CODE
+from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.stage_record import Stage
+from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.metrics import KNATIVE_BOUNDS, LONG_BOUNDS, Distribution, Labels, Snapshot, Timings, Value
-from headrace.core.stage_record import Stage
-from headrace.core.subscriber import Subscriber
 
 SYSTEM = "knative"
 """What Knative's dispatchers say under `messaging_system`."""

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from headrace.core import lease
-from headrace.core.lease import ENDING, ENDING_LINE, Lease, Outcome, Tally
+from headrace.core.delivery import lease
+from headrace.core.delivery.lease import ENDING, ENDING_LINE, Lease, Outcome, Tally
 from headrace.io.web import Early
 
 

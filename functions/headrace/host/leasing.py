@@ -11,22 +11,23 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from headrace.core import gaps, lease, names, order_spec, pull_trouble, stage_record, sunk
-from headrace.core import subscriber as subscribers
-from headrace.core.byte_pool import BytePool
-from headrace.core.delivery_claim import Claims
+from headrace.core import names
+from headrace.core.delivery import gaps, lease, order_spec, pull_trouble, stage_record, sunk
+from headrace.core.delivery import subscriber as subscribers
+from headrace.core.delivery.byte_pool import BytePool
+from headrace.core.delivery.lease import Lease, Outcome, Tally
+from headrace.core.delivery.order_spec import DeliveryOrder
+from headrace.core.delivery.pull_trouble import PullTrouble
+from headrace.core.delivery.stage_record import StageRecord
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState
+from headrace.core.delivery.window import ENVELOPE
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
+from headrace.core.event.delivery_claim import Claims
+from headrace.core.event.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.http import Request, Response, json_response, problem
-from headrace.core.jetstream import Message
-from headrace.core.lease import Lease, Outcome, Tally
+from headrace.core.installation.settings import ForwardSettings
 from headrace.core.metrics import Snapshot
-from headrace.core.nats_codec import Encoded, NatsMessage, encoded
-from headrace.core.order_spec import DeliveryOrder
-from headrace.core.pull_trouble import PullTrouble
-from headrace.core.settings import ForwardSettings
-from headrace.core.stage_record import StageRecord
-from headrace.core.subscriber import Subscriber, SubscriberState
-from headrace.core.window import ENVELOPE
+from headrace.core.nats.jetstream import Message
 from headrace.forward import AtOnce, Effects, Survey, forward
 from headrace.host import lease_news, standing
 from headrace.host.forward_counts import ForwardCounts

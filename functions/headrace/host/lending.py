@@ -1,5 +1,6 @@
-"""`reconcile` lends what it is let into: another one decides, and asks this one to do it (`headrace.core.lent`).
+"""`reconcile` lends what it is let into: another one decides, and asks this one to do it.
 
+The form of its question and answer is `headrace.core.nats.own_account`'s.
 Works without NATS, too: what a ConfigMap names must be known before anybody can be let in.
 """
 
@@ -7,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.core import lent
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.http import Response, json_response
-from headrace.core.named import Named
+from headrace.core.installation.named import Named
+from headrace.core.nats import own_account as lent
 from headrace.io.admin import Admin
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.core.jetstream import Message
-from headrace.core.lease import Outcome
-from headrace.core.subscriber import Subscriber
+from headrace.core.delivery.lease import Outcome
+from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.nats.jetstream import Message
 from headrace.io import log
 
 _log = log.get("forward")

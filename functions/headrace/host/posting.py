@@ -6,11 +6,11 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from headrace.core import uri
+from headrace.core.delivery.stage_record import Stage
+from headrace.core.delivery.subscriber import Destination, Subscriber
 from headrace.core.errors import InvalidEvent, InvalidSpec
+from headrace.core.event import uri
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.stage_record import Stage
-from headrace.core.subscriber import Destination, Subscriber
 from headrace.forward import closing_headers
 from headrace.host.forward_counts import ForwardCounts
 from headrace.io.http import HttpClient

@@ -6,8 +6,8 @@ from bisect import bisect_left
 
 from headrace.core import metric_families as families
 from headrace.core import names
-from headrace.core.jetstream import PubAck
 from headrace.core.metrics import SHORT_BOUNDS, Distribution, Labels, Snapshot, Timings, Value
+from headrace.core.nats.jetstream import PubAck
 from headrace.io import process
 
 # Only channels that have stored something are named, but nobody bounds how many there are.

@@ -7,15 +7,15 @@ from functools import partial
 from time import monotonic
 
 from headrace.core import names
-from headrace.core.delivery_claim import Claims
 from headrace.core.errors import HeadraceError, InvalidEvent, Unavailable
+from headrace.core.event.delivery_claim import Claims
+from headrace.core.event.nats_codec import Encoded
+from headrace.core.event.plain_post import PlainPosts
 from headrace.core.http import Request, Response
 from headrace.core.http import request as http_request
-from headrace.core.jetstream import PubAck
+from headrace.core.installation.settings import ReceiveSettings
 from headrace.core.metrics import Snapshot
-from headrace.core.nats_codec import Encoded
-from headrace.core.plain_post import PlainPosts
-from headrace.core.settings import ReceiveSettings
+from headrace.core.nats.jetstream import PubAck
 from headrace.host.receive_counts import ReceiveCounts
 from headrace.io import delivery_key, environment, log, tracing, web
 from headrace.io.api import JetStreamApi

@@ -10,16 +10,18 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headrace.core import caller_token, channel_defaults, config_choice, lent
+from headrace.core import caller_token
 from headrace.core import metric_families as families
-from headrace.core.channel_defaults import Defaults
+from headrace.core.channel.hook import Installation
 from headrace.core.errors import Misconfigured
-from headrace.core.hook import Installation
 from headrace.core.http import Request, Response, json_response, problem
+from headrace.core.installation import channel_defaults, config_choice
+from headrace.core.installation.channel_defaults import Defaults
+from headrace.core.installation.named import Named
+from headrace.core.installation.settings import NatsSettings, ReconcileSettings
 from headrace.core.metrics import LONG_BOUNDS, Distribution, Labels, Snapshot, Timings
-from headrace.core.named import Named
+from headrace.core.nats import own_account as lent
 from headrace.core.quoting import quoted
-from headrace.core.settings import NatsSettings, ReconcileSettings
 from headrace.host.counts import Watched
 from headrace.host.lending import lend
 from headrace.io import environment, log, web
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from headrace.io.elsewhere import Calls, Elsewhere
 
 # A channel with thousands of subscribers and their CA certificates still fits. How many values it may be is
-# `headrace.core.hook`'s to say: that is what memory goes by.
+# `headrace.core.channel.hook`'s to say: that is what memory goes by.
 LONGEST_BODY = 32 * 1024 * 1024
 # One stream or consumer, which NATS takes no more of either.
 LONGEST_CALL = 2 * 1024 * 1024

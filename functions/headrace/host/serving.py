@@ -20,8 +20,8 @@ from typing import NamedTuple
 import uvicorn
 
 from headrace.core.errors import Misconfigured
+from headrace.core.installation.settings import MetricsSettings, ReceiveSettings
 from headrace.core.quoting import quoted
-from headrace.core.settings import MetricsSettings, ReceiveSettings
 from headrace.host import pulse, scraping
 from headrace.host.app import App, application
 from headrace.host.direct import DirectProtocol

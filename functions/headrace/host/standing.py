@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from headrace.core import gaps
+from headrace.core.delivery import gaps
+from headrace.core.delivery.lease import Lease, Tally
+from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.http import Response
-from headrace.core.lease import Lease, Tally
+from headrace.core.installation.settings import ForwardSettings
 from headrace.core.quoting import quoted
-from headrace.core.settings import ForwardSettings
-from headrace.core.subscriber import Subscriber
 from headrace.io import log
 
 # How old the word of a consumer gets; while nothing comes, a lease is one open pull.

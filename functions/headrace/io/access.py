@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.core import secret_files, trust
+from headrace.core import trust
 from headrace.core.errors import Misconfigured
-from headrace.core.nats_wire import Credentials, Server, read_credentials, read_servers, signed, user_or_token
-from headrace.core.secret_files import Level
-from headrace.core.settings import NatsSettings
+from headrace.core.installation import secret_files
+from headrace.core.installation.secret_files import Level
+from headrace.core.installation.settings import NatsSettings
+from headrace.core.nats.nats_wire import Credentials, Server, read_credentials, read_servers, signed, user_or_token
 from headrace.io import log, tls
 from headrace.io.mounted import LastGood, Reading, directories, texts
 
 if TYPE_CHECKING:
-    from headrace.core.config_choice import Choice
+    from headrace.core.installation.config_choice import Choice
 
 _log = log.get("nats")
 
@@ -140,7 +141,7 @@ class Access:
         config, secrets = None, {}
         if given.config_dir:
             # On demand: it brings YAML.
-            from headrace.core import config_choice
+            from headrace.core.installation import config_choice
             from headrace.io import nats_config
 
             self._choice = self._choice or config_choice.Choice()

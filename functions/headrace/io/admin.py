@@ -1,14 +1,16 @@
 """Reads streams and consumers from the server, and carries out what was decided about them.
 
-Translates `headrace.core.action` to calls of the JetStream API and the server's refusals to values. Decides nothing.
-Handed to `headrace.reconcile` by the host.
+Translates `headrace.core.nats.action` to calls of the JetStream API and the server's refusals to values. Decides
+nothing. Handed to `headrace.reconcile` by the host.
 """
 
 from __future__ import annotations
 
 from typing import Any, assert_never
 
-from headrace.core.action import (
+from headrace.core.errors import Refused, Unavailable
+from headrace.core.event.nats_codec import Encoded
+from headrace.core.nats.action import (
     Action,
     CreateConsumer,
     CreateStream,
@@ -23,8 +25,6 @@ from headrace.core.action import (
     UpdateConsumer,
     UpdateStream,
 )
-from headrace.core.errors import Refused, Unavailable
-from headrace.core.nats_codec import Encoded
 from headrace.core.raw_config import Config
 from headrace.io import parking
 from headrace.io.api import CONSUMER_NOT_FOUND, STREAM_NOT_FOUND, ApiError, JetStreamApi

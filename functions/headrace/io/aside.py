@@ -1,8 +1,8 @@
 """The parked events of one aside stream: to be listed, shown, replayed and discarded.
 
-The effects that go with `headrace.core.parked`; for the CLI and whoever builds on it. A replayed event is stored, or
-accepted by the URI, before its parked copy is deleted: a crash in between keeps the copy, and costs a duplicate at most
-(ADR 014).
+The effects that go with `headrace.core.delivery.parked`; for the CLI and whoever builds on it. A replayed event is
+stored, or accepted by the URI, before its parked copy is deleted: a crash in between keeps the copy, and costs a
+duplicate at most (ADR 014).
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace.core import delivery, http_codec, names, parked, subject_pattern
-from headrace.core import subscriber as subscribers
+from headrace.core import names, subject_pattern
+from headrace.core.delivery import delivery, parked
+from headrace.core.delivery import subscriber as subscribers
+from headrace.core.delivery.parked import Parked, Wanted
+from headrace.core.delivery.subscriber import Destination, Subscriber, SubscriberState
 from headrace.core.errors import InvalidSpec, Refused
+from headrace.core.event import http_codec
+from headrace.core.event.nats_codec import NatsMessage, encoded
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.jetstream import Message, PubAck
-from headrace.core.nats_codec import NatsMessage, encoded
-from headrace.core.nats_wire import Headers as NatsHeaders
-from headrace.core.parked import Parked, Wanted
-from headrace.core.stream import captures
-from headrace.core.subscriber import Destination, Subscriber, SubscriberState
+from headrace.core.nats.jetstream import Message, PubAck
+from headrace.core.nats.nats_wire import Headers as NatsHeaders
+from headrace.core.nats.stream import captures
 from headrace.io.api import ApiError, JetStreamApi
 from headrace.io.client import Client
 from headrace.io.jetstream import JetStream

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
 from headrace.core.errors import HeadraceError, Unavailable
-from headrace.core.nats_wire import Arrival, Pulled
+from headrace.core.nats.nats_wire import Arrival, Pulled
 
 __all__ = [
     "Answer",

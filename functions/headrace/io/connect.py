@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.client import Client
 from headrace.io.engine import Engine
 

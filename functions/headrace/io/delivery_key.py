@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from headrace.core import caller_token
-from headrace.core.delivery_claim import Claims
 from headrace.core.errors import Misconfigured
-from headrace.core.settings import DeliverySettings, TokenSettings
+from headrace.core.event.delivery_claim import Claims
+from headrace.core.installation.settings import DeliverySettings, TokenSettings
 from headrace.io import environment
 from headrace.io.web import Token
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import aiohttp
 
-from headrace.core import lent, named
-from headrace.core.action import Action, Outcome
 from headrace.core.errors import Unavailable
-from headrace.core.named import Named
+from headrace.core.installation import named
+from headrace.core.installation.named import Named
+from headrace.core.nats import own_account as lent
+from headrace.core.nats.action import Action, Outcome
 from headrace.core.raw_config import Config
 from headrace.io import bounded, tls
 

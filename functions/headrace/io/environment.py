@@ -1,7 +1,7 @@
 """The only reader of environment variables.
 
-Turns them into the settings of `headrace.core.settings`; a wrong value stops the process with a message that names
-the variable, quotes it and says what would do.
+Turns them into the settings of `headrace.core.installation.settings`; a wrong value stops the process with a message
+that names the variable, quotes it and says what would do.
 """
 
 from __future__ import annotations

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple, TypeAlias
 
-from headrace.core import jetstream, payload
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.jetstream import HEADROOM_BYTES, Message, PubAck
-from headrace.core.nats_codec import MSG_ID, Encoded, NatsMessage, encoded
-from headrace.core.nats_wire import Arrival
+from headrace.core.event.nats_codec import MSG_ID, Encoded, NatsMessage, encoded
+from headrace.core.nats import jetstream, payload
+from headrace.core.nats.jetstream import HEADROOM_BYTES, Message, PubAck
+from headrace.core.nats.nats_wire import Arrival
 from headrace.io.api import PREFIX, JetStreamApi
 from headrace.io.client import Answer, Broken, Client
 from headrace.io.pin import Pin

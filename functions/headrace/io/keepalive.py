@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from headrace.core.errors import Unavailable
-from headrace.core.jetstream import IN_PROGRESS, Message
+from headrace.core.nats.jetstream import IN_PROGRESS, Message
 
 # A quarter of the ack wait of 8 s (ADR 011): two sweeps may fail before the server redelivers.
 SWEEP_SECONDS = 2.0

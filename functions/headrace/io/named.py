@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from headrace.core import secret_files
-from headrace.core.config_choice import Choice
-from headrace.core.config_maps import NatsConfig
 from headrace.core.errors import Misconfigured
-from headrace.core.named import Named
-from headrace.core.settings import NatsSettings
+from headrace.core.installation import secret_files
+from headrace.core.installation.config_choice import Choice
+from headrace.core.installation.config_maps import NatsConfig
+from headrace.core.installation.named import Named
+from headrace.core.installation.settings import NatsSettings
 from headrace.io import nats_config
 from headrace.io.mounted import directories
 

@@ -11,10 +11,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from headrace.core import config_choice, config_maps
-from headrace.core.config_choice import PROPOSED_NAME, Choice
-from headrace.core.config_maps import KEYS, NatsConfig
-from headrace.core.settings import NatsSettings
+from headrace.core.installation import config_choice, config_maps
+from headrace.core.installation.config_choice import PROPOSED_NAME, Choice
+from headrace.core.installation.config_maps import KEYS, NatsConfig
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.mounted import texts
 
 # A ConfigMap has a megabyte at most.

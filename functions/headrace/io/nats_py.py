@@ -18,10 +18,10 @@ import nats.aio.client
 import nats.errors
 from nats.aio.msg import Msg
 
-from headrace.core import nats_wire
 from headrace.core.errors import Misconfigured, NotLetIn, Unavailable
-from headrace.core.nats_wire import Arrival
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Arrival
 from headrace.io import log
 from headrace.io import nats_py_values as values
 from headrace.io.access import Access, Entry

@@ -13,9 +13,9 @@ from nats.aio.client import RawCredentials
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from headrace.core import nats_wire
 from headrace.core.errors import Misconfigured, Refused
-from headrace.core.nats_wire import Arrival, Credentials
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Arrival, Credentials
 from headrace.io import log
 from headrace.io.access import Entry
 from headrace.io.client import Headers, OnArrival

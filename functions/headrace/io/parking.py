@@ -9,14 +9,14 @@ import base64
 from datetime import datetime
 from typing import Any
 
-from headrace.core import parked, stage_record
-from headrace.core import subscriber as subscribers
-from headrace.core.action import ParkForgotten
-from headrace.core.delivery import begin
+from headrace.core.delivery import parked, stage_record
+from headrace.core.delivery import subscriber as subscribers
+from headrace.core.delivery.delivery import begin
 from headrace.core.errors import InvalidSpec, Refused
-from headrace.core.jetstream import Message
-from headrace.core.nats_codec import encoded
-from headrace.core.nats_wire import Headers
+from headrace.core.event.nats_codec import encoded
+from headrace.core.nats.action import ParkForgotten
+from headrace.core.nats.jetstream import Message
+from headrace.core.nats.nats_wire import Headers
 from headrace.io.api import JetStreamApi
 from headrace.io.jetstream import JetStream
 

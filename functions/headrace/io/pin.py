@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 
+from headrace.core.delivery.order_spec import GROUP
 from headrace.core.errors import HeadraceError
-from headrace.core.order_spec import GROUP
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 

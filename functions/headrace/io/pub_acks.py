@@ -9,7 +9,7 @@ import json
 import re
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.jetstream import PubAck
+from headrace.core.nats.jetstream import PubAck
 from headrace.io.api import ApiError
 
 FULL_RETRY_AFTER = 10.0

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from headrace.core.errors import Unavailable
-from headrace.core.jetstream import Message, ack_tokens, shared_tokens
-from headrace.core.nats_wire import Arrival, Headers, Pulled
-from headrace.core.pull_status import PullEnd, PullLimits, pull_end, told_limits
+from headrace.core.nats.jetstream import Message, ack_tokens, shared_tokens
+from headrace.core.nats.nats_wire import Arrival, Headers, Pulled
+from headrace.core.nats.pull_status import PullEnd, PullLimits, pull_end, told_limits
 from headrace.io import log
 from headrace.io.client import Client, Subscription
 from headrace.io.pin import Pin

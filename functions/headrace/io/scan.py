@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Unavailable
-from headrace.core.jetstream import Message
-from headrace.core.pull_status import PullEnd
+from headrace.core.nats.jetstream import Message
+from headrace.core.nats.pull_status import PullEnd
 from headrace.io.api import JetStreamApi
 from headrace.io.client import Client
 from headrace.io.pull import PullInbox

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from headrace.core import caller_token
+from headrace.core.delivery.lease import RETRY_AFTER
 from headrace.core.errors import HeadraceError, InvalidEvent, InvalidSpec, Misconfigured, Refused, Unavailable
 from headrace.core.http import Headers, Request, Response, problem, request
-from headrace.core.lease import RETRY_AFTER
-from headrace.core.settings import TokenSettings
+from headrace.core.installation.settings import TokenSettings
 from headrace.io import environment, log
 
 Scope = MutableMapping[str, Any]

@@ -1,16 +1,16 @@
 """Carries out what was decided, and takes care of what the server makes of it: one place for streams and consumers.
 
 A default of ours that the server refuses is asked for once more, lower; a consumer that came out with settings that do
-harm is taken back (`headrace.core.granted`).
+harm is taken back (`headrace.core.channel.granted`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from headrace.core import granted
-from headrace.core.action import Action, Done, Outcome, Rejected, UpdateConsumer, UpdateStream
-from headrace.core.granted import Lowered
+from headrace.core.channel import granted
+from headrace.core.channel.granted import Lowered
+from headrace.core.nats.action import Action, Done, Outcome, Rejected, UpdateConsumer, UpdateStream
 from headrace.core.raw_config import Config, differs
 from headrace.reconcile.ports import Administration
 

@@ -1,6 +1,6 @@
 """Finds the events that wait for a retry which NATS will never make, and parks them: ADR 043.
 
-Knows the order of things only: what is suspected, and when it is sure, is `headrace.core.forgotten`'s.
+Knows the order of things only: what is suspected, and when it is sure, is `headrace.core.delivery.forgotten`'s.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from headrace.core import forgotten
-from headrace.core.action import Done, KeepText, ParkForgotten, PurgeSubjects
-from headrace.core.forgotten import Mark
-from headrace.core.health import Noted
-from headrace.core.stream import Place
+from headrace.core.channel.health import Noted
+from headrace.core.delivery import forgotten
+from headrace.core.delivery.forgotten import Mark
+from headrace.core.nats.action import Done, KeepText, ParkForgotten, PurgeSubjects
+from headrace.core.nats.stream import Place
 from headrace.reconcile.ports import Administration
 
 # Of one consumer at one look: each takes a few requests, and the rest follows with the next.

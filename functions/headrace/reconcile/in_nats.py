@@ -11,18 +11,20 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from headrace.core import aside_bound, binding, counts, granted, health, peer, plan, pull_trouble, subject_pattern
-from headrace.core.action import PurgeSubjects, Rejected
-from headrace.core.desired import Desired
+from headrace.core import subject_pattern
+from headrace.core.channel import aside_bound, binding, counts, granted, health, peer, plan
+from headrace.core.channel.desired import Desired
+from headrace.core.channel.health import Health
+from headrace.core.channel.leaving import Terms
+from headrace.core.channel.own_consumer import owned
+from headrace.core.channel.plan import Observed, Progress
+from headrace.core.channel.status import Result
+from headrace.core.channel.stream_config import Wanted
+from headrace.core.delivery import pull_trouble
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.health import Health
-from headrace.core.leaving import Terms
-from headrace.core.own_consumer import owned
-from headrace.core.plan import Observed, Progress
-from headrace.core.settings import ReconcileSettings
-from headrace.core.status import Result
-from headrace.core.stream import Place
-from headrace.core.stream_config import Wanted
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.nats.action import PurgeSubjects, Rejected
+from headrace.core.nats.stream import Place
 from headrace.reconcile import forgetting
 from headrace.reconcile.deeds import Deeds
 from headrace.reconcile.ports import Administration

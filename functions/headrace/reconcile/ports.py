@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from headrace.core.action import Action, Outcome
 from headrace.core.caller_token import DeliveryKeys, Digests
-from headrace.core.channel_defaults import Defaults
-from headrace.core.hook import Installation
-from headrace.core.named import Named
+from headrace.core.channel.hook import Installation
+from headrace.core.installation.channel_defaults import Defaults
+from headrace.core.installation.named import Named
+from headrace.core.nats.action import Action, Outcome
 from headrace.core.raw_config import Config
 
 

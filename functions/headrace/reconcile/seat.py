@@ -9,15 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.core import children, config_choice, connection_spec, manifest, related
-from headrace.core.channel_defaults import Defaults
-from headrace.core.children import Access, Apart, Cluster
+from headrace.core.channel import children, related
+from headrace.core.channel.children import Access, Apart, Cluster
+from headrace.core.channel.hook import HookRequest
 from headrace.core.conditions import Condition
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
-from headrace.core.hook import HookRequest
-from headrace.core.manifest import Manifest
-from headrace.core.named import Named
-from headrace.core.settings import ReconcileSettings
+from headrace.core.installation import config_choice
+from headrace.core.installation.channel_defaults import Defaults
+from headrace.core.installation.named import Named
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.manifest import connection_spec, manifest
+from headrace.core.manifest.manifest import Manifest
 from headrace.reconcile.ports import Administration, Around
 
 SETTINGS = "NatsSettingsRead"

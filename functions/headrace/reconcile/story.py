@@ -10,30 +10,29 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from headrace.core import (
-    channel_defaults,
-    channel_status,
+from headrace.core.channel import (
     children,
     counts,
     credentials_gone,
     hook,
     left_behind,
-    manifest,
     related,
     stream_config,
     truth,
     unenforced,
 )
-from headrace.core.channel_defaults import Defaults, Merged
+from headrace.core.channel.credentials_gone import Shut
+from headrace.core.channel.desired import Desired, desired
+from headrace.core.channel.hook import HookRequest, HookResponse
+from headrace.core.channel.status import RETRY_REFUSED, invalid_status, removal_refused_status, resync_after, status
 from headrace.core.conditions import added
-from headrace.core.credentials_gone import Shut
-from headrace.core.desired import Desired, desired
 from headrace.core.errors import InvalidSpec, NotLetIn, Refused, Unavailable
-from headrace.core.hook import HookRequest, HookResponse
+from headrace.core.installation import channel_defaults
+from headrace.core.installation.channel_defaults import Defaults, Merged
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.manifest import channel_status, manifest
+from headrace.core.nats.stream import Place
 from headrace.core.quoting import quoted
-from headrace.core.settings import ReconcileSettings
-from headrace.core.status import RETRY_REFUSED, invalid_status, removal_refused_status, resync_after, status
-from headrace.core.stream import Place
 from headrace.reconcile import in_nats
 from headrace.reconcile.ports import Administration, Around
 from headrace.reconcile.seat import NotThere, Seat, cluster_of, find, settings_condition

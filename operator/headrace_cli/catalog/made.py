@@ -16,9 +16,9 @@ import click
 
 from headrace.core import names
 from headrace.core.errors import Misconfigured, Refused
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.nats.stream import CREATED_KEY
 from headrace.core.plural import counted
-from headrace.core.settings import ReconcileSettings
-from headrace.core.stream import CREATED_KEY
 from headrace.io import environment
 from headrace.reconcile import reconcile
 from headrace_cli.access.session import Session

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.core import manifest
 from headrace.core.errors import InvalidSpec, Misconfigured
+from headrace.core.event.uri import checked_uri
+from headrace.core.manifest import manifest
 from headrace.core.quoting import quoted
-from headrace.core.uri import checked_uri
 from headrace_cli.catalog.names import Ref
 from headrace_cli.catalog.names import ref as ref_of
 from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION, SUBSCRIPTION_KIND, SUBSCRIPTION_VERSION

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from headrace.core import subscriber as subscribers
-from headrace.core import sunk
+from headrace.core.delivery import subscriber as subscribers
+from headrace.core.delivery import sunk
+from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.delivery.sunk import Sunk
 from headrace.core.errors import InvalidSpec, Refused
-from headrace.core.subscriber import Subscriber
-from headrace.core.sunk import Sunk
 from headrace.io.admin import Admin
 from headrace.io.api import JetStreamApi
 from headrace_cli.catalog.channels import Channel, Info, channels

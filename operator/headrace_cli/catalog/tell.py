@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from headrace.core import duration
+from headrace.core.delivery.subscriber import Destination, Subscriber
+from headrace.core.delivery.sunk import Sunk
 from headrace.core.plural import counted
-from headrace.core.subscriber import Destination, Subscriber
-from headrace.core.sunk import Sunk
 from headrace_cli.catalog.channels import Channel
 from headrace_cli.catalog.subscriptions import Subscription
 from headrace_cli.view import units

@@ -144,7 +144,7 @@ def address(option: str, help: str) -> click.Option:
     """An address that is POSTed to; one that can't be is refused before anything is done."""
 
     def checked(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
-        from headrace.core.uri import checked_uri
+        from headrace.core.event.uri import checked_uri
 
         return None if given is None else checked_uri(given, field=option)
 

@@ -21,7 +21,7 @@ from headrace_cli.commands.running import on_nats, tell
 from headrace_cli.commands.unused import Unless
 
 if TYPE_CHECKING:
-    from headrace.core.event import Event
+    from headrace.core.event.event import Event
     from headrace_cli.access.session import Session
     from headrace_cli.events.send import Send
 

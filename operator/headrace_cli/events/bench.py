@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from headrace.core import names
-from headrace.core.event import Event, make_event
-from headrace.core.order_spec import DeliveryOrder, OrderSpec
+from headrace.core.delivery.order_spec import DeliveryOrder, OrderSpec
+from headrace.core.event.event import Event, make_event
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channel

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core import json_format, json_text
+from headrace.core import json_text
 from headrace.core.errors import InvalidEvent, Misconfigured
-from headrace.core.event import Event, make_event
+from headrace.core.event import json_format
+from headrace.core.event.event import Event, make_event
 from headrace.core.quoting import quoted
 
 JSON = "application/json"

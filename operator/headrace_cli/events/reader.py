@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.core import nats_codec
 from headrace.core.errors import InvalidEvent
-from headrace.core.event import Event
-from headrace.core.nats_codec import NatsMessage
-from headrace.core.nats_wire import Headers
+from headrace.core.event import nats_codec
+from headrace.core.event.event import Event
+from headrace.core.event.nats_codec import NatsMessage
+from headrace.core.nats.nats_wire import Headers
 from headrace.io.api import JetStreamApi
 from headrace_cli.view import units
 

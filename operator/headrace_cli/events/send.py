@@ -14,12 +14,13 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from headrace.core import http_codec, names, nats_codec
-from headrace.core.delivery_claim import DUPLICATE, UNSURE
+from headrace.core import names
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.event import Event
-from headrace.core.nats_codec import encoded
-from headrace.core.subscriber import Destination
+from headrace.core.event import http_codec, nats_codec
+from headrace.core.event.delivery_claim import DUPLICATE, UNSURE
+from headrace.core.event.event import Event
+from headrace.core.event.nats_codec import encoded
 from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.names import Ref

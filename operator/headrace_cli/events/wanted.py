@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from headrace.core.errors import Misconfigured
-from headrace.core.event import Event, is_name
+from headrace.core.event.event import Event, is_name
 from headrace.core.quoting import quoted
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from headrace.core import health, subject_pattern
+from headrace.core import subject_pattern
+from headrace.core.channel import health
 from headrace.core.plural import counted
 from headrace_cli.health.facts import ChannelFacts, used
 from headrace_cli.health.finding import Finding, Severity

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
 
-from headrace.core import payload
 from headrace.core.errors import Misconfigured
+from headrace.core.nats import payload
 from headrace.core.plural import counted
 from headrace.core.quoting import quoted
 from headrace_cli.catalog.channels import Channel

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.core import forgotten, health, pull_trouble, stage_record
+from headrace.core.channel import health
+from headrace.core.delivery import forgotten, pull_trouble, stage_record
+from headrace.core.delivery.stage_record import StageRecord
+from headrace.core.delivery.sunk import Sunk
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.stage_record import StageRecord
 from headrace.core.subject_pattern import filters
-from headrace.core.sunk import Sunk
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channels
 from headrace_cli.catalog.subscriptions import Subscription, subscriptions, sunk_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from headrace.core import payload
+from headrace.core.nats import payload
 from headrace_cli.health.channel_rules import FULL, NEARLY_FULL, OF_CHANNELS
 from headrace_cli.health.facts import Facts, account_used
 from headrace_cli.health.finding import Finding, Severity

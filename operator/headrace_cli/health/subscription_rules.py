@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
-from headrace.core import health, stage_record, subject_pattern
+from headrace.core import subject_pattern
+from headrace.core.channel import health
+from headrace.core.delivery import stage_record
+from headrace.core.delivery.subscriber import SubscriberState
 from headrace.core.plural import counted
-from headrace.core.subscriber import SubscriberState
 from headrace_cli.catalog.subscriptions import Subscription
 from headrace_cli.health.facts import SubscriptionFacts
 from headrace_cli.health.finding import Finding, Severity

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
+from headrace.core.delivery.parked import Parked
+from headrace.core.delivery.parked import Wanted as WantedParked
 from headrace.core.errors import Refused
-from headrace.core.nats_codec import FOREIGN_TYPE
-from headrace.core.parked import Parked
-from headrace.core.parked import Wanted as WantedParked
+from headrace.core.event.nats_codec import FOREIGN_TYPE
 from headrace.io.api import JetStreamApi
 from headrace.io.aside import ParkedEvents
 from headrace_cli.access.session import Session

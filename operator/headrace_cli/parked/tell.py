@@ -6,10 +6,10 @@ import base64
 from datetime import datetime
 from typing import Any
 
-from headrace.core.delivery import ERROR_DATA_BYTES
-from headrace.core.parked import Parked
+from headrace.core.delivery.delivery import ERROR_DATA_BYTES
+from headrace.core.delivery.parked import Parked
+from headrace.core.delivery.sunk import Sunk
 from headrace.core.plural import counted
-from headrace.core.sunk import Sunk
 from headrace_cli.catalog.subscriptions import Subscription
 from headrace_cli.view import event as view
 from headrace_cli.view import units

@@ -13,12 +13,12 @@ from typing import Any, TextIO
 
 import click
 
+from headrace.core.delivery.parked import Parked
+from headrace.core.delivery.parked import Wanted as WantedParked
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.parked import Parked
-from headrace.core.parked import Wanted as WantedParked
 from headrace.core.plural import counted
-from headrace.core.subscriber import Destination
 from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import channel, channels

@@ -1,14 +1,14 @@
 """The message that brings an event of a stream again: the same event, which the server does not take for a duplicate.
 
-Pure. As `headrace.core.parked` does it for parked events (ADR 014).
+Pure. As `headrace.core.delivery.parked` does it for parked events (ADR 014).
 """
 
 from __future__ import annotations
 
-from headrace.core import nats_codec
-from headrace.core.nats_codec import FOREIGN_TYPE, MSG_ID, NatsMessage
-from headrace.core.nats_wire import can_carry, pairs
-from headrace.core.parked import EXPECTED_STREAM, ONLY
+from headrace.core.delivery.parked import EXPECTED_STREAM, ONLY
+from headrace.core.event import nats_codec
+from headrace.core.event.nats_codec import FOREIGN_TYPE, MSG_ID, NatsMessage
+from headrace.core.nats.nats_wire import can_carry, pairs
 from headrace_cli.events.reader import Stored
 
 _NOT_THE_EVENTS = ("nats-", "headrace-")

@@ -13,13 +13,14 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from headrace.core import http_codec, names, nats_codec
-from headrace.core.delivery import known_before
+from headrace.core import names
+from headrace.core.delivery.delivery import known_before
+from headrace.core.delivery.parked import KNOWN_THERE
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
+from headrace.core.event import http_codec, nats_codec
+from headrace.core.event.nats_codec import NatsMessage, encoded
 from headrace.core.http import HttpAnswer
-from headrace.core.nats_codec import NatsMessage, encoded
-from headrace.core.parked import KNOWN_THERE
-from headrace.core.subscriber import Destination
 from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
 from headrace_cli.events.reader import Reader, Stored

@@ -14,10 +14,10 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.core import names
+from headrace.core.channel.peer import TAKEN_KEY
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.peer import TAKEN_KEY
-from headrace.core.stream import added_subject
-from headrace.core.subscriber import Subscriber, SubscriberState
+from headrace.core.nats.stream import added_subject
 from headrace.io.api import ApiError
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel

@@ -10,11 +10,11 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.core import names
-from headrace.core.consumer import MAX_ACK_PENDING
-from headrace.core.peer import TAKEN_KEY
-from headrace.core.stream import PREFIX
-from headrace.core.stream_config import nanoseconds
-from headrace.core.subscriber import DEFAULT_TIMEOUT, DeliveryPolicy, Subscriber
+from headrace.core.channel.consumer import MAX_ACK_PENDING
+from headrace.core.channel.peer import TAKEN_KEY
+from headrace.core.channel.stream_config import nanoseconds
+from headrace.core.delivery.subscriber import DEFAULT_TIMEOUT, DeliveryPolicy, Subscriber
+from headrace.core.nats.stream import PREFIX
 
 # Its dispatcher ends a request so long before the server gives the event to the next.
 _SLACK = timedelta(milliseconds=500)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.core import names
+from headrace.core.delivery.subscriber import SubscriberState
 from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.plural import counted
-from headrace.core.subscriber import SubscriberState
 from headrace.io.client import Broken
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channel, channels

@@ -6,8 +6,8 @@ import codecs
 import json
 from collections.abc import Mapping
 
-from headrace.core import json_format
-from headrace.core.event import Event, essence
+from headrace.core.event import json_format
+from headrace.core.event.event import Event, essence
 from headrace.core.plural import counted
 from headrace_cli.view.output import fields, harmless, plain
 

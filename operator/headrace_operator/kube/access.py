@@ -18,7 +18,7 @@ from typing import Any
 
 from headrace.core import trust
 from headrace.core.errors import Misconfigured, Unavailable
-from headrace.core.settings import KubeSettings
+from headrace.core.installation.settings import KubeSettings
 from headrace.io import environment, tls
 from headrace.io.tls import Stamp
 from headrace_operator.kube import exec_spec, kubeconfig

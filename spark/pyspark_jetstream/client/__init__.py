@@ -1,4 +1,4 @@
-"""A blocking NATS client for Spark's tasks, over `headrace.core.nats_wire`.
+"""A blocking NATS client for Spark's tasks, over `headrace.core.nats.nats_wire`.
 
     access.py       where the servers are and who we are, as a value that can be shipped to executors
     link.py         one connection: a socket, frames in, bytes out

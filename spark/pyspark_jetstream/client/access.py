@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headrace.core import trust
 from headrace.core.errors import Misconfigured
-from headrace.core.nats_wire import Credentials, Server, read_credentials, read_servers, signed, user_or_token
+from headrace.core.nats.nats_wire import Credentials, Server, read_credentials, read_servers, signed, user_or_token
 
 API_PREFIX = "$JS.API"
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
+from headrace.core.nats import nats_wire
 from pyspark_jetstream.client.access import API_PREFIX
 from pyspark_jetstream.client.connection import Connection, NotReached
 

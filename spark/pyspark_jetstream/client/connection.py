@@ -12,9 +12,9 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 
-from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
-from headrace.core.nats_wire import Arrival, Bulk, Server, discovered
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Arrival, Bulk, Server, discovered
 from pyspark_jetstream.client.access import Access
 from pyspark_jetstream.client.link import DIAL_SECONDS, Broken, Link, TurnedAway
 

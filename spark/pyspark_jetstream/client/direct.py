@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.nats_wire import Bulk
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Bulk
 from pyspark_jetstream.client.api import JetStream
 from pyspark_jetstream.client.messages import NOTHING, Messages, gotten
 from pyspark_jetstream.client.patience import SILENCE_SECONDS, Lag, read_on

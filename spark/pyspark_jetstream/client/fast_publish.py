@@ -13,9 +13,9 @@ import json
 import secrets
 from collections import deque
 
-from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.nats_wire import Arrival
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Arrival
 from pyspark_jetstream.client.connection import Connection
 from pyspark_jetstream.client.patience import SILENCE_SECONDS
 from pyspark_jetstream.client.publish import WINDOW_BYTES, WINDOW_MESSAGES, WRITE_BYTES, Outgoing, Publisher

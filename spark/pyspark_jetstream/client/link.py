@@ -10,9 +10,9 @@ import socket
 import ssl
 import time
 
-from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
-from headrace.core.nats_wire import Arrival, Bulk, Decoder, Frame, Info, Server, ServerError, Severity, Signal
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Arrival, Bulk, Decoder, Frame, Info, Server, ServerError, Severity, Signal
 from pyspark_jetstream.client.access import Access
 
 # For all of it, name resolution aside. A server that is there answers in milliseconds, and the cores may be busy.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from headrace.core.nats_wire import Bulk
+from headrace.core.nats.nats_wire import Bulk
 
 # From `$JS.ACK.<stream>.<consumer>.…`, and from `$JS.ACK.<domain>.<account>.<stream>.<consumer>.….<random>`.
 _SEQUENCE_AT = {9: 5, 12: 7}

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.nats_wire import Arrival
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Arrival
 from headrace.core.plural import counted
 from pyspark_jetstream.client.api import JetStream
 from pyspark_jetstream.client.connection import Connection

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from headrace.core import nats_wire
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.nats_wire import Arrival, Bulk
-from headrace.core.pull_status import PullLimits, told_limits
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Arrival, Bulk
+from headrace.core.nats.pull_status import PullLimits, told_limits
 from pyspark_jetstream.client.api import FIRST_ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, JetStream
 from pyspark_jetstream.client.messages import NOTHING, Delivered, Messages, ack_numbers, delivered
 from pyspark_jetstream.client.patience import SILENCE_SECONDS, Lag, read_on

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from headrace.core.errors import Misconfigured
-from headrace.core.event import is_name
+from headrace.core.event.event import is_name
 from pyspark_jetstream.writing.options import WriteOptions
 
 MSG_ID = "msg_id"

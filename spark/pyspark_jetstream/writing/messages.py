@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.core import http_codec, nats_codec
 from headrace.core.errors import InvalidEvent, Refused
-from headrace.core.event import make_event
-from headrace.core.nats_codec import MSG_ID
-from headrace.core.nats_wire import can_carry, header_block
+from headrace.core.event import http_codec, nats_codec
+from headrace.core.event.event import make_event
+from headrace.core.event.nats_codec import MSG_ID
+from headrace.core.nats.nats_wire import can_carry, header_block
 from pyspark_jetstream.client.publish import Outgoing
 from pyspark_jetstream.writing import columns
 from pyspark_jetstream.writing.columns import Parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.core.errors import Misconfigured
-from headrace.core.jetstream import HEADROOM_BYTES
+from headrace.core.nats.jetstream import HEADROOM_BYTES
 from pyspark_jetstream.client import JetStream
 from pyspark_jetstream.client.messages import nanoseconds
 from pyspark_jetstream.writing.options import WriteOptions

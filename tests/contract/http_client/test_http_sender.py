@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import pytest
 
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import InvalidEvent, InvalidSpec
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.subscriber import Destination
 from headrace.io.http import HttpClient
 from tests.support.loop_clock import exactly
 from tests.support.raw_server import ACCEPTED, Peer, RawServer, answering, serving

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.nats_wire import header_block
+from headrace.core.nats.nats_wire import header_block
 from headrace.io.client import Answer, Arrival, Broken
 from headrace.io.engine import Engine
 from tests.support.waiting import until

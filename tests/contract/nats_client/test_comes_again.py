@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from tests.support.raw_server import Peer, Script, serving

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import Misconfigured, Unavailable
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.engine import Engine
 from tests.support.nats_certificates import Certificates, SilentNatsServer
 from tests.support.nats_identities import Operator, user_key

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.client import Broken, Client
 from headrace.io.connect import client as connect
 from pyspark_jetstream.client import Access, Connection

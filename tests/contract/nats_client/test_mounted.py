@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.client import Broken, Client
 from headrace.io.connect import client as connect
 from tests.support.mounts import Mount

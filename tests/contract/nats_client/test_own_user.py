@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import HeadraceError
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from tests.support.mounts import Mount

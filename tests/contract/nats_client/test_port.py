@@ -8,8 +8,8 @@ import json
 import pytest
 
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.nats_wire import header_block
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
+from headrace.core.nats.nats_wire import header_block
 from headrace.io import hints
 from headrace.io.client import Arrival, Broken, Client, Closed
 from headrace.io.engine import Engine

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import Unavailable
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
 from headrace.io.client import Client
 from headrace.io.connect import client as connect
 from tests.support.mounts import Mount

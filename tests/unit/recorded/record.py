@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from headrace.core import nats_wire
+from headrace.core.nats import nats_wire
 
 ROOM = nats_wire.DEFAULT_MAX_PAYLOAD
 HEADERS = {"ce-id": "1", "Nats-Msg-Id": "one", "ce-city": "Zürich", "empty": ""}

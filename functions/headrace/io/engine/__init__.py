@@ -9,7 +9,7 @@
     servers.py   where to dial, and how long to pause
     identity.py  who we are, and TLS; files read at each connect
 
-No task, no queue and no lock per message. Bytes are understood by `headrace.core.nats_wire`.
+No task, no queue and no lock per message. Bytes are understood by `headrace.core.nats.nats_wire`.
 """
 
 from headrace.io.engine.engine import Engine

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.nats_wire import NO_HEADERS, Answered, Arrival, Run
+from headrace.core.nats.nats_wire import NO_HEADERS, Answered, Arrival, Run
 from headrace.io.client import Answer, Broken, OnAnswer
 
 _NEVER = float("inf")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
-from headrace.core.nats_wire import Server
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Server
 from headrace.io.access import Entry
 from headrace.io.client import Broken
 from headrace.io.engine.link import Link, Watcher

@@ -13,10 +13,10 @@ import secrets
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.nats_wire import CRLF, Arrival, Pulled, Run, ServerError
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import CRLF, Arrival, Pulled, Run, ServerError
 from headrace.io import log
 from headrace.io.client import Broken, Headers, OnAnswer, OnArrival, OnPulled
 from headrace.io.engine.answers import Answers

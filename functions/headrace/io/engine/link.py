@@ -12,17 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headrace.core.errors import HeadraceError, Unavailable
-from headrace.core.nats_wire import (
-    PING,
-    PONG,
-    Decoder,
-    Frame,
-    Info,
-    ProtocolError,
-    ServerError,
-    Severity,
-    Signal,
-)
+from headrace.core.nats.nats_wire import PING, PONG, Decoder, Frame, Info, ProtocolError, ServerError, Severity, Signal
 from headrace.core.quoting import quoted
 from headrace.io.client import Broken
 from headrace.io.engine.routes import ForSubscribers, Routes

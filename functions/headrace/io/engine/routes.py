@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from headrace.core.nats_wire import Answered, Arrival, Pulled, Run
+from headrace.core.nats.nats_wire import Answered, Arrival, Pulled, Run
 from headrace.io.client import OnArrival
 
 OnRun: TypeAlias = Callable[[Run], None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from headrace.core.nats_wire import Server, discovered, read_servers
+from headrace.core.nats.nats_wire import Server, discovered, read_servers
 from headrace.io import log
 
 # A NATS restart is usually over within the publish deadline of `receive`; a server that refuses us is asked seldom.

@@ -12,10 +12,10 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.core import nats_wire
 from headrace.core.errors import HeadraceError, Misconfigured, NotLetIn, Unavailable
-from headrace.core.nats_wire import Info, Server, ServerError
-from headrace.core.settings import NatsSettings
+from headrace.core.installation.settings import NatsSettings
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Info, Server, ServerError
 from headrace.io import log
 from headrace.io.access import Access, Entry
 from headrace.io.client import Closed

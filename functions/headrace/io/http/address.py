@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.uri import checked_uri, shown
+from headrace.core.event.uri import checked_uri, shown
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Path and query as they were given; urlsplit would lose an empty query. The fragment is never sent.

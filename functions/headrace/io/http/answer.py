@@ -11,7 +11,7 @@ from typing import Final
 
 import httptools
 
-from headrace.core import http_codec
+from headrace.core.event import http_codec
 from headrace.core.http import HttpAnswer
 
 # A reply event travels in the answer's headers.

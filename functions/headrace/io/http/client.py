@@ -1,7 +1,7 @@
 """POST one event to one address, and give back what came of it as a value.
 
 Exact deadline, bounded answers, no redirects, no proxies, no cookies, no decompression: what a subscriber says is
-judged by `headrace.core.delivery`, not here. Never raises for anything that the other side does.
+judged by `headrace.core.delivery.delivery`, not here. Never raises for anything that the other side does.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from datetime import timedelta
 from functools import lru_cache
 from time import monotonic
 
+from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import InvalidEvent, InvalidSpec
 from headrace.core.http import Headers, HttpAnswer
-from headrace.core.subscriber import Destination
 from headrace.io.http.address import Address, parse
 from headrace.io.http.lookups import Ask, ask_system
 from headrace.io.http.pool import Origin, Pool

@@ -1,0 +1,53 @@
+"""How large an aside stream may become where the account demands a bound of every stream: a share of the channel's own.
+
+Its author sets `maxBytes` of the one stream that he knows of; what is made beside it takes its bound from there, and
+follows when he changes it. Elsewhere an aside stream has none. Pure; asked by `headrace.core.channel.plan` and by
+whoever carries its actions out.
+"""
+
+from __future__ import annotations
+
+from headrace.core.nats.action import Action, CreateStream, Outcome, Rejected, UpdateStream
+from headrace.core.nats.stream import PREFIX, Place
+from headrace.core.raw_config import Config, merged
+
+BOUND_KEY = f"{PREFIX}aside-bound"
+"""Marks an aside stream that has its bound from us."""
+# What the server says (error 10113) where an account has max_bytes_required.
+DEMANDED = "config to have max bytes set"
+SHARE = 4
+# Room for one event of any size that a server takes by default, with its record.
+LEAST_BYTES = 2 * 1024 * 1024
+
+
+def of_stream(max_bytes: int) -> int:
+    """The bound beside a stream of so many bytes; 0 beside one without a bound."""
+    return max(LEAST_BYTES, max_bytes // SHARE) if max_bytes > 0 else 0
+
+
+def following(aside: Config, observed: Config | None, max_bytes: int) -> Config:
+    """The aside stream as it is wanted, with the bound that it was given before, as it is now.
+
+    Args:
+        observed: as the server has it.
+        max_bytes: of the channel's stream.
+    """
+    marked = BOUND_KEY in ((observed or {}).get("metadata") or {})
+    return merged(aside, {"max_bytes": of_stream(max_bytes)}) if marked and max_bytes > 0 else aside
+
+
+def demanded(action: Action, outcome: Outcome, place: Place, stream: Config | None) -> Action | None:
+    """The same action with a bound, where the server has refused it for want of one; None: that is not why.
+
+    Args:
+        stream: the channel's own, as the server has it.
+    """
+    if not (isinstance(outcome, Rejected) and DEMANDED in outcome.words):
+        return None
+    if not isinstance(action, CreateStream | UpdateStream) or action.config["name"] != place.aside:
+        return None
+    bound = of_stream(int((stream or {}).get("max_bytes") or 0))
+    if not bound:
+        return None
+    config = merged(action.config, {"max_bytes": bound, "metadata": {BOUND_KEY: "share of maxBytes"}})
+    return UpdateStream(config) if isinstance(action, UpdateStream) else CreateStream(config)

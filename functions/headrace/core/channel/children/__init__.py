@@ -1,0 +1,31 @@
+"""The Kubernetes objects of a channel: the functions that serve it, and the Service that bears its name.
+
+Pure: a channel, its consumers and what is known of the cluster go in, whole objects come out. Knows the shapes of
+Knative Services, Deployments, Services and ScaledObjects; does not apply anything. Called by `headrace.reconcile`.
+"""
+
+from headrace.core.channel.children.access import Access, File, Mount, by_settings, with_own
+from headrace.core.channel.children.decision import Apart, Cluster, Forward, Functions, Served
+from headrace.core.channel.children.functions import apart, functions, remaining
+from headrace.core.channel.children.observed import legible, named_secrets
+from headrace.core.channel.children.readiness import Readiness, worked
+
+__all__ = [
+    "Access",
+    "Apart",
+    "Cluster",
+    "File",
+    "Forward",
+    "Functions",
+    "Mount",
+    "Readiness",
+    "Served",
+    "apart",
+    "by_settings",
+    "functions",
+    "legible",
+    "named_secrets",
+    "remaining",
+    "with_own",
+    "worked",
+]

@@ -1,0 +1,143 @@
+"""How the functions of a channel reach NATS: variables, and files that Secrets and ConfigMaps are mounted as.
+
+Never a secret itself: the kubelet mounts it, and keeps the files as new as the Secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from headrace.core.caller_token import DeliveryKeys, Digests
+from headrace.core.installation import secret_files
+from headrace.core.installation.config_choice import PROPOSED_NAME
+from headrace.core.installation.secret_files import OF_FUNCTION, SecretFile
+from headrace.core.installation.settings import FunctionsSettings
+
+CREDENTIALS_DIRECTORY = "/etc/headrace/credentials"
+"""Where Secrets are mounted, in a folder for each level: cluster, namespace, channel."""
+CONFIG_DIRECTORY = "/etc/headrace/nats-config"
+NAMED_VOLUME = "nats-namespace"
+"""The volume of the Secrets that a ConfigMap names."""
+LONGEST_NAME = 253
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One key of a Secret or ConfigMap of the pods' namespace, as a file.
+
+    Attributes:
+        key: empty for all of them, each as a file of its name.
+        optional: pods start without it, too.
+    """
+
+    key: str = ""
+    file: str = ""
+    secret: str = ""
+    config_map: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A directory of such files; `volume` is its name in the pod."""
+
+    volume: str
+    path: str
+    files: tuple[File, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the pods of a channel are given to reach NATS, and to know their callers.
+
+    Attributes:
+        variables: of the environment, by name, as `headrace.core.installation.settings.NatsSettings` has them.
+        own: the credentials are this channel's alone, from its own namespace; so its functions have to be, too.
+        whole: level and name of the Secrets that are mounted whole: beside each a function may have one of its own.
+        digests: of the tokens that callers of each function show; None where no function is called.
+        delivery_keys: by which they know one another's deliveries; None where there is no shared token.
+    """
+
+    variables: tuple[tuple[str, str], ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    own: bool = False
+    whole: tuple[tuple[str, str], ...] = ()
+    digests: Digests | None = None
+    delivery_keys: DeliveryKeys | None = None
+
+    def with_credentials(self, level: str, files: Iterable[File]) -> Access:
+        """With further credentials, of the level cluster, namespace or channel; the last are a channel's own."""
+        mount = Mount(f"nats-{level}", f"{CREDENTIALS_DIRECTORY}/{level}", tuple(files))
+        told = self._with_variable("NATS_CREDENTIALS_DIR", CREDENTIALS_DIRECTORY)
+        return replace(told, mounts=(*self.mounts, mount), own=self.own or level.startswith("channel"))
+
+    def with_secret(self, level: str, secret: str) -> Access:
+        """With a Secret of this level, mounted whole: those of its keys that are known and there."""
+        told = self.with_credentials(level, _files(secret_files.of_secret(secret)))
+        return replace(told, whole=(*self.whole, (level, secret)))
+
+    def with_named(self, secrets: Iterable[SecretFile]) -> Access:
+        """With the Secrets that the ConfigMap of the pods' namespace names; a missing one must not hold up pods."""
+        files = [replace(one, optional=True) for one in _files(secrets)]
+        return self.with_credentials("namespace", files) if files else self
+
+    def for_function(self, target: str) -> Access:
+        """With the credentials of this function alone: a Secret `<name>-<function>` beside each one mounted whole."""
+        own = [(level, f"{secret}-{target}") for level, secret in self.whole]
+        told = self
+        for level, secret in own:
+            # No object can have a longer name.
+            if len(secret) <= LONGEST_NAME:
+                told = told.with_credentials(f"{level}{OF_FUNCTION}", _files(secret_files.of_secret(secret)))
+        return told._with_variable("NATS_FUNCTION_INBOX_PREFIX", f"_INBOX_{target}") if own else told
+
+    def with_config_map(self, name: str) -> Access:
+        """With a ConfigMap that says where NATS is, and the proposal's beside it (`config_choice.order`)."""
+        told = self._with_config_map(name, "/named")
+        proposed = File(config_map=PROPOSED_NAME, optional=True)
+        mount = Mount("nats-config-proposed", f"{CONFIG_DIRECTORY}/proposed", (proposed,))
+        return replace(told, mounts=(*told.mounts, mount)) if name != PROPOSED_NAME else told
+
+    def with_chosen_config_map(self, name: str) -> Access:
+        """With this one alone."""
+        return self._with_config_map(name, "")
+
+    def _with_config_map(self, name: str, folder: str) -> Access:
+        # Optional: a namespace without it, whose functions are told NATS_URL, is no reason for pods that never start.
+        mount = Mount("nats-config", CONFIG_DIRECTORY + folder, (File(config_map=name, optional=True),))
+        told = self._with_variable("NATS_CONFIG_DIR", CONFIG_DIRECTORY)._with_variable("NATS_CONFIG_NAME", name)
+        return replace(told, mounts=(*self.mounts, mount))
+
+    def _with_variable(self, name: str, value: str) -> Access:
+        return replace(self, variables=(*(one for one in self.variables if one[0] != name), (name, value)))
+
+
+def by_settings(
+    settings: FunctionsSettings,
+    digests: Digests | None = None,
+    delivery_keys: DeliveryKeys | None = None,
+    *,
+    config_map: str = "",
+) -> Access:
+    """What the installation gives to all channels.
+
+    Args:
+        config_map: the one that `configName` chooses for these pods.
+    """
+    variables = (("NATS_URL", settings.functions_nats_url),) if settings.functions_nats_url else ()
+    access = Access(variables, digests=digests, delivery_keys=delivery_keys)
+    if config_map:
+        access = access.with_chosen_config_map(config_map)
+    elif settings.nats_config_map:
+        access = access.with_config_map(settings.nats_config_map)
+    return access.with_secret("cluster", settings.creds_secret) if settings.creds_secret else access
+
+
+def with_own(access: Access, secret: str) -> Access:
+    """With the keys of a channel's own Secret, if it has one."""
+    return access.with_secret("channel", secret) if secret else access
+
+
+def _files(secrets: Iterable[SecretFile]) -> list[File]:
+    return [File(one.key, one.file, one.secret, optional=one.optional) for one in secrets]

@@ -1,0 +1,101 @@
+"""What the decision on a channel's functions is made from, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.core.channel.children import knative
+from headrace.core.channel.children.pod import COMPONENT_LABEL
+from headrace.core.channel.children.readiness import Readiness
+from headrace.core.conditions import Condition
+from headrace.core.delivery.subscriber import Subscriber
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A consumer of the channel, and what its metadata says or will say."""
+
+    durable: str
+    subscriber: Subscriber
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What is known of the cluster.
+
+    Attributes:
+        apis: the optional APIs that it serves; None when the request does not say.
+        children: the channel's objects as they are, as the hook's request has them.
+        elsewhere: the channel's stream is in an account that the operator can't look into, so it opens no leases on it.
+        stock: the objects are made by a stock Metacontroller: in the channel's namespace, shared with no other channel,
+            and with no operator to open leases.
+        shared: the objects that it may share with others, by whoever they are owned, in the same form; None when the
+            request does not say.
+        watched: the only namespace of which it is told what is there; empty: of all of them.
+        zero: Knative lets a revision begin with no pod; None when the request does not say.
+        worked: the channel was told before that its functions work.
+    """
+
+    apis: frozenset[str] | None = None
+    children: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: bool = False
+    stock: bool = False
+    shared: Mapping[str, Any] | None = None
+    watched: str = ""
+    zero: bool | None = False
+    worked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Functions with NATS credentials other than the installation's.
+
+    Attributes:
+        url: of the `reconcile` among them.
+        objects: of that `reconcile`.
+    """
+
+    url: str
+    objects: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """The function that delivers for a consumer.
+
+    Attributes:
+        url: where leases are opened.
+        pulls: it opens its leases itself, without end.
+    """
+
+    url: str
+    pulls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """All that a channel needs in Kubernetes.
+
+    Attributes:
+        objects: the wanted objects, all of them.
+        urls: addresses of the channel, the preferred one first; empty when functions are not ours to make.
+        forwards: by the durable name of the consumer.
+        readiness: of what delivers for a consumer, by the same; nothing of those of which nothing is known.
+    """
+
+    objects: tuple[dict[str, Any], ...] = ()
+    urls: tuple[str, ...] = ()
+    forwards: Mapping[str, Forward] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    readiness: Mapping[str, Readiness] = field(default_factory=dict)
+
+    @property
+    def receive(self) -> str:
+        """The Knative Service that takes the channel's events, as namespace/name; empty where it is none."""
+        for one in self.objects:
+            labels = one["metadata"].get("labels", {})
+            if one["apiVersion"] == knative.API_VERSION and labels.get(COMPONENT_LABEL) == "receive":
+                return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
+        return ""

@@ -1,0 +1,299 @@
+"""Which functions a channel has, where they run, and how it is reached: `docs/adr/022-children.md`.
+
+`receive` is one for a scope, `forward` one for each subscriber or for a scope. A channel has a set of its own when it
+brings credentials of its own, or wishes of its own for its pods: what several share can't follow the wishes of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from headrace.core import names
+from headrace.core.channel.children import deployment, knative, observed, services
+from headrace.core.channel.children.access import Access
+from headrace.core.channel.children.decision import Apart, Cluster, Forward, Functions, Served
+from headrace.core.channel.children.live import Live
+from headrace.core.channel.children.pod import COMPONENT_LABEL, SHARED_LABEL, Function
+from headrace.core.channel.children.site import Site
+from headrace.core.conditions import Condition
+from headrace.core.delivery import placement_spec
+from headrace.core.delivery.placement_spec import Isolation, Keda, PlacementSpec, Runtime, Scope
+from headrace.core.delivery.subscriber import LONGEST_TIMEOUT, SubscriberState
+from headrace.core.errors import InvalidSpec
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.manifest.manifest import Manifest, Metadata
+
+SERVING, KEDA = knative.API_VERSION, deployment.KEDA_API_VERSION
+_DEPLOYMENT, _SERVICE = "Deployment.apps/v1", f"Service.{SERVING}"
+_ELSEWHERE = (
+    "the operator does not see this channel's stream, which is in another NATS account: a forward for each subscriber "
+    "runs all the time and pulls by itself"
+)
+
+
+def functions(
+    channel: Manifest,
+    stream: str,
+    served: Sequence[Served] | None,
+    settings: ReconcileSettings,
+    access: Access,
+    cluster: Cluster,
+) -> Functions:
+    """All functions of a channel; none where no image is set.
+
+    Args:
+        stream: the stream of the consumers.
+        served: the consumers; None when they were not reached: then each `forward` stays as it is.
+
+    Raises:
+        InvalidSpec: an annotation of the channel makes no sense.
+    """
+    scope = placement_spec.scope(channel.metadata.annotations)
+    spec = placement_spec.read(channel.metadata.annotations)
+    if not settings.image:
+        return Functions()
+    wanted = _Wanted(channel, stream, settings, access, cluster, scope)
+    urls = wanted.receive(spec)
+    if served is None:
+        wanted.keep_forwards(spec)
+    for one in served or ():
+        # A refused subscriber needs no function; one that is GONE does, since it may come back in a moment.
+        if one.subscriber.state is not SubscriberState.REFUSED:
+            wanted.forward(one)
+    objects = (*wanted.account(), *wanted.objects.values())
+    conditions = (*wanted.conditions(spec), wanted.live.condition(objects))
+    return Functions(objects, urls, wanted.forwards, conditions, wanted.live.readiness(served or (), wanted.delivers))
+
+
+def remaining(
+    metadata: Metadata, settings: ReconcileSettings, access: Access, cluster: Cluster, *, addressed: bool
+) -> tuple[dict[str, Any], ...]:
+    """The objects of a channel whose spec is invalid: those that it has, so that its deliveries go on.
+
+    Args:
+        addressed: it has had an address, so it was valid before.
+    """
+    if not settings.image:
+        return ()
+    spec = PlacementSpec()
+    with suppress(InvalidSpec):
+        spec = placement_spec.read(metadata.annotations)
+    wanted = _Wanted(Manifest(metadata=metadata), "", settings, access, cluster, _scope_of(metadata, cluster))
+    if not (addressed or any(cluster.children.values())):
+        # It has nothing yet but, with credentials of its own, needs its `reconcile` to become Ready at all.
+        return (*wanted.account(), *wanted.objects.values()) if wanted.objects else ()
+    wanted.keep("receive", "channel")
+    if not any(observed.labels(one).get(COMPONENT_LABEL) == "receive" for one in wanted.objects.values()):
+        # It is shared with channels of other namespaces, and so was not among the children in the request.
+        wanted.receive(spec)
+    wanted.keep_forwards(spec)
+    return (*wanted.account(), *wanted.objects.values())
+
+
+def apart(channel: Manifest, settings: ReconcileSettings, access: Access, cluster: Cluster) -> Apart | None:
+    """The `reconcile` through which a channel's NATS account is reached; None where it is the installation's own."""
+    if not settings.image:
+        return None
+    wanted = _Wanted(channel, "", settings, access, cluster, _scope_of(channel.metadata, cluster))
+    site = wanted.site
+    if not site.apart:
+        return None
+    return Apart(site.url(site.reconcile()), (*wanted.account(), *wanted.objects.values()))
+
+
+def _scope_of(metadata: Metadata, cluster: Cluster) -> Scope:
+    """The scope by the annotation, or, where that is invalid, by the objects that the channel has."""
+    try:
+        return placement_spec.scope(metadata.annotations)
+    except InvalidSpec:
+        shared = (one for one in observed.lasting(cluster.children) if SHARED_LABEL in observed.labels(one))
+        here = any(one["metadata"]["namespace"] == metadata.namespace for one in shared)
+        return Scope.NAMESPACE if here else Scope.CLUSTER
+
+
+class _Wanted:
+    """Gathers what one channel wants."""
+
+    def __init__(
+        self,
+        channel: Manifest,
+        stream: str,
+        settings: ReconcileSettings,
+        access: Access,
+        cluster: Cluster,
+        scope: Scope,
+    ) -> None:
+        self._channel = channel
+        self._stream = stream
+        self._settings = settings
+        self._cluster = cluster
+        self.site = Site(channel, stream, settings, access, scope, stock=cluster.stock)
+        # Nobody opens leases: each `forward` then serves one consumer, and opens its leases itself.
+        self._unwoken = cluster.elsewhere or cluster.stock
+        apis = cluster.apis or frozenset()
+        self._setting = None if settings.runtime == "auto" else Runtime(settings.runtime)
+        existing = cluster.children.get(f"Service.{SERVING}")
+        # The settings may promise Knative Serving; and where one of its Services exists, it must be installed.
+        self._serving = self._setting is Runtime.KNATIVE or SERVING in apis or bool(existing) or cluster.apis is None
+        self._auto = Runtime.KNATIVE if SERVING in apis or existing else Runtime.DEPLOYMENT
+        self._keda = KEDA in apis
+        self._lacking: dict[str, list[str]] = {}
+        self.live = Live(cluster, channel.metadata.namespace)
+        # As a Knative Service: it proves a template for the others.
+        self._receive: dict[str, Any] | None = None
+        self.delivers: dict[str, dict[str, Any]] = {}
+        self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self.forwards: dict[str, Forward] = {}
+        if self.site.apart:
+            self._add_reconcile()
+
+    def receive(self, spec: PlacementSpec) -> tuple[str, ...]:
+        """Add `receive`, and give the addresses of the channel."""
+        metadata = self._channel.metadata
+        path = names.path(metadata.namespace, metadata.name)
+        host = self._settings.host_urls or self._runtime(spec) is Runtime.DEPLOYMENT
+        plain = self.site.function("receive", plain=True)
+        urls = []
+        if self._runtime(spec) is Runtime.KNATIVE:
+            function = self.site.function("receive", plain=False)
+            self._add_receive(function, plain=False)
+            urls.append(self.site.url(function) + path)
+        if host:
+            self._add_receive(plain, plain=True)
+            # Services begin with a letter; channels need not.
+            if names.channel(metadata.namespace, metadata.name).label[0].isalpha():
+                self._add(services.of_channel(metadata.namespace, metadata.name, plain, self._settings.domain))
+                urls.append(f"http://{names.host(metadata.namespace, metadata.name, self._settings.domain)}")
+            elif not urls:
+                urls.append(self.site.url(plain) + path)
+        if self._settings.address:
+            urls.insert(0, self._settings.address.rstrip("/") + path)
+        return tuple(urls)
+
+    def forward(self, served: Served) -> None:
+        """Add the `forward` of one consumer."""
+        subscriber = served.subscriber
+        spec, whom = subscriber.placement, f"Subscription {subscriber.full_name}"
+        plain = self._unwoken or self._runtime(spec) is Runtime.DEPLOYMENT
+        alone = self._unwoken or self._isolation(spec) is Isolation.SUBSCRIBER
+        if alone:
+            scaling = knative.of_leases(1, subscriber.most_leases, subscriber.policy.timeout)
+            function = self._add_forward(self.site.function("forward", served, plain=plain), scaling, whom, plain=plain)
+        else:
+            function = self.shared_forward(plain=plain, whom=whom)
+        if function is not None:
+            # A shared one can't be told its consumers, since no single channel knows them all: it waits for leases.
+            self.forwards[served.durable] = Forward(self.site.url(function), pulls=plain and alone)
+            kind = _DEPLOYMENT if plain else _SERVICE
+            self.delivers[served.durable] = self.objects[kind, function.namespace, function.name]
+            if plain:
+                self._scale(function, served, alone=alone)
+
+    def shared_forward(self, *, plain: bool, whom: str = "the channel") -> Function | None:
+        """Add the `forward` that all subscribers of the scope, or of the channel, share; None where it can't be."""
+        scaling = knative.of_leases(self._settings.leases_per_pod, self._settings.shared_max_scale, LONGEST_TIMEOUT)
+        return self._add_forward(self.site.function("forward", plain=plain), scaling, whom, plain=plain)
+
+    def keep_forwards(self, spec: PlacementSpec) -> None:
+        """Want every `forward` that is there, whatever it serves."""
+        self.keep("forward")
+        if self._isolation(spec) is Isolation.SHARED and not self._unwoken:
+            self.shared_forward(plain=self._runtime(spec) is Runtime.DEPLOYMENT)
+
+    def keep(self, *components: str) -> None:
+        """Want the channel's own objects of these components as they are, and shared ones as every channel wants them.
+
+        A shared object that one channel wanted as it is, and others anew, would be written back and forth for ever.
+        """
+        for one in observed.lasting(self._cluster.children):
+            labels, plain = observed.labels(one), one["metadata"]["name"].endswith("-plain")
+            if labels.get(COMPONENT_LABEL) not in components:
+                continue
+            if SHARED_LABEL not in labels:
+                self._add(observed.wanted_again(one))
+            elif labels[COMPONENT_LABEL] == "receive":
+                self._add_receive(self.site.function("receive", plain=plain), plain=plain)
+            else:
+                self.shared_forward(plain=plain)
+
+    def account(self) -> Iterable[dict[str, Any]]:
+        """The service account of functions in a namespace that nobody has prepared: all channels there share it."""
+        name = "" if self._cluster.stock else self._settings.service_account
+        return [services.account(name, self.site.namespace)] if name and self.site.scope is Scope.NAMESPACE else []
+
+    def conditions(self, spec: PlacementSpec) -> Iterable[Condition]:
+        """What the cluster lacks."""
+        if whom := self._lacking.get(SERVING):
+            # Without `receive` nothing works; a Subscription that asks for a missing API harms only itself.
+            informative = self._runtime(spec) is not Runtime.KNATIVE
+            advice = f"install Knative Serving, or take the annotation {placement_spec.RUNTIME}: knative out"
+            message = f"the cluster does not serve {SERVING}, which {', '.join(whom[:3])} asks for: {advice}"
+            yield Condition("ServingInstalled", False, "ServingNotInstalled", message, informative=informative)
+        if self._cluster.elsewhere:
+            yield Condition("WokenByOperator", False, "StreamElsewhere", _ELSEWHERE, informative=True)
+        if whom := self._lacking.get(KEDA):
+            message = f"{', '.join(whom[:3])}: {placement_spec.KEDA} is not obeyed, one pod pulls and is not scaled"
+            yield Condition("ScaledByKeda", False, "KedaNotUsed", message, informative=True)
+
+    def _add_reconcile(self) -> None:
+        function = self.site.reconcile()
+        self._add(deployment.deployment(function, knative.LEAST_TIMEOUT_SECONDS), deployment.service(function))
+
+    def _add_receive(self, function: Function, *, plain: bool) -> None:
+        if plain:
+            self._add(deployment.deployment(function, knative.LEAST_TIMEOUT_SECONDS), deployment.service(function))
+        elif wanted := self._knative(function, knative.of_events(), "the channel"):
+            self._receive = wanted
+            self._add(self.live.first(wanted))
+
+    def _add_forward(self, function: Function, scaling: knative.Scaling, whom: str, *, plain: bool) -> Function | None:
+        if plain:
+            self._add(deployment.deployment(function, scaling.timeout_seconds), deployment.service(function))
+        elif wanted := self._knative(function, scaling, whom):
+            self._add(self.live.after(self._receive, wanted))
+        else:
+            return None
+        return function
+
+    def _isolation(self, spec: PlacementSpec) -> Isolation:
+        return spec.isolation or Isolation(self._settings.isolation)
+
+    def _runtime(self, spec: PlacementSpec) -> Runtime:
+        return spec.runtime or self._setting or self._auto
+
+    def _scale(self, function: Function, served: Served, *, alone: bool) -> None:
+        subscriber = served.subscriber
+        asked = subscriber.placement.keda
+        if asked is Keda.NO or (asked is None and not self._settings.keda_monitoring):
+            return
+        if not alone:
+            reason = "a shared forward serves many consumers"
+        elif self._cluster.elsewhere:
+            reason = "the stream is in another NATS account than HEADRACE_KEDA_ACCOUNT"
+        elif not self._keda:
+            reason = f"the cluster does not serve {KEDA}"
+        elif not self._settings.keda_monitoring:
+            reason = "HEADRACE_KEDA_MONITORING is not set"
+        else:
+            self._add(deployment.scaled_object(function, self._stream, served.durable, subscriber))
+            return
+        if asked is Keda.YES:
+            self._lack(KEDA, f"{subscriber.full_name} ({reason})")
+
+    def _knative(self, function: Function, scaling: knative.Scaling, whom: str) -> dict[str, Any] | None:
+        """The Knative Service, where there is Knative Serving; to be added."""
+        if self._serving:
+            return knative.service(function, scaling)
+        self._lack(SERVING, whom)
+        return None
+
+    def _lack(self, api: str, whom: str) -> None:
+        self._lacking.setdefault(api, []).append(whom)
+
+    def _add(self, *objects: dict[str, Any]) -> None:
+        for one in objects:
+            metadata = one["metadata"]
+            key = (f"{one['kind']}.{one['apiVersion']}", metadata["namespace"], metadata["name"])
+            self.objects.setdefault(key, one)

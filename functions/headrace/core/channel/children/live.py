@@ -1,0 +1,93 @@
+"""The functions of one channel as they are in the cluster, its own and those that it shares.
+
+Whether a shared one that is not shown is not there, or was only not told of, follows from who asks. Pure; called by
+`headrace.core.channel.children.functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headrace.core.channel.children import knative, observed, proof, readiness, state
+from headrace.core.channel.children.decision import Cluster, Served
+from headrace.core.channel.children.pod import COMPONENT_LABEL, SHARED_LABEL
+from headrace.core.channel.children.readiness import Part, Readiness
+from headrace.core.channel.children.state import State
+from headrace.core.conditions import Condition
+from headrace.core.delivery.subscriber import SubscriberState
+
+Object = dict[str, Any]
+NOTHING_DELIVERS = f"nothing can deliver: the cluster does not serve {knative.API_VERSION}"
+
+
+class Live:
+    """What is there of what is wanted."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._objects = observed.by_place(cluster.children, cluster.shared)
+
+    def of(self, wanted: Object) -> Mapping[str, Any] | None:
+        """The object as it is; None where it is not there, or not shown."""
+        return self._objects.get(observed.place(wanted))
+
+    def state(self, wanted: Object) -> State | None:
+        """How the function is; None where the request does not say."""
+        live = self.of(wanted)
+        if live is None and not self._is_told(wanted):
+            return None
+        return state.state(live, worked=self._cluster.worked)
+
+    def _is_told(self, wanted: Object) -> bool:
+        """Would the request hold it if it were there?"""
+        namespace, cluster = wanted["metadata"]["namespace"], self._cluster
+        if namespace == self._namespace:
+            return True
+        # An operator of one namespace sees no other; one of before tells of no shared ones.
+        return cluster.watched in ("", namespace) and (
+            cluster.shared is not None or SHARED_LABEL not in observed.labels(wanted)
+        )
+
+    def condition(self, objects: Iterable[Object]) -> Condition:
+        """FunctionsReady, of all that is wanted."""
+        return readiness.condition(self._parts(objects))
+
+    def readiness(self, served: Iterable[Served], delivers: Mapping[str, Object]) -> dict[str, Readiness]:
+        """Of what delivers for each consumer.
+
+        Args:
+            delivers: the function, by consumer; nothing where there can be none.
+        """
+        told: dict[str, Readiness] = {}
+        for one in served:
+            if one.subscriber.state is SubscriberState.REFUSED:
+                continue
+            function = delivers.get(one.durable)
+            if function is None:
+                told[one.durable] = Readiness("False", NOTHING_DELIVERS)
+            elif (found := self.state(function)) is not None:
+                told[one.durable] = readiness.of_subscriber(function["metadata"]["name"], found)
+        return told
+
+    def first(self, receive: Object) -> Object:
+        """A `receive` as a Knative Service: it begins with a pod, which proves its template."""
+        return proof.begun(receive, self.of(receive), "1")
+
+    def after(self, receive: Object | None, forward: Object) -> Object:
+        """A `forward` as a Knative Service, as it may be by now.
+
+        Args:
+            receive: the one of its place; None where that has none.
+        """
+        known = receive is not None and self.state(receive) is not None
+        proven = proof.is_proven(receive, self.of(receive)) if receive is not None and known else None
+        return proof.settled(forward, self.of(forward), proven=proven, zero=self._cluster.zero)
+
+    def _parts(self, objects: Iterable[Object]) -> Iterable[Part]:
+        for one in objects:
+            runs = one["kind"] == "Deployment" or one["apiVersion"] == knative.API_VERSION
+            if runs and (found := self.state(one)) is not None:
+                needed = observed.labels(one).get(COMPONENT_LABEL) != "forward"
+                yield Part(one["metadata"]["name"], found, needed=needed)

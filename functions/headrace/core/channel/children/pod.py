@@ -1,0 +1,163 @@
+"""The pods of a function: one container of our image, told by its environment which function it is.
+
+What runs the pods differs (`knative`, `deployment`), what is in them does not. Knative takes a part of a pod's fields
+only; everything here is in that part, but for what the author of the channel asks for by `deploymentSpecTemplate`:
+node selector, affinity, tolerations and priority class are behind feature flags there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.core.channel.children.access import Access, Mount
+from headrace.core.installation.settings import FunctionsSettings
+from headrace.core.manifest.pod_template import PodTemplate
+
+PORT = 8080
+LIVENESS, READINESS = "/health/liveness", "/health/readiness"
+FUNCTION_LABEL = "headrace.dev/function"
+SHARED_LABEL = "headrace.dev/shared"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+
+# Idle it has 50 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since
+# bytes are copied on their way out. One CPU, since `receive` has a process with such limits for each (ADR 019), and
+# `forward` has no use for a second one; it may be idle, so it asks for little.
+DEFAULT_RESOURCES = {
+    "requests": {"cpu": "100m", "memory": "64Mi"},
+    "limits": {"cpu": "1", "memory": "256Mi"},
+}
+# What Kubernetes' Pod Security Standards call restricted. The image writes no file, and its user has a number.
+SECURITY = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function as it is to run, whatever runs it.
+
+    Attributes:
+        target: receive or forward.
+        shared: several channels use it; then it bears no channel's wishes.
+        variables: further ones of its environment.
+        labels, annotations: of the object, for people and for selectors.
+        template: what the author of the channel wants of its pods.
+    """
+
+    target: str
+    name: str
+    namespace: str
+    settings: FunctionsSettings
+    access: Access
+    shared: bool = False
+    variables: tuple[tuple[str, str], ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    template: PodTemplate | None = None
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """The labels that its pods have and no others."""
+        return {FUNCTION_LABEL: self.name}
+
+    def metadata(self, **labels: str) -> dict[str, Any]:
+        """The metadata of each object that belongs to it."""
+        marks = {SHARED_LABEL: "true"} if self.shared else {}
+        body: dict[str, Any] = {
+            "name": self.name,
+            "namespace": self.namespace,
+            "labels": {**standard_labels(self.target), **self.selector, **marks, **self.labels, **labels},
+        }
+        return {**body, "annotations": self.annotations} if self.annotations else body
+
+
+def standard_labels(component: str) -> dict[str, str]:
+    """What every object of ours is labelled with."""
+    return {
+        "app.kubernetes.io/name": "headrace",
+        COMPONENT_LABEL: component,
+        "app.kubernetes.io/managed-by": "headrace",
+    }
+
+
+def template(function: Function, annotations: dict[str, str], container: dict[str, Any]) -> dict[str, Any]:
+    """The pod template; what is ours wins over what the author adds.
+
+    Args:
+        annotations: of the pods, for whoever runs them.
+        container: what is added to the container, for the same.
+    """
+    author = _written(function.template)
+    labels = {**author.get("labels", {}), **standard_labels(function.target), **function.selector, **function.labels}
+    metadata: dict[str, Any] = {"labels": labels}
+    annotations = {**author.get("annotations", {}), **function.annotations, **annotations}
+    if annotations:
+        metadata["annotations"] = annotations
+    access = function.access.for_function(function.target)
+    mounts = access.mounts
+    spec: dict[str, Any] = {
+        # It never talks to Kubernetes.
+        "automountServiceAccountToken": False,
+        # Else there is a variable for each Service of the namespace, and there are as many as there are channels.
+        "enableServiceLinks": False,
+        "containers": [{**_container(function, author, access), **container}],
+    }
+    if function.settings.service_account:
+        spec["serviceAccountName"] = function.settings.service_account
+    if mounts:
+        spec["volumes"] = [_volume(mount) for mount in mounts]
+    secrets = [name.strip() for name in function.settings.pull_secrets.split(",")]
+    secrets += [one["name"] for one in author.get("imagePullSecrets", ())]
+    if any(secrets):
+        spec["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(secrets) if name]
+    for key in ("nodeSelector", "affinity", "tolerations", "priorityClassName"):
+        if author.get(key):
+            spec[key] = author[key]
+    return {"metadata": metadata, "spec": spec}
+
+
+def probe(path: str, **timing: int) -> dict[str, Any]:
+    """A probe by HTTP."""
+    return {"httpGet": {"path": path, "port": PORT}, **timing}
+
+
+def _container(function: Function, author: dict[str, Any], access: Access) -> dict[str, Any]:
+    variables = {**dict(function.settings.functions_env), "FUNCTION_TARGET": function.target}
+    variables |= {**dict(access.variables), **dict(function.variables)}
+    body = {
+        "name": function.target,
+        "image": function.settings.image,
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
+        "resources": author.get("resources") or DEFAULT_RESOURCES,
+        "securityContext": SECURITY,
+    }
+    if access.mounts:
+        body["volumeMounts"] = [{"name": one.volume, "mountPath": one.path, "readOnly": True} for one in access.mounts]
+    return body
+
+
+def _volume(mount: Mount) -> dict[str, Any]:
+    """All in one directory, from however many objects; the kubelet swaps it as a whole."""
+    sources: dict[tuple[str, str, bool], list[dict[str, str]]] = {}
+    for one in mount.files:
+        kind, name = ("secret", one.secret) if one.secret else ("configMap", one.config_map)
+        items = sources.setdefault((kind, name, one.optional), [])
+        if one.key:
+            items.append({"key": one.key, "path": one.file})
+    projected = [
+        {kind: {"name": name, **({"items": items} if items else {}), **({"optional": True} if optional else {})}}
+        for (kind, name, optional), items in sources.items()
+    ]
+    return {"name": mount.volume, "projected": {"sources": projected}}
+
+
+def _written(author: PodTemplate | None) -> dict[str, Any]:
+    """As the author wrote it."""
+    if author is None:
+        return {}
+    return author.model_dump(by_alias=True, exclude_unset=True, mode="json")

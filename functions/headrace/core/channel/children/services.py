@@ -1,0 +1,41 @@
+"""What is neither a function nor scales one: the Service with a channel's name, and a service account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.core import names
+from headrace.core.channel.children.pod import SHARED_LABEL, Function, standard_labels
+
+CHANNEL_ROLE = {"messaging.knative.dev/role": "nats-jetstream-channel"}
+"""What the Go channel labels the Services of channels with."""
+
+
+def of_channel(namespace: str, name: str, receive: Function, domain: str) -> dict[str, Any]:
+    """The Service under whose host name events are sent to a channel; leads to a plain `receive`."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": names.channel(namespace, name).label,
+            "namespace": namespace,
+            "labels": {**standard_labels("channel"), **CHANNEL_ROLE},
+        },
+        # The name leads there; whom an event is for, `receive` reads off the Host header.
+        "spec": {
+            "type": "ExternalName",
+            "externalName": f"{receive.name}.{receive.namespace}.svc.{domain}",
+            "ports": [{"name": "http", "port": 80, "targetPort": 80, "protocol": "TCP"}],
+        },
+    }
+
+
+def account(name: str, namespace: str) -> dict[str, Any]:
+    """The service account of the functions of a namespace; it has no rights, and needs none."""
+    labels = {**standard_labels("functions"), SHARED_LABEL: "true", "headrace.dev/scope": "namespace"}
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "automountServiceAccountToken": False,
+    }

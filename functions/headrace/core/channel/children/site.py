@@ -1,0 +1,102 @@
+"""Where the functions of one channel run, and which of them it shares: `docs/adr/022-children.md`.
+
+A channel has a set of its own when it has credentials of its own or wishes of its own for its pods, and under a stock
+Metacontroller, where the set is in its own namespace. Where its pods have other NATS credentials than the installation,
+a `reconcile` among them does what has to be done in that account (`docs/adr/030-connections.md`).
+"""
+
+from __future__ import annotations
+
+from headrace.core.channel.children import child_names
+from headrace.core.channel.children.access import Access
+from headrace.core.channel.children.decision import Served
+from headrace.core.channel.children.pod import Function
+from headrace.core.delivery.placement_spec import Scope
+from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.manifest.manifest import Manifest
+
+RECONCILE = "reconcile"
+
+
+class Site:
+    """The place of one channel's functions.
+
+    Attributes:
+        scope: who shares them; in the system namespace all channels of the cluster.
+        apart: their NATS credentials are other than the installation's.
+    """
+
+    def __init__(
+        self,
+        channel: Manifest,
+        stream: str,
+        settings: ReconcileSettings,
+        access: Access,
+        scope: Scope,
+        *,
+        stock: bool = False,
+    ) -> None:
+        metadata = channel.metadata
+        own_pods = channel.spec.deployment_spec_template
+        self._channel = channel
+        self._stream = stream
+        self._settings = settings
+        self._access = access
+        # Secrets can be mounted in their own namespace only.
+        local = scope is Scope.NAMESPACE or access.own or stock
+        self.namespace = metadata.namespace if local else settings.system_namespace
+        self.scope = Scope.CLUSTER if self.namespace == settings.system_namespace else Scope.NAMESPACE
+        # Being in the channel's namespace only for a stock Metacontroller's sake does not change their credentials.
+        self.apart = access.own or (scope is Scope.NAMESPACE and self.scope is Scope.NAMESPACE)
+        self._template = own_pods if own_pods is not None and own_pods.model_fields_set else None
+        self._own = access.own or self._template is not None or stock
+        self._own_reconcile = access.own or stock
+
+    def function(self, target: str, served: Served | None = None, *, plain: bool) -> Function:
+        """A function with its name and its settings at this place.
+
+        Args:
+            served: the consumer that a `forward` is for alone.
+        """
+        metadata = self._channel.metadata
+        # A `reconcile` depends on the credentials alone, so that it can be found without the rest of a channel's spec.
+        shared = not self._own_reconcile if target == RECONCILE else served is None and not self._own
+        if shared:
+            name = child_names.shared(target, plain=plain)
+        else:
+            identity = (metadata.namespace, metadata.name, *((served.durable,) if served else ()))
+            stem = (served.subscriber.name if served else "") or metadata.name
+            name = child_names.own(target, identity, stem, plain=plain)
+        variables = [("FORWARD_CONSUMERS", f"{self._stream}/{served.durable}")] if served and plain else []
+        if target != "receive" and self._access.digests is not None:
+            variables.append(("HEADRACE_CALLER_DIGEST", self._access.digests(self._host(name))))
+        if target != RECONCILE and self._access.delivery_keys is not None:
+            variables.append(("HEADRACE_DELIVERY_KEY", self._access.delivery_keys(self.namespace)))
+        return Function(
+            target=target,
+            name=name,
+            namespace=self.namespace,
+            settings=self._settings,
+            access=self._access,
+            shared=shared,
+            variables=tuple(variables),
+            labels={"headrace.dev/scope": str(self.scope)} if shared else {},
+            annotations={} if shared else self._notes(served),
+            template=None if shared else self._template,
+        )
+
+    def reconcile(self) -> Function:
+        """The `reconcile` of functions that are apart."""
+        return self.function(RECONCILE, plain=True)
+
+    def url(self, function: Function) -> str:
+        return f"http://{self._host(function.name)}"
+
+    def _host(self, name: str) -> str:
+        return f"{name}.{self.namespace}.svc.{self._settings.domain}"
+
+    def _notes(self, served: Served | None) -> dict[str, str]:
+        """Whose it is, for people; too long for labels."""
+        metadata = self._channel.metadata
+        notes = {"headrace.dev/channel": f"{metadata.namespace}/{metadata.name}"}
+        return {**notes, "headrace.dev/subscription": served.subscriber.full_name} if served else notes

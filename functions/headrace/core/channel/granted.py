@@ -1,0 +1,146 @@
+"""What the server grants of what we ask for: a default of ours is lowered to its limit, and what it gives is compared.
+
+A server, an account or a stream may have limits, and settings that every consumer inherits. What the author asked for
+is refused in the server's words; what he left to us is asked for once more, within the limit. Pure, called by
+`headrace.reconcile` around each action (ADR 041).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from headrace.core import duration
+from headrace.core.channel.consumer import UNDONE
+from headrace.core.channel.stream_config import nanoseconds
+from headrace.core.conditions import Condition
+from headrace.core.delivery import order_spec
+from headrace.core.errors import InvalidSpec
+from headrace.core.nats.action import (
+    Action,
+    CreateConsumer,
+    CreateStream,
+    DeleteConsumer,
+    Done,
+    Outcome,
+    Rejected,
+    UpdateConsumer,
+    UpdateStream,
+)
+from headrace.core.raw_config import Config, differs
+
+MAX_ACK_PENDING, DUPLICATE_WINDOW = "max_ack_pending", "duplicate_window"
+# By the key of the configuration: the manifest's name, and how the server's refusal begins (NATS 2.15.1).
+_DEFAULTS = {
+    MAX_ACK_PENDING: ("spec.consumerConfigTemplate.maxAckPending", "consumer max ack pending exceeds "),
+    DUPLICATE_WINDOW: ("spec.stream.config.duplicateWindow", "duplicates window can not be larger "),
+}
+_LIMIT = re.compile(r"limit of (\S+)\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A default of ours in whose place a limit of the server holds.
+
+    Attributes:
+        field: of the manifest, which does not have it.
+        ours, holds: as the server's configuration has them.
+        words: the server's, about the default.
+    """
+
+    field: str
+    ours: int
+    holds: int
+    words: str
+
+    def __str__(self) -> str:
+        ours, holds = _told(self.field, self.ours), _told(self.field, self.holds)
+        return f"{self.field} is not given, and {holds} holds in place of our default of {ours}: {self.words}"
+
+
+def lowered(action: Action, refused: Rejected, defaults: Collection[str]) -> tuple[Action, Lowered] | None:
+    """The action that the server may take in place of one that it refused for a default of ours; None without one.
+
+    Args:
+        defaults: keys of the action's configuration that are ours, not the author's.
+    """
+    match action:
+        case CreateStream(config) | UpdateStream(config) | CreateConsumer(_, config) | UpdateConsumer(_, config):
+            pass
+        case _:
+            return None
+    for key in defaults:
+        field, begins = _DEFAULTS[key]
+        limit = _limit(refused.words) if refused.words.startswith(begins) else 0
+        ours = int(config.get(key) or 0)
+        if 0 < limit < ours:
+            return replace(action, config={**config, key: limit}), Lowered(field, ours, limit, refused.words)
+    return None
+
+
+def harm(action: Action, outcome: Outcome) -> str:
+    """Why a consumer that was made is not as asked for, so that it would do harm; empty when it is.
+
+    The answer tells what the server has made of it: older ones drop settings, and a stream's limits are inherited.
+    """
+    match action, outcome:
+        case ((CreateConsumer(stream, asked) | UpdateConsumer(stream, asked)), Done(got)):
+            return order_spec.too_old(asked, got) or inherited(stream, asked, got)
+    return ""
+
+
+def inherited(stream: str, asked: Config, got: Config) -> str:
+    """Which harmful settings a consumer has though it was asked to be made without them; empty for none."""
+    kept = [key for key, value in UNDONE.items() if key in asked and differs(got, {key: value})]
+    if not kept:
+        return ""
+    told = ", ".join(f"{key} {_told(key, got.get(key))}" for key in kept)
+    advice = f"take {' and '.join(kept)} out of the consumer_limits of stream {stream}"
+    return f"NATS makes every consumer with {told}, {_HARM.get(kept[0], 'which deliveries would break with')}: {advice}"
+
+
+_HARM = {
+    "inactive_threshold": "with which one goes while its subscriber idles and is made anew, so that all comes again",
+}
+
+
+def inherits(stream: Config | None) -> str:
+    """The same of a consumer that is yet to be made, from the configuration of its stream."""
+    limits = (stream or {}).get("consumer_limits") or {}
+    return inherited(str((stream or {}).get("name")), UNDONE, limits)
+
+
+def undo(action: Action) -> Action | None:
+    """What takes back an action that has done harm; None for an update, which has a position to lose."""
+    return DeleteConsumer(action.stream, str(action.config["name"])) if isinstance(action, CreateConsumer) else None
+
+
+def condition(found: Iterable[Lowered]) -> tuple[Condition, ...]:
+    """The condition that says so; none where no default was lowered."""
+    told = list(dict.fromkeys(map(str, found)))
+    if not told:
+        return ()
+    return (Condition("OurDefaultsHold", False, "ServerLimits", "; ".join(told), informative=True),)
+
+
+def _told(name: str, value: object) -> str:
+    """A value of a configuration for people, who do not count in nanoseconds."""
+    if isinstance(value, int) and name.lower().endswith(("window", "threshold")):
+        return f"{value / 1e9:g}s"
+    return str(value)
+
+
+def _limit(words: str) -> int:
+    """The number at the end of a refusal, as the configuration would have it; 0 for none."""
+    match = _LIMIT.search(words)
+    if match is None:
+        return 0
+    if match[1].isdigit():
+        return int(match[1]) if len(match[1]) < 19 else 0
+    try:
+        span = duration.from_go(match[1], field="limit")
+    except InvalidSpec:
+        return 0
+    return nanoseconds(span) if span > timedelta() else 0

@@ -1,0 +1,113 @@
+"""Consumers of ours that nobody wants: marked at once, kept for a grace, and gone after it.
+
+Where the Subscriptions are known, one goes only when the API server itself has said that its Subscription is no more
+(ADR 023). Called by `headrace.core.channel.binding`. Pure: the time is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from headrace.core.channel import truth
+from headrace.core.channel.consumer import config
+from headrace.core.channel.hook import Reference
+from headrace.core.channel.own_consumer import OwnConsumer
+from headrace.core.channel.peer import Peer
+from headrace.core.channel.truth import Truth
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState
+from headrace.core.manifest.consumer_spec import ConsumerTemplate
+from headrace.core.nats.action import Action, DeleteConsumer, PurgeSubjects, UpdateConsumer
+from headrace.core.nats.stream import Place
+from headrace.core.raw_config import merged
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for all consumers of a channel.
+
+    Attributes:
+        subjects: what they see of the stream; empty for all of it.
+        grace: how long a consumer outlives its entry.
+        truth: what is known of the Subscriptions.
+        peers: consumers of the Go channel, by durable name.
+        retention: of the stream, as the server writes it.
+        harm: what every consumer that is made or changed would inherit of the stream, for people; empty for nothing.
+    """
+
+    place: Place
+    template: ConsumerTemplate
+    subjects: tuple[str, ...]
+    grace: timedelta
+    now: datetime
+    truth: Truth = field(default_factory=Truth)
+    peers: Mapping[str, Peer] = field(default_factory=dict)
+    retention: str = "limits"
+    harm: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaver:
+    """A consumer of ours that nobody wants.
+
+    Attributes:
+        left: what remains of its grace period; zero when it may go.
+        subscriber: whom it serves until then, as its metadata says; None when it goes now.
+        question: the object that the API server has to be asked for before the consumer may go.
+    """
+
+    durable: str
+    actions: tuple[Action, ...]
+    left: timedelta
+    subscriber: Subscriber | None = None
+    question: Reference | None = None
+
+
+def see_off(consumer: OwnConsumer, terms: Terms, *, spare: bool = False) -> Leaver:
+    """The next step of a consumer on its way out.
+
+    Args:
+        spare: another one serves its Subscription.
+    """
+    since = _moment(consumer.subscriber.gone_since) if consumer.subscriber.state is SubscriberState.GONE else None
+    if since is not None and since > terms.now:
+        # Whoever has marked it had a clock ahead of ours: its grace begins now.
+        since = None
+    left = terms.grace - (terms.now - since) if since is not None else terms.grace
+    if left <= timedelta():
+        return _go(consumer, terms, spare=spare)
+    if since is not None:
+        return Leaver(consumer.durable, (), left, consumer.subscriber)
+    gone = replace(consumer.subscriber, state=SubscriberState.GONE, gone_since=terms.now.isoformat())
+    marked = config(gone, consumer.durable, terms.template, ())["metadata"]
+    update = UpdateConsumer(terms.place.stream, merged(consumer.config, {"metadata": marked}))
+    return Leaver(consumer.durable, (update,), left, gone)
+
+
+def forget(place: Place, durable: str) -> PurgeSubjects:
+    """Do away with the stage records of a consumer."""
+    return PurgeSubjects(place.aside, f"{place.stages.removesuffix('>')}{durable}.>")
+
+
+def _go(consumer: OwnConsumer, terms: Terms, *, spare: bool) -> Leaver:
+    known, asked = consumer.subscriber, terms.truth
+    if asked.complete and not spare:
+        namespace = known.subscription_namespace or known.namespace
+        if asked.has_successor((known.namespace, known.channel), namespace, known.name):
+            # The entry of the new one is on its way, and takes the consumer over with its position.
+            return Leaver(consumer.durable, (), timedelta(), known)
+        # A Subscription whose uid was damaged can't be asked for; that none has its name was checked just above.
+        if known.uid and known.name and not asked.denies(known.uid):
+            question = truth.reference(known.uid, namespace, known.name)
+            return Leaver(consumer.durable, (), timedelta(), known, question)
+    delete = DeleteConsumer(terms.place.stream, consumer.durable)
+    return Leaver(consumer.durable, (delete, forget(terms.place, consumer.durable)), timedelta())
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo else None

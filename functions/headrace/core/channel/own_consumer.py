@@ -1,0 +1,46 @@
+"""Consumers that carry our mark, and whom they serve, as their metadata says.
+
+Does not know what is wanted of them: that is `headrace.core.channel.consumer`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.core.channel.consumer import SUBSCRIPTION_KEY
+from headrace.core.delivery.subscriber import Subscriber, from_metadata
+from headrace.core.errors import InvalidSpec
+from headrace.core.nats.stream import CHANNEL_KEY, NAMESPACE_KEY, Owner
+from headrace.core.raw_config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class OwnConsumer:
+    """A consumer with our mark, and whom it serves."""
+
+    durable: str
+    config: Config
+    subscriber: Subscriber
+
+
+def owned(config: Config, owner: Owner) -> Subscriber | None:
+    """Whom a consumer serves, if it is this channel's; None for all others.
+
+    Metadata that was damaged by hand is read as that of a subscriber without a uid: so the consumer keeps its position
+    until the entry of the same name mends it.
+    """
+    metadata = config.get("metadata") or {}
+    try:
+        subscriber = from_metadata(metadata)
+    except InvalidSpec:
+        subscriber = Subscriber(
+            namespace=metadata.get(NAMESPACE_KEY, ""),
+            channel=metadata.get(CHANNEL_KEY, ""),
+            name=metadata.get(SUBSCRIPTION_KEY, ""),
+            uid="",
+            generation=0,
+            aside="",
+        )
+    if subscriber is None or (subscriber.namespace, subscriber.channel) != (owner.namespace, owner.channel):
+        return None
+    return subscriber

@@ -1,0 +1,129 @@
+"""Which objects beside the channel itself have to be observed for it, and how they are found in the hook's request.
+
+Knows Metacontroller's form of the question (`customize`) and of the answer (`related`). What follows from the objects
+is `headrace.core.channel.truth`'s and `headrace.core.channel.dead_letter`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Literal
+
+from headrace.core.installation.settings import FunctionsSettings
+
+SUBSCRIPTION_API = "messaging.knative.dev/v1"
+SUBSCRIPTION = "Subscription"
+SERVING, AUTOSCALER, ALLOWED = "knative-serving", "config-autoscaler", "allow-zero-initial-scale"
+"""Where Knative Serving says what its autoscaler does."""
+EVENTING, FEATURES = "knative-eventing", "config-features"
+"""Where Knative Eventing's flags are."""
+EVENT_POLICY_API, EVENT_POLICY = "eventing.knative.dev/v1alpha1", "EventPolicy"
+# As Go's strconv.ParseBool has it, which is what reads it.
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+
+
+def rules(
+    parent: Mapping[str, Any], settings: FunctionsSettings | None = None, *, stock: bool = False
+) -> list[dict[str, Any]]:
+    """The `relatedResources` of a channel: all Subscriptions, what its dead letter sink refers to, Knative's settings.
+
+    Subscriptions are asked for everywhere: an entry of `spec.subscribers` does not tell its Subscription's namespace.
+    Our operator leaves out those that neither name the channel nor are named by it; a stock Metacontroller sends all
+    of the channel's namespace. To our operator the sink's kind is told, too, and it asks the API server what the
+    resource of that is; a stock Metacontroller has the guess only.
+
+    Args:
+        settings: whether Knative has to be asked what it allows.
+        stock: a Metacontroller as it comes asks.
+    """
+    everywhere: dict[str, Any] = {"apiVersion": SUBSCRIPTION_API, "resource": "subscriptions"}
+    found = [{**everywhere, "headrace": {"concerning": "parent"}}]
+    if settings is not None and not stock:
+        found += _of_knative(parent, settings)
+    ref = sink_ref(parent)
+    if ref is not None:
+        namespace = parent["metadata"]["namespace"]
+        rule: dict[str, Any] = {
+            "apiVersion": ref["apiVersion"],
+            "resource": plural(ref["kind"]),
+            "names": [ref["name"]],
+        }
+        own = ref.get("namespace") in (None, "", namespace)
+        if own and stock:
+            # It caches this answer under the channel's bare name, and refuses a rule that names a namespace other than
+            # the channel's. So the rule must do for every channel of that name: one without names and namespace, which
+            # it reads as all objects of the channel's own namespace.
+            del rule["names"]
+        elif not stock:
+            rule["headrace"] = {"kind": ref["kind"]}
+        # Ours takes those of all namespaces where none is named.
+        found.append({**rule, "namespace": namespace} if own and not stock else rule)
+    return found
+
+
+def may_begin_at_zero(
+    related: Mapping[str, Any], setting: Literal["auto"] | bool, unseen: Collection[str] = ()
+) -> bool | None:
+    """Does Knative let a revision begin with no pod? It refuses one that does where not. None: nobody has told.
+
+    Args:
+        setting: HEADRACE_ZERO_INITIAL_SCALE.
+        unseen: of the hook: objects that were asked for by name and could not be looked for.
+    """
+    if isinstance(setting, bool):
+        return setting
+    told = config_map(related, SERVING, AUTOSCALER)
+    if told is not None:
+        return told.get(ALLOWED) in _TRUE
+    # Where an API server is slow it may not have been listed yet.
+    seen = "ConfigMap.v1" in related and f"ConfigMap.v1/{SERVING}/{AUTOSCALER}" not in unseen
+    return False if seen else None
+
+
+def config_map(related: Mapping[str, Any], namespace: str, name: str) -> Mapping[str, Any] | None:
+    """The data of a ConfigMap; None when it is not among what was observed."""
+    for found in objects(related, "v1", "ConfigMap"):
+        data, metadata = found.get("data"), found["metadata"]
+        if (metadata.get("namespace"), metadata.get("name")) == (namespace, name) and isinstance(data, Mapping):
+            return data
+    return None
+
+
+def _of_knative(parent: Mapping[str, Any], settings: FunctionsSettings) -> Iterator[dict[str, Any]]:
+    """What Knative's own settings say: a stock Metacontroller can't be asked, it fails where a kind is not served."""
+    if settings.image and settings.zero_initial_scale == "auto" and settings.runtime != "deployment":
+        yield {"apiVersion": "v1", "resource": "configmaps", "namespace": SERVING, "names": [AUTOSCALER]}
+    # What these say is told, not done: no channel waits for the right to see them.
+    optional = {"headrace": {"optional": True}}
+    yield {"apiVersion": "v1", "resource": "configmaps", "namespace": EVENTING, "names": [FEATURES], **optional}
+    policies = {"apiVersion": EVENT_POLICY_API, "resource": plural(EVENT_POLICY)}
+    yield {**policies, "namespace": parent["metadata"]["namespace"], **optional}
+
+
+def sink_ref(parent: Mapping[str, Any]) -> Mapping[str, str] | None:
+    """The ref of `spec.delivery.deadLetterSink`, if it names an object; a broken one is told of elsewhere."""
+    step: Any = parent
+    for key in ("spec", "delivery", "deadLetterSink", "ref"):
+        step = step.get(key) if isinstance(step, Mapping) else None
+    if not isinstance(step, Mapping):
+        return None
+    named = all(isinstance(step.get(key), str) and step[key] for key in ("apiVersion", "kind", "name"))
+    return step if named else None
+
+
+def plural(kind: str) -> str:
+    """The resource of a kind as Kubernetes guesses it: services, policies, buses; what it is the API server says."""
+    word = kind.lower()
+    if word.endswith("s"):
+        return word + "es"
+    if word.endswith("y"):
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+def objects(related: Mapping[str, Any], api_version: str, kind: str) -> Iterator[Mapping[str, Any]]:
+    """All observed objects of a kind, in whichever namespace."""
+    group = related.get(f"{kind}.{api_version}")
+    for found in group.values() if isinstance(group, Mapping) else ():
+        if isinstance(found, Mapping) and isinstance(found.get("metadata"), Mapping):
+            yield found

@@ -1,0 +1,117 @@
+"""What the Subscriptions themselves say, beside the list of them in the channel, which lies (ADR 023).
+
+One principle: a Subscription that is there counts; the absence of one counts only when the list of them is proved
+complete. Knows the metadata of Subscriptions and, of their spec, which channel they are for. What follows for consumers
+is decided in `headrace.core.channel.binding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.core.channel import related
+from headrace.core.channel.hook import HookRequest, Reference
+
+KIND = f"{related.SUBSCRIPTION}.{related.SUBSCRIPTION_API}"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """One Subscription as the API server has it.
+
+    Attributes:
+        going: it is being deleted and waits for a finalizer.
+        channel: namespace and name of what it subscribes to. Behind a Channel, a Broker or a Sequence that need not be
+            our kind, but it has our name.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    generation: int = 0
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    going: bool = False
+    channel: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """All that is known of Subscriptions.
+
+    Attributes:
+        subscriptions: by uid.
+        complete: the list is proved complete: there are no others.
+        absent: uids that the API server itself was asked for, and does not have any more.
+    """
+
+    subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
+    complete: bool = False
+    absent: frozenset[str] = frozenset()
+
+    def lives(self, uid: str) -> bool:
+        """There is such a Subscription, and it is to stay."""
+        found = self.subscriptions.get(uid)
+        return found is not None and not found.going
+
+    def misses(self, uid: str) -> bool:
+        """It is proved that no such Subscription was there when the list was taken."""
+        return self.complete and uid not in self.subscriptions
+
+    def denies(self, uid: str) -> bool:
+        """The API server itself has no such Subscription; the list may be a little behind it."""
+        return uid in self.absent
+
+    def has_successor(self, channel: tuple[str, str], namespace: str, name: str) -> bool:
+        """Is there a Subscription of this name for this channel?
+
+        Args:
+            channel: namespace and name.
+        """
+        return any(
+            (one.namespace, one.name, one.channel, one.going) == (namespace, name, channel, False)
+            for one in self.subscriptions.values()
+        )
+
+
+def read(request: HookRequest) -> Truth:
+    """The Subscriptions of a hook request. Objects without the shape of one are left out.
+
+    A list that is missing from the request is not complete, even when the request says so.
+    """
+    complete = KIND in request.complete and isinstance(request.related.get(KIND), Mapping)
+    found = (_subscription(one) for one in related.objects(request.related, related.SUBSCRIPTION_API, "Subscription"))
+    return Truth({one.uid: one for one in found if one is not None}, complete, request.absent)
+
+
+def reference(uid: str, namespace: str, name: str) -> Reference:
+    """The question whether a Subscription still exists."""
+    return Reference(related.SUBSCRIPTION_API, related.SUBSCRIPTION, namespace, name, uid)
+
+
+def _subscription(found: Mapping[str, Any]) -> Subscription | None:
+    metadata = found["metadata"]
+    uid, namespace, name = (metadata.get(key) for key in ("uid", "namespace", "name"))
+    if not (isinstance(uid, str) and uid and isinstance(namespace, str) and isinstance(name, str)):
+        return None
+    generation, annotations = metadata.get("generation"), metadata.get("annotations")
+    return Subscription(
+        uid=uid,
+        namespace=namespace,
+        name=name,
+        generation=generation if type(generation) is int else 0,
+        annotations={key: value for key, value in annotations.items() if isinstance(value, str)}
+        if isinstance(annotations, dict)
+        else {},
+        going=bool(metadata.get("deletionTimestamp")),
+        channel=_channel(found, namespace),
+    )
+
+
+def _channel(found: Mapping[str, Any], own: str) -> tuple[str, str]:
+    spec = found.get("spec")
+    channel = spec.get("channel") if isinstance(spec, Mapping) else None
+    if not isinstance(channel, Mapping):
+        return "", ""
+    return str(channel.get("namespace") or own), str(channel.get("name") or "")

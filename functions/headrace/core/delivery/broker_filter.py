@@ -1,0 +1,37 @@
+"""What the filter of Knative's MT Broker answers in the name of a Trigger's subscriber.
+
+To a channel the filter is the subscriber. When the Trigger's own subscriber fails, the filter answers with that one's
+status, and with a JSON object of its address and its answer: a dead letter sink is to be told of it, not of the filter.
+Source: knative/eventing v0.50.0, pkg/broker/err_extension.go and pkg/kncloudevents/event_dispatcher.go. Pure.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from urllib.parse import urlsplit
+
+from headrace.core.errors import InvalidSpec
+from headrace.core.event.uri import checked_uri
+
+# Its answer holds 1024 bytes of the subscriber's at most, in base64, beside an address.
+LONGEST = 4096
+_NAME, _SERVICE = "broker-filter", "svc"
+
+
+def behind(address: str, body: bytes) -> tuple[str, bytes] | None:
+    """Address and answer of the subscriber behind a filter; None when `address` is none, or its answer says nothing."""
+    if not _is_filter(address):
+        return None
+    try:
+        said = json.loads(body)
+        destination, answer = said["errdestination"], said.get("errresponsebody") or ""
+        return checked_uri(destination, field="errdestination"), base64.b64decode(answer, validate=True)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, binascii.Error, InvalidSpec):
+        return None
+
+
+def _is_filter(address: str) -> bool:
+    name, _, rest = (urlsplit(address).hostname or "").partition(".")
+    return name == _NAME and rest.split(".")[1:2] == [_SERVICE]

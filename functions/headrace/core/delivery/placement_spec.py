@@ -1,0 +1,113 @@
+"""Where and how functions run, as annotations ask: a channel's for all its subscribers, a Subscription's for itself.
+
+Knows the annotations and their values. What follows from them for a cluster is `headrace.core.channel.children`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from headrace.core.errors import InvalidSpec
+from headrace.core.quoting import quoted
+
+RUNTIME = "headrace.dev/runtime"
+ISOLATION = "headrace.dev/isolation"
+KEDA = "headrace.dev/keda"
+SCOPE = "eventing.knative.dev/scope"
+"""Knative's own; of channels only."""
+
+
+class Runtime(StrEnum):
+    """KNATIVE: Knative Services, which scale to zero. DEPLOYMENT: plain Deployments."""
+
+    KNATIVE = "knative"
+    DEPLOYMENT = "deployment"
+
+
+class Isolation(StrEnum):
+    """SUBSCRIBER: a `forward` of its own for each subscriber. SHARED: one for all of a scope."""
+
+    SUBSCRIBER = "subscriber"
+    SHARED = "shared"
+
+
+class Scope(StrEnum):
+    """CLUSTER: the functions of all channels are in the system namespace. NAMESPACE: in that of the channel."""
+
+    CLUSTER = "cluster"
+    NAMESPACE = "namespace"
+
+
+class Keda(StrEnum):
+    """Whether KEDA scales a Deployment that pulls without end."""
+
+    YES = "true"
+    NO = "false"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementSpec:
+    """What the author asks for; None is left to the installation."""
+
+    runtime: Runtime | None = None
+    isolation: Isolation | None = None
+    keda: Keda | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Its members in the JSON of a subscriber; what is not asked for is not there."""
+        asked = {"runtime": self.runtime, "isolation": self.isolation, "keda": self.keda}
+        return {key: str(value) for key, value in asked.items() if value is not None}
+
+
+def from_json(body: Mapping[str, object]) -> PlacementSpec:
+    """The inverse of `PlacementSpec.to_json`; ValueError for a value that is none."""
+    return PlacementSpec(
+        Runtime(str(body["runtime"])) if "runtime" in body else None,
+        Isolation(str(body["isolation"])) if "isolation" in body else None,
+        Keda(str(body["keda"])) if "keda" in body else None,
+    )
+
+
+def read(
+    annotations: Mapping[str, str], default: PlacementSpec | None = None, *, path: str = "metadata"
+) -> PlacementSpec:
+    """What annotations ask for.
+
+    Args:
+        default: for what they don't say; of the channel, for a Subscription's.
+        path: of the object that bears them, for the error.
+
+    Raises:
+        InvalidSpec: naming the annotation and quoting its value.
+    """
+    default = default or PlacementSpec()
+    return PlacementSpec(
+        _one_of(Runtime, annotations, RUNTIME, path) or default.runtime,
+        _one_of(Isolation, annotations, ISOLATION, path) or default.isolation,
+        _one_of(Keda, annotations, KEDA, path) or default.keda,
+    )
+
+
+def scope(annotations: Mapping[str, str]) -> Scope:
+    """The scope of a channel.
+
+    Raises:
+        InvalidSpec: it is neither of the two.
+    """
+    return _one_of(Scope, annotations, SCOPE, "metadata") or Scope.CLUSTER
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def _one_of(choices: type[Choice], annotations: Mapping[str, str], name: str, path: str) -> Choice | None:
+    text = annotations.get(name)
+    if text is None:
+        return None
+    if text not in list(choices):
+        field = f"{path}.annotations[{name}]"
+        raise InvalidSpec(f"{field} is {quoted(text)}: it should be {' or '.join(choices)}", field=field)
+    return choices(text)

@@ -1,0 +1,189 @@
+"""How far one delivery has got: its stage, what it has used of its budgets, and the reply that still waits.
+
+Kept in the aside stream between attempts, one subject per consumer and sequence, the newest only. Knows its JSON form;
+what follows from a record is `headrace.core.delivery.delivery`'s. Read and written by `headrace.forward`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from headrace.core.delivery.subscriber import MOST_RETRIES
+from headrace.core.errors import InvalidEvent
+from headrace.core.event import http_codec, json_format
+from headrace.core.event.event import Event, is_value
+from headrace.core.http import Headers
+
+# The year 10000.
+_END_OF_TIME = 253_402_300_800.0
+# One more than any budget, so that a damaged record counts as used up instead of overflowing.
+_MOST_ATTEMPTS = MOST_RETRIES + 1
+
+
+class Stage(StrEnum):
+    SUBSCRIBER = "subscriber"
+    REPLY = "reply"
+    DEAD_LETTER = "deadLetter"
+
+
+class Attempts(NamedTuple):
+    """Failed attempts per stage."""
+
+    subscriber: int = 0
+    reply: int = 0
+    dead_letter: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The last thing that went wrong, as the dead letter extensions tell it.
+
+    Attributes:
+        destination: URI that failed.
+        code: HTTP status; 500 when there was no answer.
+        data: base64 of the beginning of the answer's body, at most 1024 characters; empty when there was none.
+        content_type: what the answer says that its body is; empty when it does not, or there was no answer.
+        answered: whether the code is anybody's. Nothing that came back tells: whoever answers chooses its bytes.
+    """
+
+    destination: str
+    code: int
+    data: str = ""
+    content_type: str = ""
+    answered: bool = True
+
+    def extensions(self) -> dict[str, str]:
+        """Knative's three dead letter extensions; without data the third is left out."""
+        named = {"knativeerrordest": self.destination, "knativeerrorcode": str(self.code)}
+        return {**named, "knativeerrordata": self.data} if self.data else named
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """How far a delivery got, kept in the aside stream between attempts.
+
+    Attributes:
+        due: when the next attempt may start, seconds since the epoch by the clock of whoever wrote it; None before the
+            first failure.
+        failure: what the sink is told: the failure that ended the subscriber or reply stage, or the latest one.
+        last: words for people about the latest failure, of whatever stage.
+        reply, reply_headers: the subscriber's answer that is still to be delivered, and what passes through with it.
+        key: that the event blocks while it waits, or waits for; None where there is no order to keep.
+        stuck: its budgets are used up, and it could not be parked.
+        wait: seconds from the writing of the record until `due`; None in one of earlier versions.
+    """
+
+    stage: Stage = Stage.SUBSCRIBER
+    attempts: Attempts = Attempts()
+    due: float | None = None
+    failure: Failure | None = None
+    last: str = ""
+    reply: Event | None = None
+    reply_headers: Headers = ()
+    key: str | None = None
+    stuck: bool = False
+    wait: float | None = None
+
+
+def to_json(record: StageRecord) -> bytes:
+    """The record as it is stored in the aside stream."""
+    body: dict[str, object] = {
+        "v": 1,
+        "stage": str(record.stage),
+        "attempts": list(record.attempts),
+        "due": record.due,
+        "last": record.last,
+    }
+    if record.wait is not None:
+        body["wait"] = record.wait
+    if record.failure is not None:
+        failed = record.failure
+        body["failure"] = [failed.destination, failed.code, failed.data, failed.content_type]
+        if not failed.answered:
+            # Beside it: earlier versions take a list of five for a damaged record.
+            body["unanswered"] = True
+    if record.reply is not None:
+        body["reply"] = base64.b64encode(json_format.write(record.reply)).decode()
+        body["replyHeaders"] = [
+            [name.decode("latin-1"), value.decode("latin-1")] for name, value in record.reply_headers
+        ]
+    if record.key is not None:
+        body["key"] = record.key
+    if record.stuck:
+        body["stuck"] = True
+    return json.dumps(body).encode()
+
+
+def from_json(data: bytes) -> StageRecord | None:
+    """The inverse of `to_json`; None for a record that was damaged: the delivery then begins again."""
+    try:
+        body = json.loads(data)
+        failure, reply, key = body.get("failure"), body.get("reply"), body.get("key")
+        return StageRecord(
+            stage=Stage(body["stage"]),
+            attempts=Attempts(*(min(max(0, int(count)), _MOST_ATTEMPTS) for count in body["attempts"])),
+            due=None if body["due"] is None else _moment(body["due"]),
+            wait=None if body.get("wait") is None else _moment(body["wait"]),
+            failure=None if failure is None else _failure(*failure, answered=body.get("unanswered") is not True),
+            last=str(body["last"]),
+            reply=None if reply is None else json_format.read(base64.b64decode(reply)),
+            reply_headers=() if reply is None else _passing(body.get("replyHeaders", ())),
+            key=None if key is None else str(key),
+            stuck=body.get("stuck") is True,
+        )
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError, InvalidEvent):
+        return None
+
+
+def ahead(record: StageRecord, now: float, most: float) -> float:
+    """Seconds until the next attempt may start, as far as another process's wall clock is believed: never more than the
+    record was to wait when it was written. Negative when it is past; zero without a due time.
+
+    Args:
+        now: by our own clock.
+        most: to be believed of a record that does not say.
+    """
+    if record.due is None:
+        return 0.0
+    return min(record.due - now, most if record.wait is None else record.wait)
+
+
+def skew(record: StageRecord, now: float, most: float) -> float:
+    """Seconds by which the clock of whoever wrote the record is ahead of ours at least; zero where none shows.
+
+    Only a clock ahead shows: one that is behind makes a retry look due, and NATS holds it back all the same.
+    """
+    if record.due is None:
+        return 0.0
+    return max(0.0, record.due - now - (most if record.wait is None else record.wait))
+
+
+def _moment(due: float) -> float:
+    """Seconds since the epoch that a calendar has, which is what due times are computed with."""
+    moment = float(due)
+    if not 0 <= moment < _END_OF_TIME:
+        raise ValueError(f"due is {moment}")
+    return moment
+
+
+def _failure(destination: object, code: int, data: object, content_type: object = "", *, answered: bool) -> Failure:
+    """Records of earlier versions know no content type."""
+    return Failure(_told(destination), int(code), _told(data), _told(content_type), answered)
+
+
+def _told(value: object) -> str:
+    """Text that may become an attribute of the dead letter."""
+    text = str(value)
+    if not is_value(text):
+        raise ValueError("no attribute can hold it")
+    return text
+
+
+def _passing(headers: Iterable[tuple[str, str]]) -> Headers:
+    """What may travel of the headers, as when they came: no line break gets out of a record into a request."""
+    return http_codec.passthrough((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)

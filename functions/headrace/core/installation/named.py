@@ -1,0 +1,67 @@
+"""What the ConfigMap of a namespace names, as its pods see it: which Secrets, and which of them are missing.
+
+Names only: a body of a Secret is never here. `headrace.io.named` reads it; one `reconcile` may tell it another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from headrace.core.installation.secret_files import FILES, SecretFile
+
+# More than any ConfigMap of ours can name.
+MOST_SECRETS = 32
+LONGEST_PROBLEM = 1024
+_SECRET = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_KEY = re.compile(r"(?!\.\.?$)[-._a-zA-Z0-9]{1,253}")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What one look at the ConfigMap found.
+
+    Attributes:
+        secrets: the keys of Secrets that are to be mounted.
+        missing: those of them that have to be there and are not.
+        config_map: its name, for messages.
+        problem: why an earlier version of what is mounted counts; empty when the present one does.
+    """
+
+    secrets: tuple[SecretFile, ...] = ()
+    missing: tuple[SecretFile, ...] = ()
+    config_map: str = ""
+    problem: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is told."""
+        return asdict(self)
+
+
+def from_json(body: Mapping[str, Any]) -> Named:
+    """The inverse of `Named.to_json`; ValueError, KeyError or TypeError for what is none.
+
+    It may come from anybody in a channel's namespace, and ends up in pods and statuses there, so each part is checked.
+    """
+    return Named(
+        _secret_files(body["secrets"]),
+        _secret_files(body["missing"]),
+        str(body["config_map"])[:253],
+        str(body["problem"])[:LONGEST_PROBLEM],
+    )
+
+
+def _secret_files(found: Any) -> tuple[SecretFile, ...]:
+    if not isinstance(found, list) or len(found) > MOST_SECRETS:
+        raise ValueError(f"not a list of at most {MOST_SECRETS} Secrets")
+    return tuple(_secret_file(one) for one in found)
+
+
+def _secret_file(found: Any) -> SecretFile:
+    made = SecretFile(**found)
+    named = _SECRET.fullmatch(made.secret) and _KEY.fullmatch(made.key)
+    if not named or made.file not in FILES or not isinstance(made.optional, bool):
+        raise ValueError("not a key of a Secret")
+    return made

@@ -1,0 +1,105 @@
+"""Whether an address of a delivery is that of the channel that delivers: then its events would come again for ever.
+
+A loop over several channels shows in no manifest; it is found by its hops (`headrace.core.event.delivery_claim`). Pure.
+Called by whoever reads addresses from manifests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from headrace.core import names
+from headrace.core.errors import InvalidSpec
+from headrace.core.manifest.delivery_spec import Ref
+
+GROUP, KIND = "messaging.knative.dev", "NatsJetStreamChannel"
+_PORTS = {"http": 80, "https": 443}
+
+SUBSCRIBER = "every event would come back to it without end: deliver to a Service or to another channel"
+REPLY = "every reply would come back to those who reply: send replies to another channel, or leave the reply out"
+DEAD_LETTER = (
+    "what a subscriber does not take would come to it again and again: give another channel or a Service, or leave it "
+    "out: then such events are parked, to be listed and replayed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAddress:
+    """Where one channel takes its events.
+
+    Attributes:
+        domain: of the cluster's Services.
+        urls: addresses that the channel has or is to have, beside that of its Service.
+    """
+
+    namespace: str
+    name: str
+    domain: str = "cluster.local"
+    urls: tuple[str, ...] = ()
+
+    def is_named(self, ref: Ref) -> bool:
+        """Is this object the channel?"""
+        group = ref.api_version.partition("/")[0] or ref.group
+        named = (ref.kind, ref.namespace or self.namespace, ref.name)
+        return group == GROUP and named == (KIND, self.namespace, self.name)
+
+    def is_at(self, uri: str) -> bool:
+        """Does this address lead to the channel?"""
+        place = _place(uri)
+        if place is None:
+            return False
+        host, _, path = place
+        return place in (_place(url) for url in self.urls) or (not path and self._is_host(host))
+
+    def refuse(self, uri: str, why: str, *, field: str) -> None:
+        """Raises InvalidSpec, naming the field, where this address leads to the channel."""
+        if self.is_at(uri):
+            raise InvalidSpec(f"{field} is the channel {self.namespace}/{self.name} itself: {why}", field=field)
+
+    def _is_host(self, host: str) -> bool:
+        try:
+            own = names.channel(self.namespace, self.name)
+        except InvalidSpec:
+            return False
+        domain = ".".join(host.split(".")[3:])
+        return names.channel_of_host(host) == own and domain in ("", self.domain)
+
+
+def of(parent: Mapping[str, Any], domain: str, base: str | None = None) -> OwnAddress:
+    """The address of a channel by its manifest and by what its status tells.
+
+    Args:
+        base: URL below which all channels have their path; None for none.
+    """
+    metadata = parent["metadata"]
+    namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
+    path = f"/{namespace}/{name}"
+    # A status may have been damaged: its word counts for what can be an address of this channel only.
+    urls = [url for url in _told(parent.get("status")) if url.endswith(path)]
+    if base:
+        urls.append(base.rstrip("/") + path)
+    return OwnAddress(namespace, name, domain, tuple(urls))
+
+
+def _told(status: Any) -> Iterable[str]:
+    """The addresses in a status."""
+    if not isinstance(status, Mapping):
+        return
+    several = status.get("addresses")
+    for one in (status.get("address"), *(several if isinstance(several, list) else ())):
+        url = one.get("url") if isinstance(one, Mapping) else None
+        if isinstance(url, str):
+            yield url
+
+
+def _place(uri: str) -> tuple[str, int | None, str] | None:
+    """Host, port and path, as far as they tell channels apart; None for no address."""
+    try:
+        parts = urlsplit(uri if "://" in uri else f"http://{uri}")
+        port = parts.port
+    except ValueError:
+        return None
+    return (parts.hostname or "").removesuffix("."), port or _PORTS.get(parts.scheme), parts.path.rstrip("/")

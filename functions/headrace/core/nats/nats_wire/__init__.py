@@ -1,0 +1,83 @@
+"""The NATS client protocol as values and bytes, without I/O.
+
+    bytes from a server ──▶ Decoder ──▶ frames:  Arrival | Info | ServerError | Signal, or runs: Answered | Pulled
+    what a client says  ──▶ bytes:   connect, publish, subscribe, unsubscribe, PING, PONG
+
+Knows the wire; does not know sockets, clocks, JetStream or who reads and writes. Needs nothing but the standard
+library and `headrace.core.errors`. Used by the engine (`headrace.io.engine`) and by the blocking client of the Spark
+readers.
+
+Source: NATS client protocol reference; NATS ADR 4 (headers).
+"""
+
+from headrace.core.nats.nats_wire.bulk import Bulk
+from headrace.core.nats.nats_wire.credentials import Credentials, read_credentials
+from headrace.core.nats.nats_wire.decoder import Decoder
+from headrace.core.nats.nats_wire.encoder import (
+    CRLF,
+    PING,
+    PONG,
+    answer,
+    connect,
+    publish,
+    question_line,
+    subscribe,
+    unsubscribe,
+)
+from headrace.core.nats.nats_wire.frames import (
+    DEFAULT_MAX_PAYLOAD,
+    MAX_INFO_BYTES,
+    MAX_LINE_BYTES,
+    MAX_MESSAGE_BYTES,
+    Arrival,
+    Frame,
+    Info,
+    ProtocolError,
+    ServerError,
+    Severity,
+    Signal,
+)
+from headrace.core.nats.nats_wire.headers import NO_HEADERS, Headers, can_carry, header_block, pairs
+from headrace.core.nats.nats_wire.identity import signed, user_or_token
+from headrace.core.nats.nats_wire.runs import Answered, Pulled, Run
+from headrace.core.nats.nats_wire.servers import Server, discovered, read_servers
+
+__all__ = [
+    "CRLF",
+    "DEFAULT_MAX_PAYLOAD",
+    "MAX_INFO_BYTES",
+    "MAX_LINE_BYTES",
+    "MAX_MESSAGE_BYTES",
+    "NO_HEADERS",
+    "PING",
+    "PONG",
+    "Answered",
+    "Arrival",
+    "Bulk",
+    "Credentials",
+    "Decoder",
+    "Frame",
+    "Headers",
+    "Info",
+    "ProtocolError",
+    "Pulled",
+    "Run",
+    "Server",
+    "ServerError",
+    "Severity",
+    "Signal",
+    "answer",
+    "can_carry",
+    "connect",
+    "discovered",
+    "header_block",
+    "pairs",
+    "publish",
+    "question_line",
+    "read_credentials",
+    "read_servers",
+    "signed",
+    "subscribe",
+    "unsubscribe",
+    "user_or_token",
+]

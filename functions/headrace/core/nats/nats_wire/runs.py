@@ -1,0 +1,238 @@
+"""Runs of messages that have nearly everything in common, as the hot paths get them: PubAcks, and what a pull brings.
+
+What they have in common is read once, and no value is made per message. Runs are taken only from the start of what was
+read, and end, without judging, at whatever is different: the Decoder goes on from there, one by one. Whoever does not
+want runs gets the same messages as `Arrival`s.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from headrace.core.nats.nats_wire.frames import Arrival
+from headrace.core.nats.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers
+
+_CRLF = b"\r\n"
+# Of one connection: those of PubAcks are few, those of other answers are not worth more memory.
+MOST_SIZES = 1000
+# What is taken out of the bytes is used while it is still in the processor's cache.
+MOST_PULLED = 32
+_BLOCK = _CRLF + PLAIN_START
+_REMEMBERED = 256
+# Of any message that is read: its size has fewer digits.
+_LONGEST_SIZE = 18
+# Their own constructors take half the time of those written in Python.
+_new = tuple.__new__
+_new_object = object.__new__
+
+
+class Answered(NamedTuple):
+    """Messages without headers and reply on one inbox, whose subjects differ by a number at their end.
+
+    Attributes:
+        stem: of their subjects.
+        numbers: the rest of each subject, as its digits came.
+        answers: the data of each.
+    """
+
+    stem: bytes
+    sid: int
+    numbers: list[bytes]
+    answers: list[bytes]
+
+    def arrivals(self) -> list[Arrival]:
+        stem = text(self.stem)
+        pairs = zip(self.numbers, self.answers, strict=True)
+        return [
+            _new(Arrival, (stem + number.decode(), "", NO_HEADERS, data, "", "", self.sid)) for number, data in pairs
+        ]
+
+
+class Pulled(NamedTuple):
+    """Messages of one subject, with headers, without a status, and with a reply subject each, which takes the ack."""
+
+    subject: str
+    sid: int
+    replies: list[bytes]
+    blocks: list[bytes]
+    payloads: list[bytes]
+
+    def arrivals(self) -> list[Arrival]:
+        columns = zip(self.replies, self.blocks, self.payloads, strict=True)
+        return [self._arrival(*column) for column in columns]
+
+    def _arrival(self, reply: bytes, block: bytes, data: bytes) -> Arrival:
+        headers = _new_object(Headers)
+        headers.block = block
+        return _new(Arrival, (self.subject, text(reply), headers, data, "", "", self.sid))
+
+
+Run: TypeAlias = Answered | Pulled
+
+
+@lru_cache(_REMEMBERED)
+def _pair(block: bytes, whole: bytes) -> tuple[int, int]:
+    """The two sizes of a message with headers, by their digits, each pair read once; ValueError for what is none."""
+    if not (block.isdigit() and whole.isdigit() and len(PLAIN_START) <= int(block) <= int(whole)):
+        raise ValueError(whole)
+    return int(block), int(whole)
+
+
+def text(subject: bytes) -> str:
+    """Subjects are UTF-8 by convention only."""
+    return subject.decode("utf-8", "surrogateescape")
+
+
+class AnswerReader:
+    """Reads the runs of answers of one connection; knows from the last one how the next will most likely begin."""
+
+    __slots__ = ("_between", "_common", "_ending", "_sid", "_size", "_sizes", "_stem")
+
+    def __init__(self) -> None:
+        # No message begins so, whatever its subject.
+        self._common = _CRLF
+        self._between = self._stem = b""
+        self._sid = 0
+        # What is behind the number in a line, and the size that it tells; most answers are as long as the last one.
+        self._ending, self._size = _CRLF, -1
+        # Lengths by their digits, each read once: of many messages few have a size of their own. A plain dict: one of
+        # a class of ours is asked at twice the price.
+        self._sizes: dict[bytes, int] = {}
+
+    def read(self, data: bytes) -> tuple[Answered, int] | None:
+        """The run at the start of these bytes, and where it ends; None without one."""
+        if data.startswith(self._common):
+            found = self._read(data)
+            if found is not None:
+                return found
+        return self._read(data) if self._learn(data) else None
+
+    def _learn(self, data: bytes) -> bool:
+        """Take over what the first message has in common with those that may follow."""
+        line_end = data.find(_CRLF)
+        words = data[:line_end].split()
+        if len(words) != 4:
+            return False
+        _, subject, sid, size = words
+        stem = subject[: subject.rfind(b".") + 1]
+        common = b"MSG " + stem
+        # Two blanks, where the server is old, or one.
+        between = data[4 + len(subject) : line_end - len(size)]
+        if not data.startswith(common) or between.split() != [sid] or not sid.isdigit():
+            return False
+        if between != self._between:
+            # It bears the other subscription's number.
+            self._ending, self._size = _CRLF, -1
+        self._common, self._between, self._stem, self._sid = common, between, stem, int(sid)
+        return True
+
+    def _read(self, data: bytes) -> tuple[Answered, int] | None:
+        common, ending, size = self._common, self._ending, self._size
+        pieces = data[len(common) :].split(_CRLF + common)
+        # What is behind the last line end is not whole.
+        last = pieces.pop()
+        if last.endswith(_CRLF):
+            pieces.append(last[:-2])
+        numbers: list[bytes] = []
+        answers: list[bytes] = []
+        for piece in pieces:
+            number, ended, content = piece.partition(ending)
+            if not ended or len(content) != size:
+                number, content = self._parted(piece)
+                ending, size = self._ending, self._size
+            if not number.isdigit():
+                break
+            numbers.append(number)
+            answers.append(content)
+        if not numbers:
+            return None
+        end = sum(map(len, pieces[: len(numbers)])) + (len(common) + len(_CRLF)) * len(numbers)
+        return _new(Answered, (self._stem, self._sid, numbers, answers)), end
+
+    def _parted(self, piece: bytes) -> tuple[bytes, bytes]:
+        """The number and the data of an answer that is not as long as the last one; no number where it isn't whole."""
+        line, ended, content = piece.partition(_CRLF)
+        number, _, digits = line.partition(self._between)
+        size = len(content)
+        if not ended or (self._sizes.get(digits) != size and not self._says(digits, size)):
+            return b"", b""
+        self._ending, self._size = self._between + digits + _CRLF, size
+        return number, content
+
+    def _says(self, digits: bytes, size: int) -> bool:
+        """Are these the digits of a size? Then that is remembered."""
+        if len(digits) > _LONGEST_SIZE or not digits.isdigit() or int(digits) != size:
+            return False
+        if len(self._sizes) >= MOST_SIZES:
+            self._sizes.clear()
+        self._sizes[digits] = size
+        return True
+
+
+def pulled(data: bytes, position: int) -> tuple[Pulled, int] | None:
+    """The run of pulled messages that begins there, and where it ends; None without one."""
+    line_end = data.find(_CRLF, position)
+    words = data[position:line_end].split()
+    if len(words) != 6 or not words[2].isdigit():
+        return None
+    _, subject, sid, reply, block, whole = words
+    try:
+        middle, size = _pair(block, whole)
+    except ValueError:
+        return None
+    start = line_end + 2
+    if start + size + 2 < len(data):
+        return _pulled_together(data, position, words)
+    # One alone, as most are where little happens: nothing to gain from what others have in common with it.
+    if start + size + 2 > len(data) or not data.startswith(PLAIN_START, start) or not data.endswith(_CRLF):
+        return None
+    middle += start
+    columns = [reply], [data[start:middle]], [data[middle:-2]]
+    return _new(Pulled, (text(subject), int(sid), *columns)), len(data)
+
+
+def _pulled_together(data: bytes, position: int, words: list[bytes]) -> tuple[Pulled, int] | None:
+    """The same where more follows.
+
+    Args:
+        words: of the first line.
+    """
+    _, subject, sid, first, *sizes = words
+    # Each begins as the first one; what ends a line is looked for only where it is not as far away as in the last one.
+    common = b"\r\nHMSG %b %b " % (subject, sid)
+    after = len(common)
+    ending = b" %b %b%b" % (*sizes, _BLOCK)
+    length = len(first)
+    replies: list[bytes] = []
+    blocks: list[bytes] = []
+    payloads: list[bytes] = []
+    startswith = data.startswith
+    stop = position - 2
+    try:
+        middle, whole = _pair(*sizes)
+        more = startswith(common[2:], position)
+        while more and len(replies) < MOST_PULLED:
+            begin = stop + after
+            if startswith(ending, begin + length):
+                reply = data[begin : begin + length]
+            else:
+                reply, _, digits = data[begin : data.index(_BLOCK, begin)].partition(b" ")
+                middle, whole = _pair(*digits.partition(b" ")[::2])
+                length, ending = len(reply), b" %b%b" % (digits, _BLOCK)
+            start = begin + length + len(ending) - len(PLAIN_START)
+            end = start + whole
+            more = startswith(common, end)
+            if not more and not startswith(_CRLF, end):
+                break
+            replies.append(reply)
+            blocks.append(data[start : start + middle])
+            payloads.append(data[start + middle : end])
+            stop = end
+    except ValueError:
+        pass
+    # Nothing that ends a word or a line is in a reply, or this is no run at all.
+    joined = b"".join(replies)
+    if not replies or joined.split() != [joined]:
+        return None
+    return _new(Pulled, (text(subject), int(sid), replies, blocks, payloads)), stop + 2

@@ -1,0 +1,163 @@
+"""Whose a stream is: the marks of ownership in its metadata, and what follows from them.
+
+Knows the metadata keys and the few rules of who may touch what. Does not know what a channel wants of its streams
+(`headrace.core.channel.stream_config`) nor what is to be done about it (`headrace.core.channel.plan`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from headrace.core import names
+from headrace.core.raw_config import Config
+
+PREFIX = "headrace.dev/"
+"""All our metadata keys begin so; the server's own begin with `_nats.`."""
+
+CLUSTER_KEY = "headrace.dev/cluster"
+NAMESPACE_KEY = "headrace.dev/namespace"
+CHANNEL_KEY = "headrace.dev/channel"
+UID_KEY = "headrace.dev/uid"
+ROLE_KEY = "headrace.dev/role"
+CREATED_KEY = "headrace.dev/created"
+"""Only on streams that we took over: `peer`, and then the stream is never deleted."""
+ADDED_SUBJECT_KEY = "headrace.dev/added-subject"
+"""On the aside stream of an adopted stream: the subject that we added there and take away again."""
+
+PEER = "peer"
+
+_IDENTITY = (CLUSTER_KEY, NAMESPACE_KEY, CHANNEL_KEY, ROLE_KEY)
+
+
+class Role(StrEnum):
+    CHANNEL = "channel"
+    ASIDE = "aside"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who a stream belongs to; `uid` changes when the channel is re-created under its name."""
+
+    cluster: str
+    namespace: str
+    channel: str
+    uid: str
+
+    def mark(self, role: Role) -> dict[str, str]:
+        """The metadata that says so."""
+        return {
+            CLUSTER_KEY: self.cluster,
+            NAMESPACE_KEY: self.namespace,
+            CHANNEL_KEY: self.channel,
+            UID_KEY: self.uid,
+            ROLE_KEY: role,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a channel lives in NATS.
+
+    Attributes:
+        channel: its subjects.
+        stream: the name of its stream.
+        overridden: the author named the stream, which then may be somebody else's.
+    """
+
+    owner: Owner
+    channel: names.Channel
+    stream: str
+    overridden: bool
+
+    @property
+    def aside(self) -> str:
+        """The name of the aside stream."""
+        return names.aside(self.stream)
+
+    @property
+    def stages(self) -> str:
+        """What matches the subjects of all stage records."""
+        return self.channel.aside_subjects.removesuffix(">") + "stage.>"
+
+    @property
+    def parked(self) -> str:
+        """What matches the subjects of all parked events."""
+        return self.channel.aside_subjects.removesuffix(">") + "parked.>"
+
+
+class Standing(Enum):
+    """How a channel stands to a stream of the name that it wants.
+
+    MISSING: there is none. OURS: it carries our mark. PEERS: unmarked, by the grammar's name and with our very subject,
+    so the Go channel made it. ADOPTED: unmarked, named by the author; or it takes our subject by a wildcard, so that it
+    was made for more than this channel. FOREIGN: someone else's.
+    """
+
+    MISSING = "missing"
+    OURS = "ours"
+    PEERS = "peers"
+    ADOPTED = "adopted"
+    FOREIGN = "foreign"
+
+
+def standing(place: Place, role: Role, observed: Config | None) -> Standing:
+    """Decide from the marks; the uid does not count, since a channel may be re-created."""
+    if observed is None:
+        return Standing.MISSING
+    mark, ours = _mark_of(observed), place.owner.mark(role)
+    if mark:
+        return Standing.OURS if all(mark.get(key) == ours[key] for key in _IDENTITY) else Standing.FOREIGN
+    if role is Role.ASIDE:
+        return Standing.FOREIGN
+    if place.overridden:
+        return Standing.ADOPTED
+    if place.channel.subject in (observed.get("subjects") or ()):
+        return Standing.PEERS
+    return Standing.ADOPTED if captures(observed, place.channel.subject) else Standing.FOREIGN
+
+
+def foreign_owner(observed: Config) -> str:
+    """Whose a foreign stream is, for people."""
+    mark = _mark_of(observed)
+    if not mark:
+        return "has no mark of Headrace and does not carry this channel's subject"
+    channel = f"{mark.get(NAMESPACE_KEY, '?')}/{mark.get(CHANNEL_KEY, '?')}"
+    kind = "the aside stream of channel" if mark.get(ROLE_KEY) == Role.ASIDE else "channel"
+    return f"belongs to {kind} {channel} of cluster {mark.get(CLUSTER_KEY, '?')}"
+
+
+def created_by_us(observed: Config) -> bool:
+    """Whether a stream that carries our mark was made by us, and not taken over from the Go channel."""
+    return CREATED_KEY not in _metadata(observed)
+
+
+def uid_of(observed: Config) -> str:
+    return _metadata(observed).get(UID_KEY, "")
+
+
+def added_subject(aside: Config | None) -> str | None:
+    """The subject that we added to an adopted stream, as its aside stream remembers it."""
+    return _metadata(aside or {}).get(ADDED_SUBJECT_KEY)
+
+
+def captures(config: Config, subject: str) -> bool:
+    """Whether a stream stores what is published on `subject`, which has no wildcards."""
+    return any(_matches(pattern.split("."), subject.split(".")) for pattern in config.get("subjects") or ())
+
+
+def _matches(pattern: list[str], subject: list[str]) -> bool:
+    if pattern[-1] == ">":
+        pattern = pattern[:-1]
+        if len(subject) <= len(pattern):
+            return False
+        subject = subject[: len(pattern)]
+    return len(pattern) == len(subject) and all(p in ("*", s) for p, s in zip(pattern, subject, strict=True))
+
+
+def _metadata(config: Config) -> dict[str, str]:
+    return config.get("metadata") or {}
+
+
+def _mark_of(config: Config) -> dict[str, str]:
+    return {key: value for key, value in _metadata(config).items() if key in _IDENTITY}
