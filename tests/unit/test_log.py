@@ -122,9 +122,9 @@ def test_a_logger_that_was_used_before_goes_by_what_is_configured_last() -> None
     program = """
 from structlog.testing import capture_logs
 from headrace.io import log
-log.configure()
+log.configure("error")
 told = log.get("test")
-told.info("before")
+told.error("before")
 log.configure()
 with capture_logs() as lines:
     told.info("said")
