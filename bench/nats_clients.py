@@ -12,7 +12,7 @@ import nats
 from bench import nats_bare
 from headrace.core.installation.settings import NatsSettings
 from headrace.core.nats.nats_wire import Arrival, Pulled, header_block
-from headrace.io.engine import Engine
+from headrace.io.nats.engine import Engine
 
 WINDOW = 512
 BATCH = 256

@@ -21,7 +21,7 @@ from pathlib import Path
 import uvloop
 
 from bench.nats_clients import PULLS, ROWS, WINDOW, prepare
-from headrace.io import log
+from headrace.io.process import log
 from tests.support.nats_server import NatsServer
 
 MESSAGES, ROUNDS = 51_200, 5

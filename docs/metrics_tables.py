@@ -11,7 +11,7 @@ from pathlib import Path
 from headrace.core import metric_families as families
 from headrace.core.delivery.lease import Outcome
 from headrace.core.metrics import Family, Kind
-from headrace.io import log
+from headrace.io.process import log
 
 PAGE = Path(__file__).parent / "metrics.md"
 OUTCOMES = {

@@ -1,7 +1,7 @@
 """For all tests: no property is timed, and no test leaves its way of logging to the next.
 
-A busy machine once failed a property that took 381 ms, and 17 ms when asked again. A verb of the CLI, run in the process
-of the tests, has only errors logged: what a later test waits for would not be told.
+A busy machine once failed a property that took 381 ms, and 17 ms when asked again. A verb of the CLI, run in the
+process of the tests, has only errors logged: what a later test waits for would not be told.
 """
 
 from __future__ import annotations

@@ -234,9 +234,9 @@ def stored(up: Bundle) -> int:
     program = (
         "import asyncio, sys\n"
         "from headrace.core.installation.settings import NatsSettings\n"
-        "from headrace.io import log\n"
-        "from headrace.io.api import JetStreamApi\n"
-        "from headrace.io.connect import client\n"
+        "from headrace.io.process import log\n"
+        "from headrace.io.jetstream.api import JetStreamApi\n"
+        "from headrace.io.nats.connect import client\n"
         "async def main():\n"
         "    log.configure('error')\n"
         "    connection = client(NatsSettings(url=sys.argv[1]))\n"

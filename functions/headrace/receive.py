@@ -58,7 +58,7 @@ class Effects:
     """What `receive` does to the world.
 
     Attributes:
-        publish: store one message; raises Refused or Unavailable (see `headrace.io.jetstream`).
+        publish: store one message; raises Refused or Unavailable (see `headrace.io.jetstream.data_path`).
         wake: tell the operator that a stream has something new.
         max_event_bytes: largest message that may be stored, headers included.
         claims: knows the deliveries of `forward`.

@@ -15,8 +15,8 @@ from typing import Any
 
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.nats.stream import CHANNEL_KEY, NAMESPACE_KEY, ROLE_KEY, Role
-from headrace.io import log
-from headrace.io.api import JetStreamApi
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.process import log
 from headrace_cli.child import TELL_SECONDS
 from headrace_cli.manifests import Key, Manifests
 from headrace_cli.status_changes import changes

@@ -18,7 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from headrace.core.errors import Misconfigured, Unavailable
-from headrace.io import log
+from headrace.io.process import log
 
 # A cold Python with its imports takes about a second on a busy laptop.
 START_SECONDS = 30.0

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from headrace.io import log
+from headrace.io.process import log
 
 LOOK_SECONDS = 2.0
 # A start ends what is in flight; where one does not help, such as with a quota, the next must not follow at once.

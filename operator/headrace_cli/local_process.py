@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from headrace.io import log
+from headrace.io.process import log
 from headrace_cli.child import Child, Ended
 
 RESTART_SECONDS = (0.1, 5.0)

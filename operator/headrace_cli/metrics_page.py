@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from headrace.io import log
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
+from headrace.io.process import log
 from headrace_cli.child import free_port
 from headrace_cli.options import Listen
 from headrace_operator.hook_client import HookClient

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from headrace.core import names
-from headrace.io import log
+from headrace.io.process import log
 from headrace_cli.channels import Channels
 
 _log = log.get("up")

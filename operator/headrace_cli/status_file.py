@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.core.errors import Misconfigured
-from headrace.io import log
+from headrace.io.process import log
 
 # Under load something changes a thousand times a second.
 INTERVAL_SECONDS = 0.05

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from headrace.core.errors import Misconfigured
-from headrace.io import log
+from headrace.io.process import log
 
 PREFIX = "headrace-"
 LOCK = "headrace.lock"

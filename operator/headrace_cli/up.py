@@ -20,10 +20,10 @@ from typing import Any
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import InvalidSpec, Unavailable
 from headrace.core.installation.settings import ForwardSettings, NatsSettings, ReceiveSettings, ReconcileSettings
-from headrace.io import environment, log
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
+from headrace.io.process import environment, log
 from headrace_cli import full_disk, manifests, metrics_page, ready_line, store
 from headrace_cli.access import announcement
 from headrace_cli.access.told import Teller

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.io import log
+from headrace.io.process import log
 from headrace_operator.kube.api import KubeApi, NamespaceGoing
 from headrace_operator.kube.kinds import EVENT
 from headrace_operator.trouble import Trouble

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any
 
 from headrace.core.errors import Refused
-from headrace.io import log
+from headrace.io.process import log
 from headrace_operator import channel_object
 from headrace_operator import child as children_of
 from headrace_operator.applied import AppliedChildren, Outcome, Problem

@@ -14,7 +14,7 @@ import math
 from typing import Any
 
 from headrace.core.names import Channel
-from headrace.io.api import MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, ApiError, JetStreamApi
+from headrace.io.jetstream.api import MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, ApiError, JetStreamApi
 
 # About half a second of reading; the rest follows at the next look.
 RECORDS_PER_LOOK = 2_000

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.io import log
+from headrace.io.process import log
 from headrace_operator.kube.api import Body, Conflict, KubeApi
 from headrace_operator.kube.kinds import LEASE, Key
 from headrace_operator.kube.watch import Watch

@@ -14,7 +14,7 @@ import aiohttp
 
 from headrace.core.channel.hook import Installation, installation
 from headrace.core.errors import InvalidSpec, Unavailable
-from headrace.io import tls
+from headrace.io.process import tls
 from headrace_operator.hook_calls import HookCalls
 from headrace_operator.lease_client import refusal
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from headrace.io import log
+from headrace.io.process import log
 from headrace_operator.kube.api import Body, KubeApi
 from headrace_operator.kube.kinds import Discovery, Key, Kind, key
 from headrace_operator.kube.watch import Watch

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.io import log
+from headrace.io.process import log
 from headrace_operator import channel_object, waking
 from headrace_operator.child import CHANNEL_ANNOTATION, title
 from headrace_operator.kube.api import Body, passes

@@ -17,7 +17,8 @@ from headrace.core.delivery import lease
 from headrace.core.delivery.lease import ENDING, PROGRESS_SECONDS, Lease, LeaseAnswer
 from headrace.core.delivery.subscriber import LONGEST_TIMEOUT
 from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
-from headrace.io import bounded, tls
+from headrace.io.http import bounded
+from headrace.io.process import tls
 
 CONNECT_SECONDS = 10.0
 LINES = "application/x-ndjson"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.io import log
+from headrace.io.process import log
 from headrace_operator import channel_object, related
 from headrace_operator.announcing import Tell, tell_of_changes
 from headrace_operator.applied import Outcome, Problem

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.io import log
+from headrace.io.process import log
 from headrace_operator import channel_object
 from headrace_operator.kube.api import Body, KubeApi
 from headrace_operator.kube.kinds import Discovery, Key, Kind, key

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headrace.core.errors import Refused
-from headrace.io import log
+from headrace.io.process import log
 from headrace_operator.applied import AppliedChildren, Problem
 from headrace_operator.child import Body, Spot, title
 from headrace_operator.kube.api import KubeApi, passes

@@ -21,11 +21,11 @@ from headrace.core.installation.settings import (
     OperatorSettings,
     TokenSettings,
 )
-from headrace.io import environment, log
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
-from headrace.io.nats_config import mounted
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
+from headrace.io.process import environment, log
+from headrace.io.process.nats_config import mounted
 from headrace.io.web import Token
 from headrace_operator import probes, superseded
 from headrace_operator.announcing import Announcer

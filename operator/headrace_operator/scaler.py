@@ -15,9 +15,10 @@ from typing import Any
 from headrace.core import names
 from headrace.core.delivery.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
 from headrace.core.errors import HeadraceError, Refused
-from headrace.io import hints, log
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats import hints
+from headrace.io.nats.client import Client
+from headrace.io.process import log
 from headrace_operator import failing, lag, losses
 from headrace_operator.agenda import Agenda
 from headrace_operator.held import Held

@@ -20,8 +20,8 @@ from headrace.core.delivery.lease import Outcome
 from headrace.core.delivery.scale_spec import Wake
 from headrace.core.delivery.subscriber import Subscriber, SubscriberState
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
-from headrace.io import log
-from headrace.io.api import JetStreamApi
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.process import log
 from headrace_operator import lag, losses
 from headrace_operator.due import StageRecords
 from headrace_operator.lag import Outlook

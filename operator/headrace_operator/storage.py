@@ -19,7 +19,7 @@ from headrace.core import names
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.metrics import Family, Labels
 from headrace.core.nats.stream import CHANNEL_KEY, NAMESPACE_KEY
-from headrace.io.api import JetStreamApi
+from headrace.io.jetstream.api import JetStreamApi
 
 READ_SECONDS = 15.0
 # Whoever scrapes seldom has the values of a minute ago, not of yesterday.

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.core.errors import Refused, Unavailable
-from headrace.io import log
-from headrace.io.api import JetStreamApi
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.process import log
 from headrace_operator.served import ServedStreams, State
 from headrace_operator.trouble import Trouble
 

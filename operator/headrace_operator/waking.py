@@ -11,8 +11,8 @@ from typing import Any
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import Refused, Unavailable
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
 from headrace_operator.kube.api import Body
 from headrace_operator.kube.kinds import Key, key
 from headrace_operator.lease_client import LeaseClient, Meanwhile

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
 from tests.support.channels import channel as manifest
 from tests.support.channels import entry
 from tests.support.cli import Cli

@@ -10,8 +10,8 @@ import nats.aio.client
 import pytest
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
 from tests.support.nats_server import NatsServer
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.connect import client as connect
+from headrace.io.nats.connect import client as connect
 from tests.support.channels import channel, entry, stream
 from tests.support.nats_server import NatsServer
 from tests.support.reconciling import Hook, condition

@@ -17,10 +17,10 @@ from headrace.core.nats.action import (
     UpdateConsumer,
     UpdateStream,
 )
-from headrace.io.admin import Admin
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.jetstream import JetStream
+from headrace.io.jetstream.admin import Admin
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.nats.client import Client
 
 ORDERS = {"name": "ORDERS", "subjects": ["orders.>"]}
 BILLING = {"name": "billing", "durable_name": "billing", "ack_policy": "explicit"}

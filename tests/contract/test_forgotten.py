@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.cli import Cli
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer

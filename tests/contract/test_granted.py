@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
 from tests.support.channels import channel, entry, stream
 from tests.support.nats_server import NatsServer
 from tests.support.reconciling import Hook, condition

@@ -9,7 +9,7 @@ import nats.aio.client
 import pytest
 
 from headrace.core.delivery.subscriber import SubscriberState
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.channels import channel, entry, stream
 from tests.support.cli import Cli
 from tests.support.go_channel import DELIVER, OURS, PUSH, RETENTION, STREAM, SUBJECT, THEIRS, GoChannel, as_ours

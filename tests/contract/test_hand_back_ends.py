@@ -9,9 +9,9 @@ import nats.aio.client
 import pytest
 
 from headrace.core import names
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.jetstream import JetStream
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.nats.client import Client
 from headrace_cli.access.place import find
 from headrace_cli.access.session import Session
 from headrace_cli.catalog import channels as catalog

@@ -19,10 +19,10 @@ from headrace.core import names
 from headrace.core.errors import HeadraceError, Refused
 from headrace.core.event.nats_codec import NatsMessage, encoded
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
-from headrace.io.jetstream import JetStream
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
 from headrace_operator.due import StageRecords
 from tests.support import nats_permissions
 from tests.support.channels import channel, entry, stream

@@ -17,9 +17,9 @@ import pytest
 
 from headrace.core.errors import Unavailable
 from headrace.core.nats.jetstream import Message
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.jetstream import JetStream
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.nats.client import Client
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
 from tests.support.ordering import leased_for_ever, numbers, out_of_order, serve_by_key, serve_ordered, store_keyed

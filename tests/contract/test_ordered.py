@@ -11,10 +11,10 @@ from typing import Any
 
 from headrace.core.installation.settings import ReconcileSettings
 from headrace.core.nats.action import CreateConsumer
-from headrace.io.admin import Admin
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.jetstream import JetStream
+from headrace.io.jetstream.admin import Admin
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.nats.client import Client
 from headrace.reconcile import reconcile
 from tests.support.channels import channel, entry
 from tests.support.functions import Function

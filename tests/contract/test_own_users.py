@@ -9,8 +9,8 @@ import pytest
 
 from headrace.core import caller_token
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.connect import client as connect
-from headrace.io.elsewhere import Calls, Elsewhere
+from headrace.io.jetstream.own_account import Calls, Elsewhere
+from headrace.io.nats.connect import client as connect
 from headrace.reconcile import Around
 from tests.support.apart import CONNECTION, one
 from tests.support.channels import channel, entry

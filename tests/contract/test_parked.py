@@ -9,8 +9,8 @@ import pytest
 
 from headrace.core.delivery.parked import Wanted
 from headrace.core.errors import Refused
-from headrace.io.aside import Page
-from headrace.io.client import Client
+from headrace.io.jetstream.aside import Page
+from headrace.io.nats.client import Client
 from tests.support.functions import Function
 from tests.support.parking import ids, park, shelf
 from tests.support.streams import Nats, binary_event

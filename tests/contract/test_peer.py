@@ -9,7 +9,7 @@ import nats.aio.client
 import pytest
 
 from headrace.core.delivery.subscriber import Subscriber, SubscriberState
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.channels import channel, entry, stream
 from tests.support.go_channel import DELIVER, OURS, RETENTION, STREAM, THEIRS, GoChannel
 from tests.support.reconciling import Hook, condition

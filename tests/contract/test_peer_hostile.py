@@ -7,7 +7,7 @@ from typing import Any
 import nats.aio.client
 import pytest
 
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.channels import channel, entry
 from tests.support.go_channel import DELIVER, STREAM, SUBJECT, THEIRS, GoChannel
 from tests.support.reconciling import Hook, condition

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.core.installation.named import Named
 from headrace.core.installation.secret_files import SecretFile
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from headrace.reconcile import Around
 from tests.support.channels import channel, entry
 from tests.support.children import IMAGE, as_observed, at

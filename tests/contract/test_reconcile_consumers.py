@@ -9,7 +9,7 @@ import nats.aio.client
 import pytest
 
 from headrace.core.delivery.subscriber import METADATA_KEY, SubscriberState
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.channels import channel, entry, stream
 from tests.support.reconciling import Hook, WatchedApi
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
 from tests.support.channels import channel
 from tests.support.functions import TOKEN, Function
 from tests.support.mounts import Mount

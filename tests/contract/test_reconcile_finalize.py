@@ -5,7 +5,7 @@ from __future__ import annotations
 import nats.aio.client
 import pytest
 
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.channels import channel, entry, stream
 from tests.support.reconciling import Hook
 

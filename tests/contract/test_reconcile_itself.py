@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.core.delivery.subscriber import SubscriberState
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.channels import channel, entry
 from tests.support.reconciling import Hook, condition
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
 from tests.support.channels import channel, entry, stream
 from tests.support.reconciling import Hook, condition
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.control_plane.channel_manifests import PROPOSAL
 from tests.support.channels import channel, entry, stream
 from tests.support.reconciling import Hook, condition

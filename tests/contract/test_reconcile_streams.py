@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core import names
 from headrace.core.errors import Unavailable
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.channels import UID, channel, entry, stream
 from tests.support.nats_server import NatsServer
 from tests.support.reconciling import Hook, condition

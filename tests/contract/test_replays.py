@@ -14,10 +14,10 @@ import pytest
 from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import Refused
 from headrace.core.http import Headers, HttpAnswer
-from headrace.io.api import JetStreamApi
-from headrace.io.aside import ParkedEvents
-from headrace.io.client import Client
 from headrace.io.http import HttpClient
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.aside import ParkedEvents
+from headrace.io.nats.client import Client
 from tests.support.functions import Function
 from tests.support.nats_server import free_port
 from tests.support.parking import ids, park, shelf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.forward_pods import IN_FLIGHT, scaled, stored
 from tests.support.functions import Function
 from tests.support.scaling import hint

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import SecretStr
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.api import JetStreamApi
-from headrace.io.connect import client as connect
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.connect import client as connect
 from headrace_operator.served import Clock, ServedStreams
 from headrace_operator.sweep import Sweep
 from tests.support.nats_server import NatsServer

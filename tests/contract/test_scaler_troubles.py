@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer, Outcome
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
 from headrace_operator.scaler import Scaler
 from tests.support.scaling import NEVER, Running, Scale, ended, hint, pull, settled, store, subscribed
 from tests.support.streams import METADATA_KEY, NANOSECONDS, Nats, metadata

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.connect import client as connect
+from headrace.io.nats.connect import client as connect
 from tests.support.channels import channel
 from tests.support.cli import Cli
 from tests.support.functions import Function

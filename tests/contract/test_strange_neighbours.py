@@ -8,8 +8,8 @@ import pytest
 
 from headrace.core.delivery.lease import Lease
 from headrace.core.errors import Unavailable
-from headrace.io import elsewhere
-from headrace.io.elsewhere import Calls, Elsewhere
+from headrace.io.jetstream import own_account
+from headrace.io.jetstream.own_account import Calls, Elsewhere
 from headrace_operator import lease_client
 from headrace_operator.lease_client import LeaseClient
 from tests.support.raw_server import Peer, answering, serving
@@ -47,7 +47,7 @@ async def silent(peer: Peer) -> None:
 
 @pytest.fixture(autouse=True)
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "LONGEST_ANSWER", MOST)
+    monkeypatch.setattr(own_account, "LONGEST_ANSWER", MOST)
     monkeypatch.setattr(lease_client, "LONGEST_ANSWER", MOST)
 
 
@@ -79,7 +79,7 @@ async def test_a_small_answer_is_not_unpacked_to_a_large_one():
 
 
 async def test_who_keeps_us_waiting_is_waited_for_once(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(elsewhere, "TOGETHER_SECONDS", 0.5)
+    monkeypatch.setattr(own_account, "TOGETHER_SECONDS", 0.5)
     calls = Calls(lambda _: "token")
     async with serving(silent) as server:
         first = Elsewhere(calls, server.url)
@@ -95,7 +95,7 @@ async def test_who_keeps_us_waiting_is_waited_for_once(monkeypatch: pytest.Monke
 async def test_who_keeps_us_waiting_again_and_again_is_left_alone_for_longer_and_longer(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(elsewhere, "TOGETHER_SECONDS", 0.3)
+    monkeypatch.setattr(own_account, "TOGETHER_SECONDS", 0.3)
     now = [0.0]
     calls = Calls(lambda _: "token", clock=lambda: now[0])
     asked_at = []
@@ -110,24 +110,24 @@ async def test_who_keeps_us_waiting_again_and_again_is_left_alone_for_longer_and
 
 
 async def test_who_was_silent_has_less_time_until_it_has_answered_for_a_while(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(elsewhere, "PROBE_SECONDS", 0.3)
+    monkeypatch.setattr(own_account, "PROBE_SECONDS", 0.3)
     now = [0.0]
     calls = Calls(lambda _: "token", clock=lambda: now[0])
     answers = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n" + b'{"result": null}')
     async with serving(silent, silent, answers, silent) as server:
-        monkeypatch.setattr(elsewhere, "TOGETHER_SECONDS", 0.3)
+        monkeypatch.setattr(own_account, "TOGETHER_SECONDS", 0.3)
         with pytest.raises(Unavailable):
             await Elsewhere(calls, server.url).stream("S")
         # From here on it would be waited for as long as the test has.
-        monkeypatch.setattr(elsewhere, "TOGETHER_SECONDS", 3600.0)
+        monkeypatch.setattr(own_account, "TOGETHER_SECONDS", 3600.0)
         now[0] += 31
         with pytest.raises(Unavailable):
             await Elsewhere(calls, server.url).stream("S")
         now[0] += 61
         # One answer is no proof: the next call has as little time.
-        monkeypatch.setattr(elsewhere, "PROBE_SECONDS", 30.0)
+        monkeypatch.setattr(own_account, "PROBE_SECONDS", 30.0)
         assert await Elsewhere(calls, server.url).stream("S") is None
-        monkeypatch.setattr(elsewhere, "PROBE_SECONDS", 0.3)
+        monkeypatch.setattr(own_account, "PROBE_SECONDS", 0.3)
         with pytest.raises(Unavailable):
             await Elsewhere(calls, server.url).stream("S")
         await calls.close()

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from headrace.forward import one_event
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.channels import channel, entry, stream
 from tests.support.functions import TOKEN, Function
 from tests.support.in_process import InProcess

@@ -21,9 +21,9 @@ from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.installation.settings import NatsSettings
 from headrace.core.nats import own_account as lent
 from headrace.io import export
-from headrace.io.connect import client as connect
-from headrace.io.elsewhere import Calls
 from headrace.io.http import HttpClient
+from headrace.io.jetstream.own_account import Calls
+from headrace.io.nats.connect import client as connect
 from headrace_operator.hook_client import HookClient
 from headrace_operator.kube.access import from_kubeconfig, from_service_account
 from headrace_operator.kube.api import KubeApi

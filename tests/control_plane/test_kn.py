@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core import names
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.connect import client as connect
+from headrace.io.nats.connect import client as connect
 from tests.support.channels import channel, entry
 from tests.support.cli import Ran, run
 from tests.support.control_plane import ControlPlane

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
 from tests.control_plane.channel_manifests import channel
 from tests.control_plane.test_operator_channels import ready, until_status
 from tests.support.children import IMAGE, deployment_of

@@ -11,7 +11,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from headrace.io import log
+from headrace.io.process import log
 from tests.faults import report
 from tests.faults.cell import play
 from tests.faults.cells import CELLS

@@ -19,8 +19,8 @@ import nats.errors
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.api import JetStreamApi
-from headrace.io.connect import client as connect
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.connect import client as connect
 from headrace_operator.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaler import Scaler
 from tests.faults.lane import Lane

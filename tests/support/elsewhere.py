@@ -13,9 +13,9 @@ import pytest
 from headrace.core import caller_token
 from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
-from headrace.io.elsewhere import Calls, Elsewhere
+from headrace.io.jetstream.own_account import Calls, Elsewhere
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
 from headrace.reconcile import Around
 from tests.support.children import IMAGE
 from tests.support.functions import TOKEN

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import Unavailable
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
 from headrace_operator.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaler import Scaler
 from tests.support.functions import Function

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.io.api import JetStreamApi
-from headrace.io.aside import Page, ParkedEvents
-from headrace.io.client import Client
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.aside import Page, ParkedEvents
+from headrace.io.nats.client import Client
 from tests.support.streams import Channel, Lane
 
 

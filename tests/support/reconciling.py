@@ -10,10 +10,10 @@ from typing import Any
 from headrace.core.channel import truth
 from headrace.core.delivery.subscriber import Subscriber, from_metadata
 from headrace.core.installation.settings import ReconcileSettings
-from headrace.io.admin import Admin
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.jetstream import JetStream
+from headrace.io.jetstream.admin import Admin
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.nats.client import Client
 from headrace.reconcile import Around, reconcile
 from tests.support.children import as_observed
 from tests.support.pods import ready_status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.core.errors import NotLetIn, Unavailable
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 
 REFUSED_SECONDS = 0.7
 

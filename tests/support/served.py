@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
 from tests.support.functions import Function
 from tests.support.nats_permissions import PermittedServer, inbox_of
 from tests.support.nats_server import NatsServer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.channels import channel, entry
 from tests.support.reconciling import Hook, condition
 from tests.support.streams import Lane, Nats, Serving

@@ -17,7 +17,7 @@ import yarl
 
 from headrace.core.delivery.subscriber import Destination
 from headrace.core.http import Headers, HttpAnswer
-from headrace.io import tls
+from headrace.io.process import tls
 
 # Below the 5 s after which common servers (uvicorn, Node) close an idle connection: a POST on a connection that is
 # being closed can't be told from a failed one.

@@ -32,9 +32,9 @@ ACCOUNTS = (
 ASKING = """
 import functools, os, pathlib, sys
 from headrace.host.serving import main
-from headrace.io import elsewhere
+from headrace.io.jetstream import own_account
 reached = pathlib.Path(os.environ["REACHED"])
-elsewhere.Calls = functools.partial(elsewhere.Calls, reach=lambda url: reached.read_text())
+own_account.Calls = functools.partial(own_account.Calls, reach=lambda url: reached.read_text())
 sys.exit(main())
 """
 

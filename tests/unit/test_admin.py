@@ -8,10 +8,10 @@ import pytest
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats.action import CreateStream, DeleteStream
-from headrace.io.admin import Admin
-from headrace.io.api import ApiError, JetStreamApi
-from headrace.io.client import Client
-from headrace.io.jetstream import JetStream
+from headrace.io.jetstream.admin import Admin
+from headrace.io.jetstream.api import ApiError, JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.nats.client import Client
 
 
 class Told:

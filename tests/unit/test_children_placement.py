@@ -10,7 +10,7 @@ from headrace.core.channel.children import Access, File
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.installation.settings import ReconcileSettings
 from headrace.core.manifest.manifest import parse
-from headrace.io import environment
+from headrace.io.process import environment
 from tests.support.channels import channel, entry
 from tests.support.children import IMAGE, at, called, the, wanted
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.io.cpu_limit import cpus
+from headrace.io.process.cpu_limit import cpus
 
 QUOTA, PERIOD = "cpu.cfs_quota_us", "cpu.cfs_period_us"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from headrace.core.nats.nats_wire import Server
-from headrace.io.engine import dial
-from headrace.io.engine.servers import Servers, pauses
+from headrace.io.nats.engine import dial
+from headrace.io.nats.engine.servers import Servers, pauses
 
 
 def configured(url: str) -> Server:

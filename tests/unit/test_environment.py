@@ -16,7 +16,7 @@ from headrace.core.installation.settings import (
     ReconcileSettings,
 )
 from headrace.host import application
-from headrace.io import environment
+from headrace.io.process import environment
 
 
 @pytest.mark.parametrize("text", ["PT1.5S", "1.5s", "1500ms", "1.5"])

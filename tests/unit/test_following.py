@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from headrace.io.nats_config import mounted
+from headrace.io.process.nats_config import mounted
 from headrace_operator.following import Following
 from tests.support.mounts import Mount
 from tests.support.waiting import until

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from headrace.io.engine import link as links
-from headrace.io.engine.link import Link, Watcher
-from headrace.io.engine.routes import Routes
+from headrace.io.nats.engine import link as links
+from headrace.io.nats.engine.link import Link, Watcher
+from headrace.io.nats.engine.routes import Routes
 
 
 class Transport(asyncio.Transport):

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace.io import log
+from headrace.io.process import log
 
 LOGGING = """
-from headrace.io import log
+from headrace.io.process import log
 log.configure("info")
 log.get("test").info("said", words="x" * 20000)
 log.get("test").info("said again")
@@ -121,7 +121,7 @@ def test_every_key_of_a_line_of_the_functions_is_documented() -> None:
 def test_a_logger_that_was_used_before_goes_by_what_is_configured_last() -> None:
     program = """
 from structlog.testing import capture_logs
-from headrace.io import log
+from headrace.io.process import log
 log.configure("error")
 told = log.get("test")
 told.error("before")

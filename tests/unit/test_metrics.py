@@ -19,7 +19,7 @@ from headrace.core.nats.jetstream import PubAck
 from headrace.host.forward_counts import ForwardCounts
 from headrace.host.receive_counts import MOST_CHANNELS, OTHERS, ReceiveCounts
 from headrace.host.scraping import HALF_BYTES, Scraped, Slots
-from headrace.io import process
+from headrace.io.process import usage
 
 COUNT = Family("a_total", Kind.COUNTER, "what \\ it counts", ("who",))
 LEVEL = Family("b", Kind.GAUGE, "a level")
@@ -202,6 +202,6 @@ def _delivered(counts: ForwardCounts) -> tuple[object, object]:
 
 
 def test_a_process_knows_what_it_costs() -> None:
-    assert process.cpu_seconds() > 0
-    assert process.age() > 0
-    assert (process.resident_bytes() or 1) > 0
+    assert usage.cpu_seconds() > 0
+    assert usage.age() > 0
+    assert (usage.resident_bytes() or 1) > 0

@@ -10,8 +10,8 @@ import trustme
 
 from headrace.core.errors import Misconfigured
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.access import Access
-from headrace.io.mounted import LastGood
+from headrace.io.nats.access import Access
+from headrace.io.process.mounted import LastGood
 
 KEY = "eventing-jetstream"
 

@@ -8,7 +8,7 @@ import pytest
 
 from headrace.core.installation.secret_files import SecretFile
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.named import NamedSecrets
+from headrace.io.process.named import NamedSecrets
 from tests.support.mounts import Mount
 
 PEERS = "auth: {credentialFile: {secret: {name: user, key: my.creds}}, tls: {secret: {name: client}}}"

@@ -8,8 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.access import Access
-from headrace.io.named import NamedSecrets
+from headrace.io.nats.access import Access
+from headrace.io.process.named import NamedSecrets
 from tests.support.mounts import Mount
 
 NAMED, PROPOSED, OTHER = "nats://named:4222", "nats://proposed:4222", "nats://neither:4222"

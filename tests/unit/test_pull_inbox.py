@@ -10,8 +10,8 @@ import pytest
 from headrace.core.nats.jetstream import Message
 from headrace.core.nats.nats_wire import Decoder
 from headrace.core.nats.pull_status import PullEnd
-from headrace.io.client import OnArrival, OnPulled
-from headrace.io.pull import PullInbox
+from headrace.io.jetstream.pull import PullInbox
+from headrace.io.nats.client import OnArrival, OnPulled
 
 BLOCK = b"NATS/1.0\r\nce-id: 1\r\n\r\n"
 PLAIN = "$JS.ACK.S.C.1.{0}.{0}.1700000000000000000.5"

@@ -11,7 +11,7 @@ from headrace.core.errors import Misconfigured
 from headrace.core.installation import secret_files
 from headrace.core.installation.secret_files import Level
 from headrace.core.installation.settings import NatsSettings
-from headrace.io import mounted
+from headrace.io.process import mounted
 from tests.support.mounts import Mount
 
 

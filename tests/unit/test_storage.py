@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core import metric_families as families
 from headrace.core.errors import Refused, Unavailable
-from headrace.io.api import JetStreamApi
+from headrace.io.jetstream.api import JetStreamApi
 from headrace_operator import storage
 from headrace_operator.hook_calls import HookCalls
 from headrace_operator.storage import MOST_COUNTED, STALE_SECONDS, Storage, moment

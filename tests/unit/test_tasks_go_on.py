@@ -18,8 +18,8 @@ from headrace.core.nats.jetstream import IN_PROGRESS, Message
 from headrace.core.nats.nats_wire import Arrival
 from headrace.forward import line
 from headrace.forward.ports import Survey
-from headrace.io.api import JetStreamApi
-from headrace.io.keepalive import KeepAlive
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.keepalive import KeepAlive
 from headrace_cli import local_process
 from headrace_cli.child import answers_200
 from headrace_cli.local_process import AlwaysOn

@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from headrace.core import trust
-from headrace.io import tls
+from headrace.io.process import tls
 from tests.support.authorities import REFUSED, TAKEN, as_openssl_makes_it, by_the_book
 
 

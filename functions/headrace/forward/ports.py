@@ -18,7 +18,7 @@ from headrace.core.nats.pull_status import PullEnd
 
 
 class Inbox(Protocol):
-    """Where pulled messages arrive; one pull at a time (see `headrace.io.pull`)."""
+    """Where pulled messages arrive; one pull at a time (see `headrace.io.jetstream.pull`)."""
 
     @property
     def pulling(self) -> bool:

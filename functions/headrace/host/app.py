@@ -18,10 +18,11 @@ from headrace.core.metrics import Snapshot, added
 from headrace.core.nats import payload
 from headrace.core.quoting import quoted
 from headrace.host.counts import Counts, Watched
-from headrace.io import environment, log, web
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
+from headrace.io import web
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
+from headrace.io.process import environment, log
 
 if TYPE_CHECKING:
     from headrace.host.direct import Offers

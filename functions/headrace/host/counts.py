@@ -6,7 +6,8 @@ import time
 
 from headrace.core import metric_families as families
 from headrace.core.metrics import Snapshot
-from headrace.io import process, web
+from headrace.io import web
+from headrace.io.process import usage
 
 
 class Counts:
@@ -17,12 +18,12 @@ class Counts:
         self._codes: dict[int, int] = {}
         self._steps: dict[str, float] = {}
         self._disconnects = 0
-        process.began()
+        usage.began()
 
     def step(self, until: str) -> None:
         """A step of the start is done; the first time counts."""
         if until not in self._steps:
-            self._steps[until] = process.age()
+            self._steps[until] = usage.age()
 
     def answered(self, code: int) -> None:
         """A request that is no probe was answered."""
@@ -38,16 +39,16 @@ class Counts:
 
     def snapshot(self, *, connected: bool) -> Snapshot:
         function = (self._function,)
-        memory = process.resident_bytes()
+        memory = usage.resident_bytes()
         return {
             families.REQUESTS.name: {(*function, str(code)): count for code, count in self._codes.items()},
             families.STARTED.name: {(*function, until): round(took, 3) for until, took in self._steps.items()},
             families.WORKERS.name: {function: 1},
             families.NATS_CONNECTED.name: {function: int(connected)},
             families.NATS_DISCONNECTS.name: {function: self._disconnects},
-            families.CPU_SECONDS.name: {(): round(process.cpu_seconds(), 3)},
+            families.CPU_SECONDS.name: {(): round(usage.cpu_seconds(), 3)},
             families.MEMORY_BYTES.name: {} if memory is None else {(): memory},
-            families.START_TIME.name: {(): round(time.time() - process.age(), 3)},
+            families.START_TIME.name: {(): round(time.time() - usage.age(), 3)},
         }
 
 

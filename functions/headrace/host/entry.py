@@ -14,7 +14,7 @@ from headrace.core.errors import Misconfigured
 from headrace.core.quoting import quoted
 from headrace.host.app import App, application
 from headrace.host.serving import Address, serve
-from headrace.io import environment, log
+from headrace.io.process import environment, log
 
 # func-python's own default; kn func sets the variable in every image.
 DEFAULT_LISTEN_ADDRESS = "[::]:8080"

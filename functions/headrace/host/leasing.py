@@ -34,12 +34,13 @@ from headrace.host.forward_counts import ForwardCounts
 from headrace.host.outcome_log import OutcomeLog
 from headrace.host.posting import Posting
 from headrace.host.standing import Standing
-from headrace.io import delivery_key, environment, log, tracing, web
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.jetstream import JetStream
-from headrace.io.keepalive import KeepAlive
-from headrace.io.scan import scan
+from headrace.io import delivery_key, tracing, web
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.jetstream.keepalive import KeepAlive
+from headrace.io.jetstream.scan import scan
+from headrace.io.nats.client import Client
+from headrace.io.process import environment, log
 from headrace.io.tracing import Tracing
 
 LONGEST_BODY = 64 * 1024

@@ -12,7 +12,7 @@ from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.http import Response, json_response
 from headrace.core.installation.named import Named
 from headrace.core.nats import own_account as lent
-from headrace.io.admin import Admin
+from headrace.io.jetstream.admin import Admin
 
 
 async def lend(body: bytes, admin: Admin, named: Callable[[], Named]) -> Response:

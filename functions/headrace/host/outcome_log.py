@@ -11,7 +11,7 @@ from collections.abc import Callable
 from headrace.core.delivery.lease import Outcome
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.nats.jetstream import Message
-from headrace.io import log
+from headrace.io.process import log
 
 _log = log.get("forward")
 

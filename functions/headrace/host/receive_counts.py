@@ -8,7 +8,7 @@ from headrace.core import metric_families as families
 from headrace.core import names
 from headrace.core.metrics import SHORT_BOUNDS, Distribution, Labels, Snapshot, Timings, Value
 from headrace.core.nats.jetstream import PubAck
-from headrace.io import process
+from headrace.io.process import usage
 
 # Only channels that have stored something are named, but nobody bounds how many there are.
 MOST_CHANNELS = 1000
@@ -62,7 +62,7 @@ class ReceiveCounts:
     def _begin(self, subject: str) -> str:
         """Count the first event of a channel, or one of those that are too many to be told apart."""
         if self._first is None:
-            self._first = process.age()
+            self._first = usage.age()
         if len(self._stored) >= MOST_CHANNELS:
             subject = ""
         self._stored[subject] = self._stored.get(subject, 0) + 1

@@ -17,12 +17,13 @@ from headrace.core.installation.settings import ReceiveSettings
 from headrace.core.metrics import Snapshot
 from headrace.core.nats.jetstream import PubAck
 from headrace.host.receive_counts import ReceiveCounts
-from headrace.io import delivery_key, environment, log, tracing, web
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.jetstream import JetStream
+from headrace.io import delivery_key, tracing, web
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.jetstream.wake import FullHints, WakeHints
+from headrace.io.nats.client import Client
+from headrace.io.process import environment, log
 from headrace.io.tracing import Kind, OpenSpan, Tracing
-from headrace.io.wake import FullHints, WakeHints
 from headrace.receive import (
     ACCEPTED,
     ALLOW,

@@ -24,17 +24,18 @@ from headrace.core.nats import own_account as lent
 from headrace.core.quoting import quoted
 from headrace.host.counts import Watched
 from headrace.host.lending import lend
-from headrace.io import environment, log, web
-from headrace.io.admin import Admin
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.jetstream import JetStream
-from headrace.io.mounted import LastGood, texts
-from headrace.io.named import NamedSecrets
+from headrace.io import web
+from headrace.io.jetstream.admin import Admin
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.nats.client import Client
+from headrace.io.process import environment, log
+from headrace.io.process.mounted import LastGood, texts
+from headrace.io.process.named import NamedSecrets
 from headrace.reconcile import VERBS, Around, reconcile
 
 if TYPE_CHECKING:
-    from headrace.io.elsewhere import Calls, Elsewhere
+    from headrace.io.jetstream.own_account import Calls, Elsewhere
 
 # A channel with thousands of subscribers and their CA certificates still fits. How many values it may be is
 # `headrace.core.channel.hook`'s to say: that is what memory goes by.
@@ -131,7 +132,7 @@ class Reconciling:
 
     def _elsewhere(self, url: str) -> Elsewhere:
         # On demand: it brings aiohttp.
-        from headrace.io.elsewhere import Calls, Elsewhere
+        from headrace.io.jetstream.own_account import Calls, Elsewhere
 
         if self._calls is None:
             self._calls = Calls(lambda at: caller_token.shown_at(self._token.read(), at))

@@ -28,8 +28,8 @@ from headrace.host.direct import DirectProtocol
 from headrace.host.protocol import BoundedProtocol
 from headrace.host.scraping import Scraped, Slots
 from headrace.host.workers import Tether, Workers
-from headrace.io import environment, log
-from headrace.io.cpu_limit import cpus
+from headrace.io.process import environment, log
+from headrace.io.process.cpu_limit import cpus
 
 KEEP_ALIVE_SECONDS = 95
 BACKLOG = 2048

@@ -21,7 +21,7 @@ from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.http import Response
 from headrace.core.installation.settings import ForwardSettings
 from headrace.core.quoting import quoted
-from headrace.io import log
+from headrace.io.process import log
 
 # How old the word of a consumer gets; while nothing comes, a lease is one open pull.
 LEASE_SECONDS = 10.0

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from headrace.host import pulse
 from headrace.host.pulse import Pulse
-from headrace.io import log
+from headrace.io.process import log
 
 # Between the end of a worker and its successor: doubled from one to the next, until one has lived for a while.
 FIRST_PAUSE_SECONDS = 0.1

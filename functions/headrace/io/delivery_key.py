@@ -8,7 +8,7 @@ from headrace.core import caller_token
 from headrace.core.errors import Misconfigured
 from headrace.core.event.delivery_claim import Claims
 from headrace.core.installation.settings import DeliverySettings, TokenSettings
-from headrace.io import environment
+from headrace.io.process import environment
 from headrace.io.web import Token
 
 _KEY = re.compile("[0-9A-Fa-f]{64}")

@@ -13,8 +13,8 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from headrace.core import trust
-from headrace.io import tls
-from headrace.io.tls import Stamp
+from headrace.io.process import tls
+from headrace.io.process.tls import Stamp
 
 
 def session() -> requests.Session:

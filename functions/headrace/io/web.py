@@ -19,7 +19,7 @@ from headrace.core.delivery.lease import RETRY_AFTER
 from headrace.core.errors import HeadraceError, InvalidEvent, InvalidSpec, Misconfigured, Refused, Unavailable
 from headrace.core.http import Headers, Request, Response, problem, request
 from headrace.core.installation.settings import TokenSettings
-from headrace.io import environment, log
+from headrace.io.process import environment, log
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -15,7 +15,10 @@ from headrace.core.raw_config import Config
 
 
 class Administration(Protocol):
-    """What `reconcile` needs of NATS; `headrace.io.admin.Admin` is it. All raise Unavailable when NATS is away."""
+    """What `reconcile` needs of NATS; `headrace.io.jetstream.admin.Admin` is it.
+
+    Every method raises Unavailable when NATS is away.
+    """
 
     async def stream(self, name: str) -> Config | None:
         """The configuration of a stream; None when there is none."""

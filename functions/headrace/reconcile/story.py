@@ -57,7 +57,7 @@ async def reconcile(
 
     Args:
         verb: one of VERBS; the last part of the path.
-        api: what the installation's NATS has and does; `headrace.io.admin.Admin`.
+        api: what the installation's NATS has and does; `headrace.io.jetstream.admin.Admin`.
         now: with its timezone; the clock of graces and of conditions.
 
     Raises:

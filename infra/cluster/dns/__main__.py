@@ -14,7 +14,7 @@ from typing import cast
 
 import aiohttp
 
-from headrace.io.tls import of_system
+from headrace.io.process.tls import of_system
 from infra.cluster.dns import watch, wire
 from infra.cluster.dns.wire import Code
 from infra.cluster.dns.zone import Zone

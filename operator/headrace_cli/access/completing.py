@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from headrace.core.errors import HeadraceError
-from headrace.io import log
+from headrace.io.process import log
 from headrace_cli.access.place import find
 from headrace_cli.access.session import Session, session
 from headrace_cli.catalog import channels as catalog

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io import environment
+from headrace.io.process import environment
 from headrace_cli.access import announcement
 from headrace_cli.access.told import Told
 

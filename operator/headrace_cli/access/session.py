@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from headrace.core.errors import Unavailable
-from headrace.io.admin import Admin
-from headrace.io.api import JetStreamApi
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
-from headrace.io.jetstream import JetStream
+from headrace.io.jetstream.admin import Admin
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
 from headrace_cli.access.place import Place
 
 CONNECT_SECONDS = 5.0

@@ -12,7 +12,7 @@ from typing import Any
 from headrace.core import names
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.nats.stream import CHANNEL_KEY, CLUSTER_KEY, NAMESPACE_KEY, ROLE_KEY, UID_KEY, Role, captures
-from headrace.io.api import JetStreamApi
+from headrace.io.jetstream.api import JetStreamApi
 from headrace_cli.catalog.names import Ref
 
 Info = dict[str, Any]

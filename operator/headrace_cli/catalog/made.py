@@ -19,7 +19,7 @@ from headrace.core.errors import Misconfigured, Refused
 from headrace.core.installation.settings import ReconcileSettings
 from headrace.core.nats.stream import CREATED_KEY
 from headrace.core.plural import counted
-from headrace.io import environment
+from headrace.io.process import environment
 from headrace.reconcile import reconcile
 from headrace_cli.access.session import Session
 from headrace_cli.catalog import manifest

@@ -12,8 +12,8 @@ from headrace.core.delivery import sunk
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.delivery.sunk import Sunk
 from headrace.core.errors import InvalidSpec, Refused
-from headrace.io.admin import Admin
-from headrace.io.api import JetStreamApi
+from headrace.io.jetstream.admin import Admin
+from headrace.io.jetstream.api import JetStreamApi
 from headrace_cli.catalog.channels import Channel, Info, channels
 from headrace_cli.catalog.names import Ref, ref
 from headrace_cli.view import units

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace.core.quoting import cut
-from headrace.io.tls import Stamp, stamp
+from headrace.io.process.tls import Stamp, stamp
 from headrace_cli.cluster.objects import Object
 from headrace_cli.cluster.trusting import with_our_context
 from headrace_operator.kube import exec_spec

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.core import trust
-from headrace.io import tls
+from headrace.io.process import tls
 
 
 def with_our_context(api: Any) -> Any:

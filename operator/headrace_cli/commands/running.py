@@ -30,7 +30,7 @@ def in_place(given: Given, work: Callable[[Place], Coroutine[Any, Any, int]]) ->
     """
     import asyncio
 
-    from headrace.io import log
+    from headrace.io.process import log
     from headrace_cli.access import place
 
     # What the connection has to say is in the errors; its log would be for those who run servers.
@@ -66,7 +66,7 @@ def on_cluster(given: Given, work: Callable[[Objects, Given], Coroutine[Any, Any
     """
     import asyncio
 
-    from headrace.io import log
+    from headrace.io.process import log
     from headrace_cli.cluster.kube import Kube
 
     log.configure("error", plain=True)

@@ -18,7 +18,7 @@ from headrace.core.event import nats_codec
 from headrace.core.event.event import Event
 from headrace.core.event.nats_codec import NatsMessage
 from headrace.core.nats.nats_wire import Headers
-from headrace.io.api import JetStreamApi
+from headrace.io.jetstream.api import JetStreamApi
 from headrace_cli.view import units
 
 AHEAD = 32

@@ -1,1 +1,4 @@
-"""Parked events: chosen, listed, replayed, discarded, one after the other. What each is, is `headrace.io.aside`'s."""
+"""Parked events: chosen, listed, replayed, discarded, one after the other.
+
+What happens to each is `headrace.io.jetstream.aside`'s.
+"""

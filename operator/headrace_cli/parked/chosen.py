@@ -9,8 +9,8 @@ from headrace.core.delivery.parked import Parked
 from headrace.core.delivery.parked import Wanted as WantedParked
 from headrace.core.errors import Refused
 from headrace.core.event.nats_codec import FOREIGN_TYPE
-from headrace.io.api import JetStreamApi
-from headrace.io.aside import ParkedEvents
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.aside import ParkedEvents
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel
 from headrace_cli.events.wanted import Wanted

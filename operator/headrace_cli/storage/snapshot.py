@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace.core.errors import Refused, Unavailable
-from headrace.io.api import ApiError
-from headrace.io.client import Arrival, Broken
+from headrace.io.jetstream.api import ApiError
+from headrace.io.nats.client import Arrival, Broken
 from headrace_cli.access.session import Session
 
 CHUNK_BYTES = 128 * 1024

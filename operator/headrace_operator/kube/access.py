@@ -19,8 +19,8 @@ from typing import Any
 from headrace.core import trust
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.installation.settings import KubeSettings
-from headrace.io import environment, tls
-from headrace.io.tls import Stamp
+from headrace.io.process import environment, tls
+from headrace.io.process.tls import Stamp
 from headrace_operator.kube import exec_spec, kubeconfig
 from headrace_operator.kube.exec_plugin import Credential, ExecPlugin
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headrace.core.errors import Misconfigured
-from headrace.io import log, tls
-from headrace.io.tls import Stamp
+from headrace.io.process import log, tls
+from headrace.io.process.tls import Stamp
 from headrace_operator.kube.access import Access
 
 _log = log.get("operator")

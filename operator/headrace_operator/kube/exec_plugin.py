@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from headrace.core.errors import Misconfigured, Unavailable
-from headrace.io import log
+from headrace.io.process import log
 from headrace_operator.kube import exec_run
 from headrace_operator.kube.exec_spec import Program
 from headrace_operator.trouble import Trouble

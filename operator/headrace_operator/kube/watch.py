@@ -15,7 +15,7 @@ from math import inf
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.io import log
+from headrace.io.process import log
 from headrace_operator.kube.api import Body, Expired, KubeApi
 from headrace_operator.kube.kinds import Key, Kind, key
 from headrace_operator.trouble import Trouble

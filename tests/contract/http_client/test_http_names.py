@@ -103,7 +103,7 @@ async def test_a_client_closes_at_once_although_a_look_up_hangs(names):
 HANGING = """
 import asyncio, time
 from datetime import timedelta
-from headrace.core.subscriber import Destination
+from headrace.core.delivery.subscriber import Destination
 from headrace.io.http import HttpClient
 
 async def main():

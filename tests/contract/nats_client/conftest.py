@@ -9,9 +9,9 @@ import pytest
 import uvloop
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Client
-from headrace.io.engine import Engine
-from headrace.io.nats_py import NatsPy
+from headrace.io.nats.client import Client
+from headrace.io.nats.engine import Engine
+from headrace.io.nats.nats_py import NatsPy
 from tests.support.nats_server import NatsServer
 
 

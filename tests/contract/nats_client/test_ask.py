@@ -7,8 +7,8 @@ from functools import partial
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats.nats_wire import header_block
-from headrace.io.client import Answer, Arrival, Broken
-from headrace.io.engine import Engine
+from headrace.io.nats.client import Answer, Arrival, Broken
+from headrace.io.nats.engine import Engine
 from tests.support.waiting import until
 
 BLOCK = header_block({"ce-id": "1"})

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
 from tests.support.raw_server import Peer, Script, serving
 
 INFO = b'INFO {"max_payload":1048576}\r\n'

@@ -13,8 +13,8 @@ import pytest
 
 from headrace.core.errors import HeadraceError, Refused
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Arrival, Broken
-from headrace.io.engine import Engine
+from headrace.io.nats.client import Arrival, Broken
+from headrace.io.nats.engine import Engine
 from tests.support.nats_server import NatsServer, free_port
 from tests.support.waiting import until
 

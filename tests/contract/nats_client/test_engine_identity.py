@@ -11,7 +11,7 @@ import pytest
 
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.engine import Engine
+from headrace.io.nats.engine import Engine
 from tests.support.nats_certificates import Certificates, SilentNatsServer
 from tests.support.nats_identities import Operator, user_key
 from tests.support.nats_server import NatsServer

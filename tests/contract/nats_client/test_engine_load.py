@@ -77,9 +77,9 @@ async def test_a_publisher_that_waits_is_told_when_the_connection_breaks(nats_se
 
 LISTENER = """
 import asyncio, sys
-from headrace.core.settings import NatsSettings
-from headrace.io import log
-from headrace.io.engine import Engine
+from headrace.core.installation.settings import NatsSettings
+from headrace.io.process import log
+from headrace.io.nats.engine import Engine
 
 async def main():
     log.configure("info")

@@ -13,7 +13,7 @@ import pytest
 
 from headrace.core.errors import Unavailable
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.engine import Engine
+from headrace.io.nats.engine import Engine
 from tests.support.nats_server import NatsServer
 from tests.support.waiting import beside, until
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Broken, Client
-from headrace.io.connect import client as connect
+from headrace.io.nats.client import Broken, Client
+from headrace.io.nats.connect import client as connect
 from pyspark_jetstream.client import Access, Connection
 from pyspark_jetstream.client import Broken as SparkBroken
 from tests.support.nats_certificates import Certificates

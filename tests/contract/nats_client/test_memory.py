@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from headrace.core.errors import Unavailable
-from headrace.io.client import Client
+from headrace.io.nats.client import Client
 from tests.support.waiting import until
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Broken, Client
-from headrace.io.connect import client as connect
+from headrace.io.nats.client import Broken, Client
+from headrace.io.nats.connect import client as connect
 from tests.support.mounts import Mount
 from tests.support.nats_certificates import Certificates, SilentNatsServer
 from tests.support.nats_identities import Operator, user_key

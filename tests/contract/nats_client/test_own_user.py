@@ -11,8 +11,8 @@ import pytest
 
 from headrace.core.errors import HeadraceError
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
 from tests.support.mounts import Mount
 from tests.support.nats_permissions import PASSWORD, TEMPLATE, PermittedServer, inbox_of
 from tests.support.waiting import until

@@ -10,9 +10,9 @@ import pytest
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.installation.settings import NatsSettings
 from headrace.core.nats.nats_wire import header_block
-from headrace.io import hints
-from headrace.io.client import Arrival, Broken, Client, Closed
-from headrace.io.engine import Engine
+from headrace.io.nats import hints
+from headrace.io.nats.client import Arrival, Broken, Client, Closed
+from headrace.io.nats.engine import Engine
 from tests.support.nats_server import NatsServer, free_port
 from tests.support.waiting import until
 

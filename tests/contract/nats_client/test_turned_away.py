@@ -8,8 +8,8 @@ import pytest
 
 from headrace.core.errors import Unavailable
 from headrace.core.installation.settings import NatsSettings
-from headrace.io.client import Client
-from headrace.io.connect import client as connect
+from headrace.io.nats.client import Client
+from headrace.io.nats.connect import client as connect
 from tests.support.mounts import Mount
 from tests.support.raw_server import Peer, RawServer, serving
 from tests.support.refusals import REFUSED_SECONDS, refused

@@ -1,7 +1,7 @@
 """What to change in NATS, so that a channel's streams are as wanted: observed against wanted gives actions.
 
 Knows who may touch what (`headrace.core.nats.stream`) and the order in which things are to be made. Does nothing
-itself: `headrace.io.admin` carries the actions out. The consumers' half is `headrace.core.channel.binding`.
+itself: `headrace.io.jetstream.admin` carries the actions out. The consumers' half is `headrace.core.channel.binding`.
 """
 
 from __future__ import annotations

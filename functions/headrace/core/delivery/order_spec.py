@@ -24,7 +24,7 @@ DEFAULT_KEY = "partitionkey"
 GROUP = "headrace"
 """The one priority group of a by-key consumer."""
 # How long a lease that died keeps others out. Below the ack wait of 8 s, so that its successor is there when the
-# events come back that it had in hand; pins are renewed every second (`headrace.io.pin`).
+# events come back that it had in hand; pins are renewed every second (`headrace.io.jetstream.pin`).
 PIN_TIMEOUT = timedelta(seconds=5)
 
 _PINNED = "pinned_client"

@@ -2,7 +2,7 @@
 
 Pure. The copy keeps every byte of the data and every header that can be written, so that a replay is the event itself;
 our own headers, `Headrace-…`, come before them. Written by `headrace.forward`, read back and replayed by
-`headrace.io.aside`.
+`headrace.io.jetstream.aside`.
 """
 
 from __future__ import annotations

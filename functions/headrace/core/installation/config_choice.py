@@ -1,6 +1,6 @@
 """Which ConfigMap says how NATS is reached, where several are there: the one that is chosen, else by order.
 
-What it says is `headrace.core.installation.config_maps`'; the files are `headrace.io.nats_config`'s.
+What it says is `headrace.core.installation.config_maps`'; the files are `headrace.io.process.nats_config`'s.
 """
 
 from __future__ import annotations

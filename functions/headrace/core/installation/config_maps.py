@@ -2,7 +2,7 @@
 
 Both are read as they are. What the Go channel knows and Headrace has no use for, and what nobody knows, is not an error
 but a remark, so that a ConfigMap that works there works here and no slip stays unsaid. Pure: text in, values out; the
-mounted files are `headrace.io.mounted`'s. The third ConfigMap, of defaults, is
+mounted files are `headrace.io.process.mounted`'s. The third ConfigMap, of defaults, is
 `headrace.core.installation.channel_defaults`.
 """
 

@@ -1,6 +1,6 @@
 """What the ConfigMap of a namespace names, as its pods see it: which Secrets, and which of them are missing.
 
-Names only: a body of a Secret is never here. `headrace.io.named` reads it; one `reconcile` may tell it another.
+Names only: a body of a Secret is never here. `headrace.io.process.named` reads it; one `reconcile` may tell it another.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which file of a mounted Secret is which setting of NATS, and what becomes of several Secrets at several levels.
 
-Knows names of files and the fields of `NatsSettings`. Reads nothing: `headrace.io.mounted` does, and whoever makes pods
-mounts them so (`SecretFile`). A body of a Secret travels on no other way.
+Knows names of files and the fields of `NatsSettings`. Reads nothing: `headrace.io.process.mounted` does, and whoever
+makes pods mounts them so (`SecretFile`). A body of a Secret travels on no other way.
 """
 
 from __future__ import annotations

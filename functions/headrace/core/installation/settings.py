@@ -1,6 +1,6 @@
 """Validated settings as values; reads nothing itself.
 
-`headrace.io.environment` fills these from environment variables, named in each field's `alias`. The tables of
+`headrace.io.process.environment` fills these from environment variables, named in each field's `alias`. The tables of
 docs/settings.md are generated from this module.
 Over 400 lines because every setting is here, and the tables of them are read off this one module.
 """

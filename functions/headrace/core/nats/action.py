@@ -1,7 +1,7 @@
 """What can be done to NATS, and the outcome of it, as values.
 
-Knows no reasons: `headrace.core.channel.plan` and `headrace.core.channel.binding` decide, `headrace.io.admin` carries
-out.
+Knows no reasons: `headrace.core.channel.plan` and `headrace.core.channel.binding` decide, `headrace.io.jetstream.admin`
+carries out.
 """
 
 from __future__ import annotations

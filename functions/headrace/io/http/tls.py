@@ -6,8 +6,8 @@ import ssl
 from functools import lru_cache
 
 from headrace.core.errors import InvalidSpec
-from headrace.io import tls
-from headrace.io.tls import Stamp
+from headrace.io.process import tls
+from headrace.io.process.tls import Stamp
 
 # Loading what the system trusts takes some 20 ms; a set of functions serves few authorities.
 _REMEMBERED = 64

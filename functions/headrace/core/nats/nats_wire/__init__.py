@@ -3,8 +3,8 @@
     bytes from a server ──▶ Decoder ──▶ frames:  Arrival | Info | ServerError | Signal, or runs: Answered | Pulled
     what a client says  ──▶ bytes:   connect, publish, subscribe, unsubscribe, PING, PONG
 
-Knows the wire; does not know sockets, clocks, JetStream or who reads and writes. Needs nothing but the standard
-library and `headrace.core.errors`. Used by the engine (`headrace.io.engine`) and by the blocking client of the Spark
+Knows the wire; does not know sockets, clocks, JetStream or who reads and writes. Needs nothing but the standard library
+and `headrace.core.errors`. Used by the engine (`headrace.io.nats.engine`) and by the blocking client of the Spark
 readers.
 
 Source: NATS client protocol reference; NATS ADR 4 (headers).

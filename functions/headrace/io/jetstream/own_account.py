@@ -1,0 +1,193 @@
+"""The effects of `reconcile` in a NATS that only another `reconcile` is let into, which is asked over HTTP.
+
+Each method is that of `headrace.io.jetstream.admin.Admin`, and raises what it raises there; Unavailable also when
+nobody answers. Who answers is whoever owns a namespace: an answer is bounded in size and time, and held against what
+its call may say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from headrace.core.errors import Unavailable
+from headrace.core.installation import named
+from headrace.core.installation.named import Named
+from headrace.core.nats import own_account as lent
+from headrace.core.nats.action import Action, Outcome
+from headrace.core.raw_config import Config
+from headrace.io.http import bounded
+from headrace.io.process import tls
+
+# All calls of one channel's reconciling; the other one waits 5 s for its own NATS.
+TOGETHER_SECONDS = 20.0
+CONNECT_SECONDS = 5.0
+# Who has kept us waiting for so long is not asked again for a while, twice as long each time: there are others to be
+# served. And once it is asked again, it has less time for each answer.
+SILENT_SECONDS, LONGEST_SILENCE_SECONDS = 30.0, 300.0
+PROBE_SECONDS = 5.0
+MOST_SILENT = 10_000
+"""Of so many addresses it is remembered."""
+# Thousands of consumers with CA certificates in their metadata.
+LONGEST_ANSWER = 16 * 1024 * 1024
+
+
+class Calls:
+    """Calls of all of them; made inside the loop that uses it.
+
+    Attributes:
+        token_at: what to show at a URL.
+    """
+
+    def __init__(
+        self,
+        token_at: Callable[[str], str],
+        reach: Callable[[str], str] = str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Args:
+        reach: where a URL leads, if not there; for tests.
+        clock: of how long somebody is left alone, in seconds; for tests.
+        """
+        self._token_at = token_at
+        self._reach = reach
+        self._trust = tls.SystemTrust()
+        self._session = aiohttp.ClientSession(
+            # One that is kept may lead to a pod that is going.
+            connector=aiohttp.TCPConnector(force_close=True),
+            headers=bounded.AS_SENT,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+        )
+        self._clock = clock
+        self._silent: dict[str, _Silence] = {}
+
+    async def ask(self, url: str, call: lent.Call, until: float) -> Any:
+        """One call; its result as JSON has it, and of the shape that the call asks for.
+
+        Args:
+            until: by `time.monotonic`.
+
+        Raises:
+            Unavailable: nobody answers there, or not as `reconcile` does; or it was that over there.
+            Refused: as the other side has met it.
+        """
+        silence = self._silent.get(url)
+        if silence is not None and silence.until > self._clock():
+            raise Unavailable(f"the reconcile at {url} did not answer in time, and is asked again in a while")
+        patience = max(0.1, until - time.monotonic())
+        if silence is not None:
+            patience = min(patience, PROBE_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=patience, sock_connect=CONNECT_SECONDS)
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token_at(url)}"}
+        where = self._reach(url)
+        try:
+            async with self._session.post(
+                where + lent.PATH,
+                data=call.to_bytes(),
+                headers=headers,
+                ssl=self._trust.at(where),
+                timeout=timeout,
+                allow_redirects=False,
+            ) as answer:
+                body = await bounded.body_of(answer, LONGEST_ANSWER)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
+                self._note_silence(url)
+            raise Unavailable(f"the reconcile at {url} can't be reached: {error or type(error).__name__}") from error
+        if silence is not None and silence.forgotten_at < self._clock():
+            self._silent.pop(url, None)
+        if answer.status != 200:
+            raise Unavailable(f"the reconcile at {url} answered {answer.status}: {body[:200]!r}")
+        return lent.read_answer(body, call.name)
+
+    def _note_silence(self, url: str) -> None:
+        now, before = self._clock(), self._silent.pop(url, None)
+        times = before.times + 1 if before is not None else 1
+        self._silent[url] = _Silence(times, now + _pause(times))
+        if len(self._silent) > MOST_SILENT:
+            # The one that was silent the longest ago.
+            del self._silent[next(iter(self._silent))]
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Silence:
+    """Somebody has kept us waiting so many times; nobody there is asked until then, by the clock of `Calls`."""
+
+    times: int
+    until: float
+
+    @property
+    def forgotten_at(self) -> float:
+        """Who answers a first call and none after it has not come to its senses: it is after as long again."""
+        return self.until + _pause(self.times)
+
+
+def _pause(times: int) -> float:
+    return min(LONGEST_SILENCE_SECONDS, SILENT_SECONDS * 2.0 ** min(times - 1, 20))
+
+
+class Elsewhere:
+    """The NATS behind one URL, for as long as one channel is reconciled."""
+
+    def __init__(self, calls: Calls, url: str) -> None:
+        self._calls = calls
+        self._url = url
+        self._until = time.monotonic() + TOGETHER_SECONDS
+
+    async def named(self) -> Named:
+        """What the ConfigMap over there names."""
+        try:
+            return named.from_json(await self._ask("named"))
+        except (ValueError, KeyError, TypeError) as error:
+            words = f"what the reconcile at {self._url} tells of its ConfigMap is of no use ({error})"
+            raise Unavailable(f"{words}: mend the names of Secrets in it, or wait for new pods") from None
+
+    async def stream(self, name: str) -> Config | None:
+        found: Config | None = await self._ask("stream", name)
+        return found
+
+    async def count(self, stream: str, subjects: str) -> int:
+        return int(await self._ask("count", stream, subjects))
+
+    async def consumers(self, stream: str) -> list[Config]:
+        found: list[Config] = await self._ask("consumers", stream)
+        return found
+
+    async def info(self, stream: str, subjects: str = "") -> Mapping[str, Any] | None:
+        found: Mapping[str, Any] | None = await self._ask("info", stream, subjects)
+        return found
+
+    async def consumer_infos(self, stream: str) -> Sequence[Mapping[str, Any]]:
+        found: Sequence[Mapping[str, Any]] = await self._ask("consumer_infos", stream)
+        return found
+
+    async def number(self, stream: str, subject: str) -> int:
+        return int(await self._ask("number", stream, subject))
+
+    async def text(self, stream: str, subject: str) -> str | None:
+        found: str | None = await self._ask("text", stream, subject)
+        return found
+
+    async def no_room(self, subject: str) -> str:
+        return str(await self._ask("no_room", subject))
+
+    async def max_payload(self) -> int:
+        return int(await self._ask("max_payload"))
+
+    async def add(self, stream: str, subject: str, number: int) -> None:
+        await self._ask("add", stream, subject, number)
+
+    async def carry_out(self, action: Action) -> Outcome:
+        return lent.read_outcome(await self._ask("carry_out", action))
+
+    async def _ask(self, name: str, *arguments: Any) -> Any:
+        return await self._calls.ask(self._url, lent.Call(name, arguments), self._until)

@@ -1,0 +1,70 @@
+"""Parks an event that `forward` will never see again: reads it, what it was for, and how far it got; keeps it aside.
+
+Called by `headrace.io.jetstream.admin`; that it is to be parked was decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+from datetime import datetime
+from typing import Any
+
+from headrace.core.delivery import parked, stage_record
+from headrace.core.delivery import subscriber as subscribers
+from headrace.core.delivery.delivery import begin
+from headrace.core.errors import InvalidSpec, Refused
+from headrace.core.event.nats_codec import encoded
+from headrace.core.nats.action import ParkForgotten
+from headrace.core.nats.jetstream import Message
+from headrace.core.nats.nats_wire import Headers
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.jetstream.data_path import JetStream
+
+ASK_SECONDS = 5.0
+
+
+async def park(action: ParkForgotten, api: JetStreamApi, jetstream: JetStream) -> None:
+    """Store the parked copy, then forget the records; one that is repeated stores it once.
+
+    Raises:
+        Refused: it can't be parked: there is no room, or its consumer says not whose it is.
+        Unavailable: JetStream does not answer.
+    """
+    info = await api.find(f"CONSUMER.INFO.{action.stream}.{action.consumer}")
+    message = await _message(action, info, api)
+    if message is not None and info is not None:
+        try:
+            subscriber = subscribers.from_metadata(info["config"].get("metadata"))
+        except InvalidSpec as error:
+            raise Refused(f"consumer {action.consumer} is damaged: {error}", status=409) from error
+        if subscriber is None:
+            raise Refused(f"consumer {action.consumer} was not made by Headrace", status=409)
+        data = await jetstream.last(action.aside, action.record, ASK_SECONDS)
+        if data is None:
+            # It was settled after all.
+            return
+        record = stage_record.from_json(data) or begin(subscriber)
+        reason = f"{action.reason} {record.last}".strip()
+        await jetstream.publish_aside(encoded(parked.parked_message(message, record, reason, subscriber)), ASK_SECONDS)
+    await jetstream.forget(action.aside, action.record, ASK_SECONDS)
+    await jetstream.forget(action.aside, f"{action.record}.*", ASK_SECONDS)
+
+
+async def _message(action: ParkForgotten, info: dict[str, Any] | None, api: JetStreamApi) -> Message | None:
+    """The event as it lies in the stream; None when it was deleted there, so that there is nothing to keep."""
+    sequence = int(action.record.rpartition(".")[2])
+    found = await api.find(f"STREAM.MSG.GET.{action.stream}", {"seq": sequence})
+    if found is None or info is None:
+        return None
+    stored = found["message"]
+    headers = Headers(base64.b64decode(stored.get("hdrs", "")))
+    data = base64.b64decode(stored.get("data", ""))
+    at = _nanoseconds(stored["time"])
+    return Message(str(stored["subject"]), headers, data, "", action.stream, action.consumer, 1, sequence, at)
+
+
+def _nanoseconds(text: str) -> int:
+    """Since the epoch, exactly: by it the parked copy is known, whoever makes it. Python reads microseconds only."""
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
+    return seconds * 1_000_000_000 + int(fraction.ljust(9, "0")[:9] or 0)

@@ -1,0 +1,17 @@
+"""The engine: NATS on a bare asyncio.Protocol, for the data path.
+
+    engine.py    the client: publish, request, subscribe
+    upkeep.py    keeps one link alive for ever
+    answers.py   requests that wait for their answer, on one inbox
+    link.py      one connection: reads frames, writes in bursts, pings
+    routes.py    who gets what comes
+    dial.py      from an address to a link that the server has accepted
+    servers.py   where to dial, and how long to pause
+    identity.py  who we are, and TLS; files read at each connect
+
+No task, no queue and no lock per message. Bytes are understood by `headrace.core.nats.nats_wire`.
+"""
+
+from headrace.io.nats.engine.engine import Engine
+
+__all__ = ["Engine"]

@@ -1,0 +1,45 @@
+"""Who gets what: the subscriptions of an engine by their numbers, shared by all links that follow one another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from headrace.core.nats.nats_wire import Answered, Arrival, Pulled, Run
+from headrace.io.nats.client import OnArrival
+
+OnRun: TypeAlias = Callable[[Run], None]
+# The frames that are for a subscription.
+ForSubscribers = (Arrival, Answered, Pulled)
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Attributes:
+    runs: who wants runs as they are; to all others a run is handed on as arrivals.
+    """
+
+    arrivals: dict[int, OnArrival] = field(default_factory=dict)
+    runs: dict[int, OnRun] = field(default_factory=dict)
+
+    def hand_on(self, frame: Arrival | Run, loop: asyncio.AbstractEventLoop) -> None:
+        """Give a frame to who has subscribed to it, if he still has."""
+        if isinstance(frame, Arrival):
+            _give(self.arrivals, frame, loop)
+        elif frame.sid in self.runs:
+            _give(self.runs, frame, loop)
+        else:
+            for arrival in frame.arrivals():
+                _give(self.arrivals, arrival, loop)
+
+
+def _give(routes: Mapping[int, Callable[[Any], None]], frame: Arrival | Run, loop: asyncio.AbstractEventLoop) -> None:
+    to = routes.get(frame.sid)
+    if to is None:
+        return
+    try:
+        to(frame)
+    except Exception as error:  # noqa: BLE001  # a faulty callback must cost neither the burst nor the link
+        loop.call_exception_handler({"message": "NATS subscriber failed", "exception": error})

@@ -1,0 +1,274 @@
+"""Keeps one link alive for ever: dials, dials again, leaves a server that is about to shut down, follows the settings.
+
+Says in the log when the connection is lost and when it is restored, and nothing per attempt. Does not know what is
+sent; tells its owner, the engine, when links come and go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.core.errors import HeadraceError, Misconfigured, NotLetIn, Unavailable
+from headrace.core.installation.settings import NatsSettings
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import Info, Server, ServerError
+from headrace.io.nats.access import Access, Entry
+from headrace.io.nats.client import Closed
+from headrace.io.nats.engine.dial import dial
+from headrace.io.nats.engine.link import IdentityRefused, Link, Watcher
+from headrace.io.nats.engine.routes import Routes
+from headrace.io.nats.engine.servers import Servers, pauses
+from headrace.io.process import log
+
+# Half for what is on its way, half for the goodbye.
+RETIRE_SECONDS = 1.0
+# A connection that lived shorter counts as one more failed attempt: the pauses go on growing.
+SHORT_LIFE_SECONDS = 1.0
+# How often what is mounted is looked at while a connection lives; Kubernetes itself takes a minute to mount an edit.
+LOOK_SECONDS = 2.0
+
+_log = log.get("nats")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whom an upkeep tells, from within the loop's callbacks.
+
+    Attributes:
+        on_link: a new link, before anyone else sends on it.
+        on_lost: the link is gone.
+        on_moved: another link has taken over; the old one is closed when the coroutine that this gives has ended.
+        on_error: the server refused one operation.
+    """
+
+    on_link: Callable[[Link], None]
+    on_lost: Callable[[], None]
+    on_moved: Callable[[], Coroutine[Any, Any, None]]
+    on_error: Callable[[ServerError], None]
+
+
+class Upkeep:
+    """The one link of an engine.
+
+    Attributes:
+        link: the one to use now; None while there is none.
+        max_payload: what the last server has said.
+        settings_problem: why what is mounted is not what counts; empty when it is.
+        inbox_prefix: where the user that we come as may be answered; goes along with the link.
+    """
+
+    def __init__(self, settings: NatsSettings, name: str, routes: Routes, owner: Owner) -> None:
+        self.link: Link | None = None
+        self.max_payload = nats_wire.DEFAULT_MAX_PAYLOAD
+        self.settings_problem = ""
+        self.inbox_prefix = settings.inbox_prefix
+        self._access = Access(settings)
+        self._entry: Entry | None = None
+        self._name = name
+        self._routes = routes
+        self._owner = owner
+        self._watcher = Watcher(self._on_info, owner.on_error, self._on_broken)
+        self._url = settings.url
+        self._servers = Servers(settings.url)
+        self._server: Server | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._up = asyncio.Event()
+        # The link broke, or its server wants us to go: the task must look.
+        self._changed = asyncio.Event()
+        self._closed = False
+        # What was logged since the last connection: each thing once.
+        self._told: set[str] = set()
+        # Why the last server that answered did not let us in; empty when that is not the trouble.
+        self._not_let_in = ""
+
+    def open(self) -> None:
+        """Begin, if that has not happened yet.
+
+        Raises:
+            Closed: we are.
+        """
+        if self._closed:
+            raise Closed
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run(), name="nats-engine")
+
+    async def ready(self, timeout: float) -> Link:
+        """The link, waiting for one for `timeout` seconds at most.
+
+        Raises:
+            NotLetIn: there is none, since we have no credentials that a server takes.
+            Unavailable: there is none yet.
+            Closed: there will be none.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                while self.link is None:
+                    self.open()
+                    await self._up.wait()
+                return self.link
+        except TimeoutError:
+            raise self.absence(timeout) from None
+
+    def absence(self, timeout: float) -> Unavailable:
+        """Why there was no link for so many seconds."""
+        if self._not_let_in:
+            return NotLetIn(f"NATS does not let us in: {self._not_let_in}")
+        return Unavailable(f"NATS is not reachable within {timeout:.1f} s")
+
+    async def close(self) -> None:
+        """Send what waits to be sent and hang up, for good."""
+        self._closed = True
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        link, self.link = self.link, None
+        self._up.set()
+        if link is not None:
+            self._retire(link)
+        if self._retiring:
+            await asyncio.wait(self._retiring)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        waits = pauses()
+        while True:
+            await self._connect(waits)
+            began = loop.time()
+            while self.link is not None:
+                await self._wait_for_change()
+                self._changed.clear()
+                await self._leave_lame_duck()
+                await self._follow_settings()
+            if loop.time() - began > SHORT_LIFE_SECONDS:
+                waits = pauses()
+            await asyncio.sleep(next(waits))
+
+    async def _connect(self, waits: Iterator[float]) -> None:
+        """Try the servers, round after round, until one takes us."""
+        for pause in waits:
+            entry = self._look()
+            if entry is not None and await self._try(self._servers.round(self._server), entry):
+                return
+            await asyncio.sleep(pause)
+
+    async def _wait_for_change(self) -> None:
+        """Of the link; or of what is mounted, for which there is no other sign than looking."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS if self._access.mounted else None):
+                await self._changed.wait()
+
+    def _look(self) -> Entry | None:
+        """What counts now, and the servers that it names; None when nothing was ever good."""
+        try:
+            reading = self._access.now()
+        except Misconfigured as error:
+            self._not_let_in = self.settings_problem = str(error)
+            self._log_failure(None, error)
+            return None
+        entry, self.settings_problem = reading.value, reading.problem
+        if entry.settings.url != self._url:
+            self._servers, self._url = Servers(entry.settings.url), entry.settings.url
+        return entry
+
+    async def _follow_settings(self) -> None:
+        """Move to a link with what is mounted now; while nobody takes us so, the old one is as good as ever."""
+        if self.link is None or not self._access.mounted:
+            return
+        entry = self._look()
+        if entry is not None and self._entry is not None and entry.print != self._entry.print:
+            await self._try(self._servers.round(self._server), entry)
+
+    async def _leave_lame_duck(self) -> None:
+        """Move to another server, if this one asks for it; while there is none, stay until it hangs up."""
+        lame, waits = self.link, pauses()
+        while lame is not None and self.link is lame and lame.info.lame_duck and self._server is not None:
+            entry = self._look()
+            if entry is None or not await self._try(self._servers.others(self._server), entry):
+                await asyncio.sleep(next(waits))
+
+    async def _try(self, servers: list[Server], entry: Entry) -> bool:
+        for server in servers:
+            try:
+                link = await dial(server, entry, self._name, self._routes, self._watcher)
+            except HeadraceError as error:
+                self._log_failure(server, error)
+            else:
+                # It may have gone in the moment between the last PONG and now.
+                if not link.broken:
+                    self._adopt(link, server, entry)
+                    return True
+        return False
+
+    def _adopt(self, link: Link, server: Server, entry: Entry) -> None:
+        old, self.link, self._server = self.link, link, server
+        edited = self._entry is not None and self._entry.print != entry.print
+        self._entry, self._not_let_in = entry, ""
+        self.inbox_prefix = entry.settings.inbox_prefix
+        self._owner.on_link(link)
+        self._on_info(link, link.info)
+        self._up.set()
+        if old is not None:
+            why = "as what is mounted has changed" if edited else "as the former asked for"
+            _log.info(f"moved to another NATS connection, {why}", server=server.address)
+            self._retire(old, self._owner.on_moved())
+        elif self._told:
+            _log.info("connection to NATS restored", server=server.address)
+        else:
+            _log.debug("connected to NATS", server=server.address)
+        self._told.clear()
+
+    def _retire(self, link: Link, needed: Coroutine[Any, Any, None] | None = None) -> None:
+        task = asyncio.create_task(_hang_up(link, needed), name="nats-retire")
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+
+    def _on_info(self, link: Link, info: Info) -> None:
+        if link is not self.link or self._server is None:
+            return
+        self.max_payload = info.max_payload
+        self._servers.learn(info.connect_urls, self._server)
+        if info.lame_duck:
+            self._changed.set()
+
+    def _on_broken(self, link: Link, why: HeadraceError) -> None:
+        if link is not self.link:
+            return
+        self.link = None
+        self._up.clear()
+        self._changed.set()
+        self._told.add("lost")
+        _log.warning("connection to NATS lost", server=self._server and self._server.address, error=str(why))
+        self._owner.on_lost()
+
+    def _log_failure(self, server: Server | None, error: HeadraceError) -> None:
+        address = server and server.address
+        ours = isinstance(error, IdentityRefused | Misconfigured)
+        if self.link is None:
+            self._not_let_in = str(error) if ours else ""
+        if ours and "refused" not in self._told:
+            # Also after "lost": waiting alone will not cure it.
+            self._told |= {"refused", "lost"}
+            _log.warning("cannot log in to NATS, still trying", server=address, error=str(error))
+        elif "lost" not in self._told:
+            self._told.add("lost")
+            _log.warning("cannot connect to NATS, still trying", server=address, error=str(error))
+        else:
+            _log.debug("cannot connect to NATS", server=address, error=str(error))
+
+
+async def _hang_up(link: Link, needed: Coroutine[Any, Any, None] | None) -> None:
+    """Once the link is not needed, let the server read what we sent and send what it has for us, then close."""
+    if needed is not None:
+        need = asyncio.create_task(needed, name="nats-linger")
+        await asyncio.wait([need, link.gone], return_when=asyncio.FIRST_COMPLETED)
+        need.cancel()
+        await asyncio.wait([need])
+    with contextlib.suppress(HeadraceError, TimeoutError):
+        async with asyncio.timeout(RETIRE_SECONDS / 2):
+            await link.round_trip()
+    await link.close(RETIRE_SECONDS / 2)

@@ -1,0 +1,56 @@
+"""Reads which Secrets the mounted ConfigMap names, and looks which of them are mounted."""
+
+from __future__ import annotations
+
+import os
+
+from headrace.core.errors import Misconfigured
+from headrace.core.installation import secret_files
+from headrace.core.installation.config_choice import Choice
+from headrace.core.installation.config_maps import NatsConfig
+from headrace.core.installation.named import Named
+from headrace.core.installation.settings import NatsSettings
+from headrace.io.process import nats_config
+from headrace.io.process.mounted import directories
+
+
+class NamedSecrets:
+    """Looks again at each need; of a ConfigMap that can't be read any more, the last good one counts."""
+
+    def __init__(self, settings: NatsSettings) -> None:
+        self._settings = settings
+        self._texts: dict[str, str] = {}
+        self._choice = Choice()
+        self._config: NatsConfig | None = None
+        self._name = settings.config_name or ""
+
+    def now(self, problem: str = "") -> Named:
+        """What it names now.
+
+        Args:
+            problem: of the client that reads the same files.
+        """
+        config = self._read()
+        if config is None:
+            return Named(config_map=self._name, problem=problem)
+        root = self._settings.credentials_dir or ""
+        places = directories(root, secret_files.LEVELS) if root else []
+        missing = (
+            one
+            for one in config.secrets
+            if not one.optional and not any(os.path.exists(os.path.join(place, one.file)) for place in places)
+        )
+        return Named(config.secrets, tuple(missing), self._name, problem)
+
+    def _read(self) -> NatsConfig | None:
+        if not self._settings.config_dir:
+            return None
+        try:
+            found = nats_config.mounted(self._settings.config_dir)
+            if found != self._texts:
+                self._config, self._name = nats_config.read(self._settings, found, self._choice)
+                self._texts = found
+        except Misconfigured:
+            # The client tells of it.
+            return self._config
+        return self._config
