@@ -23,14 +23,14 @@ from prometheus_client.registry import Collector
 from headrace.core import metric_families as families
 from headrace.core.errors import Misconfigured
 from headrace.core.metrics import Family, Kind
-from headrace_operator.hook_calls import HookCalls
-from headrace_operator.storage import Storage
+from headrace_operator.channels.hook_calls import HookCalls
+from headrace_operator.scaling.storage import Storage
 
 LABELS = families.SUBSCRIPTION
 SCRAPE_SECONDS = 5.0
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
-"""Gives `headrace_operator.served.Served.row` of each consumer."""
+"""Gives `headrace_operator.scaling.served.Served.row` of each consumer."""
 
 GAUGES = {
     "pending": families.PENDING,

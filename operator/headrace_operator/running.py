@@ -27,28 +27,29 @@ from headrace.io.nats.connect import client as connect
 from headrace.io.process import environment, log
 from headrace.io.process.nats_config import mounted
 from headrace.io.web import Token
-from headrace_operator import probes, superseded
-from headrace_operator.announcing import Announcer
-from headrace_operator.arrivals import Arrivals
-from headrace_operator.children import Children
-from headrace_operator.election import Election
-from headrace_operator.following import Following
-from headrace_operator.hook_client import HookClient
-from headrace_operator.hook_workload import HookWorkload, place
+from headrace_operator import probes
+from headrace_operator.channels import superseded
+from headrace_operator.channels.announcing import Announcer
+from headrace_operator.channels.arrivals import Arrivals
+from headrace_operator.channels.children import Children
+from headrace_operator.channels.following import Following
+from headrace_operator.channels.hook_client import HookClient
+from headrace_operator.channels.hook_workload import HookWorkload, place
+from headrace_operator.channels.leading import Leading
+from headrace_operator.channels.one_channel import Cluster, OneChannel
+from headrace_operator.channels.related import Related
+from headrace_operator.channels.superseded import Superseded
 from headrace_operator.kube import access
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.current import Current, Way
+from headrace_operator.kube.election import Election
 from headrace_operator.kube.kinds import CHANNEL, Discovery
 from headrace_operator.kube.watch import Cache, Watch
-from headrace_operator.leading import Leading
-from headrace_operator.lease_client import LeaseClient
 from headrace_operator.metrics import ConnectionMetrics, StorageMetrics
-from headrace_operator.one_channel import Cluster, OneChannel
-from headrace_operator.related import Related
-from headrace_operator.storage import Storage
-from headrace_operator.superseded import Superseded
+from headrace_operator.scaling.lease_client import LeaseClient
+from headrace_operator.scaling.storage import Storage
+from headrace_operator.scaling.waking import Waking
 from headrace_operator.trouble import Trouble
-from headrace_operator.waking import Waking
 
 # What an installed or removed API changes: one request, for all of them.
 DISCOVERY_SECONDS = 60.0

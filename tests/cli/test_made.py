@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from headrace.core.nats.stream import UID_KEY
-from headrace_cli import manifests
 from headrace_cli.access import announcement
+from headrace_cli.manifests import manifests
 from tests.support.cli import Cli, run
 from tests.support.functions import Function
 from tests.support.manifest_files import CHANNEL

@@ -24,7 +24,7 @@ from headrace.core.channel.children.services import CHANNEL_ROLE
 from headrace.core.channel.peer import ADVICE
 from headrace.core.installation.settings import NatsSettings
 from headrace.io.nats.connect import client as connect
-from headrace_operator.channel_object import FINALIZER
+from headrace_operator.channels.channel_object import FINALIZER
 from tests.support.channels import channel, entry, stream
 from tests.support.go_channel import OURS, PUSH, STREAM, THEIRS, GoChannel
 from tests.support.handing_back import marks

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from headrace.core.delivery.lease import Lease
-from headrace_operator.lease_client import LeaseClient, Meanwhile
+from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from tests.support.functions import TOKEN, Function
 from tests.support.in_process import InProcess
 from tests.support.nats_server import NatsServer, free_port

@@ -10,8 +10,8 @@ import pytest
 
 from headrace.core.delivery.lease import Lease
 from headrace.core.errors import Unavailable
-from headrace_operator import lease_client
-from headrace_operator.lease_client import LeaseClient, Meanwhile
+from headrace_operator.scaling import lease_client
+from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
 from tests.support.scaling import TOKEN, Scale, hint

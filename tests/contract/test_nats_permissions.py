@@ -23,7 +23,7 @@ from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
 from headrace.io.nats.connect import client as connect
-from headrace_operator.due import StageRecords
+from headrace_operator.scaling.due import StageRecords
 from tests.support import nats_permissions
 from tests.support.channels import channel, entry, stream
 from tests.support.functions import TOKEN

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from headrace.core.installation.settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.connect import client as connect
-from headrace_operator.served import Clock, ServedStreams
-from headrace_operator.sweep import Sweep
+from headrace_operator.scaling.served import Clock, ServedStreams
+from headrace_operator.scaling.sweep import Sweep
 from tests.support.nats_server import NatsServer
 from tests.support.scaling import Scale, leases, store, subscribed
 from tests.support.streams import METADATA_KEY, Channel, Nats, metadata

@@ -12,7 +12,7 @@ import pytest
 from headrace.core.delivery.lease import Lease, LeaseAnswer, Outcome
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace_operator.scaler import Scaler
+from headrace_operator.scaling.scaler import Scaler
 from tests.support.scaling import NEVER, Running, Scale, ended, hint, pull, settled, store, subscribed
 from tests.support.streams import METADATA_KEY, NANOSECONDS, Nats, metadata
 from tests.support.subscriber import Place

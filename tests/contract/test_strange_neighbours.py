@@ -10,8 +10,8 @@ from headrace.core.delivery.lease import Lease
 from headrace.core.errors import Unavailable
 from headrace.io.jetstream import own_account
 from headrace.io.jetstream.own_account import Calls, Elsewhere
-from headrace_operator import lease_client
-from headrace_operator.lease_client import LeaseClient
+from headrace_operator.scaling import lease_client
+from headrace_operator.scaling.lease_client import LeaseClient
 from tests.support.raw_server import Peer, answering, serving
 
 MOST = 64 * 1024

@@ -24,10 +24,10 @@ from headrace.io import export
 from headrace.io.http import HttpClient
 from headrace.io.jetstream.own_account import Calls
 from headrace.io.nats.connect import client as connect
-from headrace_operator.hook_client import HookClient
+from headrace_operator.channels.hook_client import HookClient
 from headrace_operator.kube.access import from_kubeconfig, from_service_account
 from headrace_operator.kube.api import KubeApi
-from headrace_operator.lease_client import LeaseClient
+from headrace_operator.scaling.lease_client import LeaseClient
 from pyspark_jetstream.client import Access as SparkAccess
 from pyspark_jetstream.client import Connection
 from tests.support.authorities import REFUSED, TAKEN, Trust

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
-from headrace_operator import superseded
+from headrace_operator.channels import superseded
+from headrace_operator.channels.superseded import Superseded
 from headrace_operator.kube import access
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import Discovery
-from headrace_operator.superseded import Superseded
 from tests.support.control_plane import ControlPlane
 from tests.support.install import INFRA, in_file
 from tests.support.kube_api import Api

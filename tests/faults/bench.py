@@ -21,8 +21,8 @@ from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.installation.settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.connect import client as connect
-from headrace_operator.lease_client import LeaseClient, Meanwhile
-from headrace_operator.scaler import Scaler
+from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
+from headrace_operator.scaling.scaler import Scaler
 from tests.faults.lane import Lane
 from tests.faults.ledger import Held, Row, Strike, allow, settle
 from tests.faults.processes import Cluster, Host, SinkProcess

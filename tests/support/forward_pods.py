@@ -12,8 +12,8 @@ from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import Unavailable
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace_operator.lease_client import LeaseClient, Meanwhile
-from headrace_operator.scaler import Scaler
+from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
+from headrace_operator.scaling.scaler import Scaler
 from tests.support.functions import Function
 from tests.support.scaling import TOKEN
 from tests.support.streams import Lane, Nats

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
-from headrace_cli import manifests
-from headrace_cli.manifests import Manifests
+from headrace_cli.manifests import manifests
+from headrace_cli.manifests.manifests import Manifests
 
 BASE = "http://127.0.0.1:8080"
 

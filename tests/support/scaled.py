@@ -12,8 +12,8 @@ import pytest
 from headrace.core.delivery.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace_operator.lease_client import LeaseClient, Meanwhile
-from headrace_operator.scaler import Scaler
+from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
+from headrace_operator.scaling.scaler import Scaler
 from tests.support.functions import Function
 from tests.support.nats_server import NatsServer
 from tests.support.scaling import NEVER, TOKEN, Running, Scale, ended, settled

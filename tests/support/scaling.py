@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace_operator.scaler import Scaler
+from headrace_operator.scaling.scaler import Scaler
 from tests.support.streams import METADATA_KEY, Channel, Nats, metadata
 from tests.support.subscriber import Place, Received, Say
 from tests.support.waiting import until

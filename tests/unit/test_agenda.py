@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from headrace_operator.agenda import Agenda
+from headrace_operator.scaling.agenda import Agenda
 
 A, B = ("S", "a"), ("S", "b")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from headrace.core.errors import Unavailable
-from headrace_operator.announcing import Announcer
+from headrace_operator.channels.announcing import Announcer
 from headrace_operator.kube.api import KubeApi
 from tests.support.channels import channel
 from tests.support.waiting import until

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace_operator.arrivals import woken
+from headrace_operator.channels.arrivals import woken
 
 
 def deployment(replicas: int, uid: str = "aaaa-1") -> dict[str, Any]:

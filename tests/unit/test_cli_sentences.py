@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 import pytest
 
-from headrace_cli import command_line, manifests
+from headrace_cli import command_line
 from headrace_cli.commands import root
 from headrace_cli.commands.running import tell
+from headrace_cli.manifests import manifests
 from headrace_cli.view.output import say, show_list, show_one
 
 # Sets the title of a terminal's window.

@@ -11,7 +11,7 @@ import yaml
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import manifest
 from headrace_cli.convert import Converted, convert
-from headrace_cli.documents import Document
+from headrace_cli.manifests.documents import Document
 from headrace_cli.view.output import text_of
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from headrace.core.delivery.lease import LeaseAnswer
-from headrace_operator import failing, lag
-from headrace_operator.lag import Counters, Outlook
+from headrace_operator.scaling import failing, lag
+from headrace_operator.scaling.lag import Counters, Outlook
 
 NOW = 1_000.0
 QUIET = Outlook(threshold=100, max_scale=4)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from headrace.io.process.nats_config import mounted
-from headrace_operator.following import Following
+from headrace_operator.channels.following import Following
 from tests.support.mounts import Mount
 from tests.support.waiting import until
 

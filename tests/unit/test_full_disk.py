@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace_cli.full_disk import FullDisk
+from headrace_cli.laptop.full_disk import FullDisk
 
 # As nats-server 2.15.1 writes it.
 FULL = (

@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from headrace.core import metric_families as families
 from headrace.core import metrics
 from headrace.core.metrics import Distribution, Snapshot
-from headrace_cli import function_metrics
-from headrace_cli.function_metrics import FunctionMetrics
+from headrace_cli.laptop import function_metrics
+from headrace_cli.laptop.function_metrics import FunctionMetrics
 from tests.support import scraping
 
 RECEIVE: Snapshot = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import InvalidSpec, Unavailable
-from headrace_operator import hook_client
+from headrace_operator.channels import hook_client
 
 
 def in_itself() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace_operator.hook_workload import place, up
+from headrace_operator.channels.hook_workload import place, up
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from headrace.core.installation import secret_files, settings
 from headrace.core.installation.settings import NatsSettings, OperatorSettings, ReconcileSettings, TokenSettings
 from headrace.io.process import environment
-from headrace_operator import superseded
+from headrace_operator.channels import superseded
 from infra.generate import install, marked, values
 from tests.support.install import INFRA, ROOT, SYSTEM, by_name, container, documents, in_file, variables
 from tests.support.nats_permissions import inbox_of

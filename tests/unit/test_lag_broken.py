@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.core.delivery.lease import LeaseAnswer
-from headrace_operator import failing, lag
-from headrace_operator.lag import Counters, Outlook
+from headrace_operator.scaling import failing, lag
+from headrace_operator.scaling.lag import Counters, Outlook
 
 BROKEN = 1_000.0
 HELD = LeaseAnswer({"delivered": 50}, pending=0, ack_pending=20, next_due_seconds=None)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from headrace_operator import lag
-from headrace_operator.lag import Counters, Outlook
+from headrace_operator.scaling import lag
+from headrace_operator.scaling.lag import Counters, Outlook
 
 NOW = 1_000.0
 QUIET = Outlook(threshold=1000, max_scale=4)

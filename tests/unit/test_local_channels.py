@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
-from headrace_cli import channels
-from headrace_cli.channels import Channels
-from headrace_cli.manifests import Manifests
-from headrace_operator.hook_client import HookAnswer
+from headrace_cli.laptop import channels
+from headrace_cli.laptop.channels import Channels
+from headrace_cli.manifests.manifests import Manifests
+from headrace_operator.channels.hook_client import HookAnswer
 from tests.support.waiting import until
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from headrace.core.delivery.lease import LeaseAnswer, Outcome
-from headrace_operator import losses
-from headrace_operator.lag import Counters, Outlook
+from headrace_operator.scaling import losses
+from headrace_operator.scaling.lag import Counters, Outlook
 
 WAITING = Outlook(1000, 4, Counters(ack_pending=5), dues=(100.0,))
 

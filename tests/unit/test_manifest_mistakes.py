@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import InvalidSpec
-from headrace_cli import manifests
+from headrace_cli.manifests import manifests
 from tests.support.manifest_files import BASE, CHANNEL, SUBSCRIPTION, Read, reader, subscription
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import InvalidSpec
-from headrace_cli import manifests
+from headrace_cli.manifests import manifests
 from tests.support.manifest_files import CHANNEL, SUBSCRIPTION, Read, reader
 
 ORDER, KEY = "headrace.dev/delivery-order", "headrace.dev/order-key"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace_cli import manifests
-from headrace_cli.manifests import Manifests
+from headrace_cli.manifests import manifests
+from headrace_cli.manifests.manifests import Manifests
 from tests.support.manifest_files import BASE, CHANNEL, SUBSCRIPTION, Read, reader, subscription
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from headrace.core.channel.hook import HookResponse, Installation
-from headrace_operator import hook_client
-from headrace_operator.newest import SILENT_SECONDS, Newest, Replaced
+from headrace_operator.channels import hook_client
+from headrace_operator.channels.newest import SILENT_SECONDS, Newest, Replaced
 
 OLD, NEW = Installation("old", 100.0), Installation("new", 200.0)
 

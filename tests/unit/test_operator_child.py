@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace_operator import child
+from headrace_operator.channels import child
 from headrace_operator.kube.kinds import Kind
 from tests.support.channels import UID, channel
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, cast
 
-from headrace_operator.children import Children
+from headrace_operator.channels.children import Children
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import CHANNEL, Discovery, Kind
 from headrace_operator.kube.watch import Cache

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace_operator import channel_object
+from headrace_operator.channels import channel_object
+from headrace_operator.channels.related import rule
 from headrace_operator.kube.api import FAILED_TEST, Conflict, Expired, refusal
-from headrace_operator.related import rule
 from tests.support.channels import channel, entry
 
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from headrace.core.errors import Refused
+from headrace_operator.channels.related import Related, Texts, rule
 from headrace_operator.kube import kinds
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import Discovery, Kind
 from headrace_operator.kube.watch import Cache
-from headrace_operator.related import Related, Texts, rule
 from tests.support.waiting import until
 
 ASKED = {"apiVersion": "messaging.knative.dev/v1", "resource": "subscriptions"}

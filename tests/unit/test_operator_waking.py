@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace_operator.waking import Waking, changed_for_scaler
+from headrace_operator.scaling.waking import Waking, changed_for_scaler
 
 ORDERS = ("shop", "orders")
 

@@ -15,7 +15,7 @@ from headrace.core.delivery import lease
 from headrace.core.errors import HeadraceError, InvalidSpec, Misconfigured, Refused, Unavailable
 from headrace.core.manifest import manifest
 from headrace.core.quoting import LONGEST_SENTENCE, bounded, quoted
-from headrace_cli import manifests
+from headrace_cli.manifests import manifests
 from tests.support.cli import run
 
 HUGE = "x" * 3_000

@@ -13,8 +13,8 @@ from headrace.core.delivery.lease import Outcome
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import Misconfigured
 from headrace_operator import metrics
-from headrace_operator.lag import Counters, Outlook
-from headrace_operator.served import Served
+from headrace_operator.scaling.lag import Counters, Outlook
+from headrace_operator.scaling.served import Served
 
 BILLING = Subscriber("shop", "orders", 'bill"ing', "u", 1, "KN_aside")
 LABELS = {"namespace": "shop", "channel": "orders", "subscription": 'bill"ing'}

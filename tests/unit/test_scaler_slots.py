@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer
-from headrace_operator.lease_client import Meanwhile
-from headrace_operator.scaler import Scaler
+from headrace_operator.scaling.lease_client import Meanwhile
+from headrace_operator.scaling.scaler import Scaler
 from tests.support.streams import METADATA_KEY, Channel, metadata
 from tests.support.waiting import until
 

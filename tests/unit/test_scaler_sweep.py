@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from headrace.core.errors import Unavailable
-from headrace_operator.scaler import Scaler
+from headrace_operator.scaling.scaler import Scaler
 from tests.support.waiting import until
 from tests.unit.test_scaler_slots import ORDERS, OneConnection, OneStream
 

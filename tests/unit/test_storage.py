@@ -11,9 +11,9 @@ import pytest
 from headrace.core import metric_families as families
 from headrace.core.errors import Refused, Unavailable
 from headrace.io.jetstream.api import JetStreamApi
-from headrace_operator import storage
-from headrace_operator.hook_calls import HookCalls
-from headrace_operator.storage import MOST_COUNTED, STALE_SECONDS, Storage, moment
+from headrace_operator.channels.hook_calls import HookCalls
+from headrace_operator.scaling import storage
+from headrace_operator.scaling.storage import MOST_COUNTED, STALE_SECONDS, Storage, moment
 from tests.support.waiting import until
 
 NOON = moment("2026-11-28T12:00:00Z")

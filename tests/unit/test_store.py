@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import Misconfigured
-from headrace_cli import store
+from headrace_cli.laptop import store
 
 HOLD = """
 import time
-from headrace_cli import store
+from headrace_cli.laptop import store
 with store.opened(None) as data:
     (data / "jetstream").mkdir()
     print(data, flush=True)

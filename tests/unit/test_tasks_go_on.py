@@ -20,9 +20,9 @@ from headrace.forward import line
 from headrace.forward.ports import Survey
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.keepalive import KeepAlive
-from headrace_cli import local_process
-from headrace_cli.child import answers_200
-from headrace_cli.local_process import AlwaysOn
+from headrace_cli.laptop import local_process
+from headrace_cli.laptop.child import answers_200
+from headrace_cli.laptop.local_process import AlwaysOn
 from headrace_operator.kube import watch
 from headrace_operator.kube.kinds import CHANNEL
 from headrace_operator.kube.watch import Watch

@@ -8,8 +8,8 @@ import pytest
 
 from headrace.core.delivery.scale_spec import Wake
 from headrace.core.delivery.subscriber import Subscriber
-from headrace_operator.lag import Outlook
-from headrace_operator.served import Served
+from headrace_operator.scaling.lag import Outlook
+from headrace_operator.scaling.served import Served
 
 BILLING = Subscriber("shop", "orders", "billing", "aaaa-1", 1, "KN_SHOP__ORDERS_aside")
 ASLEEP = Outlook(threshold=1000, max_scale=4)

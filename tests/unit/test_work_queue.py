@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from headrace_operator.work_queue import WorkQueue
+from headrace_operator.channels.work_queue import WorkQueue
 from tests.support.waiting import until
 
 Work = Callable[[str], Awaitable[None]]

@@ -1,7 +1,7 @@
 """How `headrace up` says that it is there: a small file for each that runs, locked for as long as it does.
 
-Knows files and locks, neither NATS nor processes. Written by `headrace_cli.up`, read by `headrace_cli.access.place`.
-The lock tells a running one from one that was killed, whoever has its pid by now.
+Knows files and locks, neither NATS nor processes. Written by `headrace_cli.laptop.up`, read by
+`headrace_cli.access.place`. The lock tells a running one from one that was killed, whoever has its pid by now.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a `headrace up` tells of its channels: a file beside its announcement, replaced as a whole when it changes.
 
 It stands in for the API server that a laptop has not: objects with their status, for the verbs to show conditions.
-Knows files, no processes. Written by `headrace_cli.up`, read by `headrace_cli.access.place`, for the verbs.
+Knows files, no processes. Written by `headrace_cli.laptop.up`, read by `headrace_cli.access.place`, for the verbs.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def of_channel(ref: Ref, given: Given) -> dict[str, Any]:
         manifest.parse({**body, "metadata": {**metadata, "uid": "none-yet", "generation": 1}})
         if "annotations" in metadata:
             # Brings YAML, which whoever only looks into NATS may not have.
-            from headrace_cli import our_annotations
-            from headrace_cli.documents import Document
+            from headrace_cli.manifests import our_annotations
+            from headrace_cli.manifests.documents import Document
 
             our_annotations.of_channel(Document(f"channel {ref}", body), metadata["annotations"])
     except InvalidSpec as error:
@@ -66,8 +66,8 @@ def of_subscription(ref: Ref, given: Given) -> dict[str, Any]:
         Misconfigured: a value, or what they make together, is not possible.
     """
     # Brings YAML, which whoever only looks into NATS may not have.
-    from headrace_cli import kinds
-    from headrace_cli.documents import Document
+    from headrace_cli.manifests import kinds
+    from headrace_cli.manifests.documents import Document
 
     channel = ref_of(given["channel"], ref.namespace)
     if channel.namespace != ref.namespace:

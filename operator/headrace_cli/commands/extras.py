@@ -15,7 +15,7 @@ from headrace_cli.commands.running import on_nats, tell
 from headrace_cli.commands.unused import Unless
 
 if TYPE_CHECKING:
-    from headrace_cli.documents import Document
+    from headrace_cli.manifests.documents import Document
 
 BENCH = """\
 Measure a channel: how fast it takes events, and how fast its Subscriptions settle them. The events are real ones of
@@ -93,7 +93,7 @@ def _converted(given: Given) -> int:
 
 
 def _documents(file: str) -> list[Document]:
-    from headrace_cli import documents
+    from headrace_cli.manifests import documents
 
     if file != "-":
         return documents.read([file])

@@ -1,4 +1,4 @@
-"""`up`: its words. What it does is in `headrace_cli.up`."""
+"""`up`: its words. What it does is in `headrace_cli.laptop.up`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from headrace.core.errors import Misconfigured
-from headrace_cli import options
 from headrace_cli.commands.params import Given
+from headrace_cli.laptop import options
 
 HELP = """\
 Run all of Headrace on this machine, with no cluster and nothing to install: channels and Subscriptions come
@@ -47,7 +47,7 @@ def _up(**given: Any) -> int:
     # Nothing runs yet that a Ctrl-C would have to end in order; as an exception it can be lost inside an import.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        from headrace_cli import up
+        from headrace_cli.laptop import up
     except ModuleNotFoundError as error:
         if error.name not in ("yaml", "prometheus_client"):
             raise

@@ -13,7 +13,7 @@ from headrace.core.errors import InvalidSpec
 from headrace.core.quoting import quoted
 from headrace_cli.convert import argo, channels, kyma
 from headrace_cli.convert.reading import Reading
-from headrace_cli.documents import Document
+from headrace_cli.manifests.documents import Document
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """How many leases a subscriber deserves, and when, as annotations say it: of the channel for all, of a Subscription
 for itself.
 
-Knows the annotations and their bounds. What follows from them is the scaler's (`headrace_operator.lag`).
+Knows the annotations and their bounds. What follows from them is the scaler's (`headrace_operator.scaling.lag`).
 """
 
 from __future__ import annotations

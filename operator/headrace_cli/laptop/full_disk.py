@@ -1,0 +1,80 @@
+"""Tells when nats-server has found the disk full, and starts it again when there is room.
+
+A stream whose write has failed refuses every event until its server starts anew (nats-server 2.15.1, measured); the
+server says so in its log alone. Called by `headrace_cli.laptop.up` for the server of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from headrace.io.process import log
+
+LOOK_SECONDS = 2.0
+# A start ends what is in flight; where one does not help, such as with a quota, the next must not follow at once.
+BETWEEN_STARTS = 60.0
+# A few of the blocks that a stream is written in (8 MiB).
+ENOUGH_MIB = 64
+FULL = b"no space left on device"
+
+_log = log.get("up")
+
+
+class FullDisk:
+    """Watches the log of one server.
+
+    Args:
+        server_log: read from its end on.
+        free: bytes that are free now.
+        restart: start the server again, for this reason.
+    """
+
+    def __init__(self, server_log: Path, free: Callable[[], int], restart: Callable[[str], None]) -> None:
+        self._server_log = server_log
+        self._free = free
+        self._restart = restart
+        self._read = server_log.stat().st_size if server_log.exists() else 0
+        self._full = False
+        self._not_before = float("-inf")
+
+    def look(self, now: float) -> None:
+        """Read what is new, and do what is to be done; `now` in seconds, of any clock that never goes back."""
+        if FULL in self._news() and not self._full:
+            self._full = True
+            words = "the disk is full and events are refused with 503: make room, then nats-server is started again"
+            _log.error(words, free_mib_needed=ENOUGH_MIB, told_by=str(self._server_log))
+        if self._full and now >= self._not_before and self._free() >= ENOUGH_MIB << 20:
+            self._full = False
+            self._not_before = now + BETWEEN_STARTS
+            self._restart("there is room on the disk again")
+
+    def _news(self) -> bytes:
+        with self._server_log.open("rb") as file:
+            file.seek(self._read)
+            news = file.read()
+        self._read += len(news)
+        return news
+
+
+@asynccontextmanager
+async def watched(server_log: Path, restart: Callable[[str], None]) -> AsyncIterator[None]:
+    """Look every few seconds for as long as the block is open."""
+    disk = FullDisk(server_log, lambda: shutil.disk_usage(server_log.parent).free, restart)
+    looking = asyncio.create_task(_look(disk), name="full-disk")
+    try:
+        yield
+    finally:
+        looking.cancel()
+        await asyncio.wait([looking])
+
+
+async def _look(disk: FullDisk) -> None:
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        with suppress(OSError):
+            disk.look(time.monotonic())

@@ -1,0 +1,69 @@
+"""What the functions of a `headrace up` tell of themselves, on the page that tells of the operator's part.
+
+Each has its `/metrics` on a loopback port of its own, apart from that of its events: a scrape wakes none of them and
+keeps none alive, and one that does not run now is not told of. One page has each family once, so what several
+functions tell under one name is put together, each under its `function`. Imported with prometheus-client, by
+`headrace_cli.laptop.metrics_page`.
+"""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from headrace.core.metrics import PATH
+
+LOOPBACK = "127.0.0.1"
+# One that hangs must not cost the others: Prometheus itself gives up after ten.
+ASK_SECONDS = 2.0
+# A thousand channels take 300 KiB.
+LONGEST_PAGE = 16 * 1024 * 1024
+
+
+class FunctionMetrics(Collector):
+    """The families of all functions that run, read when somebody scrapes."""
+
+    def __init__(self, ports: Callable[[], Mapping[str, int]]) -> None:
+        """Args:
+        ports: where the `/metrics` of each function is, by its name; called on the thread that collects.
+        """
+        self._ports = ports
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: registering would ask them."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        ports = self._ports()
+        with ThreadPoolExecutor(max(1, len(ports))) as threads:
+            pages = list(threads.map(_page, ports.values()))
+        return merged(dict(zip(ports, pages, strict=True)))
+
+
+def merged(pages: Mapping[str, str]) -> list[Metric]:
+    """Each family once, with the samples of all; `function` says whose a sample is, where it does not itself."""
+    found: dict[str, Metric] = {}
+    for function, page in pages.items():
+        for family in text_string_to_metric_families(page):
+            whole = found.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+            whole.samples += [each._replace(labels={"function": function, **each.labels}) for each in family.samples]
+    return list(found.values())
+
+
+def _page(port: int) -> str:
+    """What it tells now; nothing of one that does not run, or hangs."""
+    asking = http.client.HTTPConnection(LOOPBACK, port, timeout=ASK_SECONDS)
+    try:
+        asking.request("GET", PATH)
+        answer = asking.getresponse()
+        page = answer.read(LONGEST_PAGE)
+        return page.decode() if answer.status == 200 and answer.isclosed() else ""
+    except (OSError, http.client.HTTPException, UnicodeDecodeError):
+        return ""
+    finally:
+        asking.close()

@@ -1,0 +1,189 @@
+"""The shapes of what a manifest file may hold, strictly: on a laptop no API server refuses a typo.
+
+Knows fields and types, and says which is wrong. Resolves nothing. Called by `headrace_cli.manifests.manifests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from headrace.core.manifest import delivery_spec, manifest
+from headrace.core.manifest.field_words import as_written, path_of, refuse_bare_address, sentence
+from headrace.core.quoting import quoted
+from headrace_cli.manifests import unknown_fields
+from headrace_cli.manifests.documents import Document
+
+CHANNEL = "NatsJetStreamChannel"
+CHANNEL_KINDS = (CHANNEL, "Channel")
+OBJECT = ["apiVersion", "kind", "metadata", "spec", "status"]
+METADATA = [
+    *("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "generateName"),
+    *("uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"),
+]
+"""What an object has, and its metadata."""
+
+Parsed = TypeVar("Parsed", bound=BaseModel)
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, data: Any) -> Any:
+        return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
+class Ref(_Model):
+    """An object that an address is to be taken from."""
+
+    api_version: str = ""
+    kind: str
+    name: str
+    namespace: str = ""
+    group: str = ""
+    address: str = ""
+
+
+class Destination(_Model):
+    """An address: a URI, or an object with a path below its own address."""
+
+    ref: Ref | None = None
+    uri: str | None = None
+    ca_certs: str | None = Field(None, alias="CACerts")
+    audience: str | None = None
+
+    _object = model_validator(mode="before")(refuse_bare_address)
+
+    @model_validator(mode="after")
+    def _leads_somewhere(self) -> Destination:
+        if self.ref is None and self.uri is None:
+            raise PydanticCustomError("leads_nowhere", "it has neither a uri nor a ref: give one")
+        return self
+
+    def trust(self, *, prefix: str = "") -> dict[str, str]:
+        """CA certificates and audience, as a sink has them or, with a prefix, as a subscriber entry has."""
+        named = {"CACerts": self.ca_certs, "audience": self.audience}
+        return {
+            f"{prefix}{name[0].upper() if prefix else name[0]}{name[1:]}": text for name, text in named.items() if text
+        }
+
+
+class Delivery(delivery_spec.Delivery):
+    """`delivery` of a channel or Subscription; durations and limits are `headrace.core.manifest.delivery_spec`'s."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    dead_letter_sink: Destination | None = None  # type: ignore[assignment]  # the same, more strictly
+
+
+class ChannelRef(_Model):
+    """The channel that a Subscription is of; on a laptop always one of its own namespace."""
+
+    api_version: str = ""
+    kind: str
+    name: str
+    namespace: str = ""
+
+
+class SubscriptionSpec(_Model):
+    """`spec` of a messaging.knative.dev/v1 Subscription."""
+
+    channel: ChannelRef
+    subscriber: Destination | None = None
+    reply: Destination | None = None
+    delivery: Delivery | None = None
+
+    @model_validator(mode="after")
+    def _has_a_subscriber(self) -> SubscriptionSpec:
+        if self.subscriber is None and self.reply is None:
+            raise PydanticCustomError("no_subscriber", "it has neither a subscriber nor a reply: give a subscriber")
+        return self
+
+
+class ChannelTemplate(_Model):
+    """What a generic Channel is to be made of."""
+
+    api_version: str = ""
+    kind: str
+    spec: dict[str, Any] = {}
+
+
+def parse(document: Document, model: type[Parsed], raw: object, path: str) -> Parsed:
+    """Read one part of a document.
+
+    Raises:
+        InvalidSpec: naming file, document, the first wrong field below `path`, and its value.
+    """
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    field = path_of(path, first["loc"])
+    unknown = first["type"] == "extra_forbidden"
+    told = unknown_fields.sentence(field, model, path) if unknown else sentence(field, first)
+    raise document.fault(told, field=field)
+
+
+def channel_spec(document: Document) -> dict[str, Any]:
+    """The spec of a channel, own or by the template of a generic one, still as it was written.
+
+    Raises:
+        InvalidSpec: it is no object, or the template is of another kind.
+    """
+    spec = document.body.get("spec") or {}
+    if not isinstance(spec, dict):
+        raise document.fault(f"spec is {as_written(spec)}: it should be an object", field="spec")
+    spec = dict(spec)
+    template = None if document.body["kind"] == CHANNEL else spec.pop("channelTemplate", None)
+    if template is None:
+        return spec
+    parsed = parse(document, ChannelTemplate, template, "spec.channelTemplate")
+    if parsed.kind != CHANNEL:
+        problem = f"spec.channelTemplate.kind is {quoted(parsed.kind)}: only {CHANNEL} is served"
+        raise document.fault(problem, field="spec.channelTemplate.kind")
+    return {**parsed.spec, **spec}
+
+
+def refuse_typos(document: Document, spec: Mapping[str, Any]) -> None:
+    """What an API server would prune in silence, or refuse: members that a channel's spec does not have.
+
+    Raises:
+        InvalidSpec: naming the first one.
+    """
+    for field in _unknown(manifest.Spec, spec, "spec"):
+        raise document.fault(unknown_fields.sentence(field, manifest.Spec, "spec"), field=field)
+
+
+def refuse_typos_around(document: Document) -> None:
+    """The same of the object itself, and of its metadata where what stands there is nearly a name.
+
+    Raises:
+        InvalidSpec: naming the first one.
+    """
+    for path, known, part in (("", OBJECT, document.body), ("metadata.", METADATA, document.body.get("metadata"))):
+        for name in part if isinstance(part, Mapping) else ():
+            hint = "" if name in known else unknown_fields.near(str(name), known)
+            if hint:
+                field = f"{path}{name}"
+                raise document.fault(f"{field} is no field that is known here: {hint}", field=field)
+
+
+def _unknown(model: type[BaseModel], raw: object, path: str) -> Iterator[str]:
+    if not isinstance(raw, Mapping):
+        return
+    fields = {str(field.alias or name): field for name, field in model.model_fields.items()}
+    for name, value in raw.items():
+        if name not in fields:
+            yield f"{path}.{name}"
+            continue
+        inner = unknown_fields.model_in(fields[name].annotation)
+        if inner is not None:
+            items = enumerate(value) if isinstance(value, list) else [(None, value)]
+            for index, item in items:
+                yield from _unknown(inner, item, f"{path}.{name}" + ("" if index is None else f"[{index}]"))

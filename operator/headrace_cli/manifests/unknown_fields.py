@@ -1,0 +1,97 @@
+"""What to say of a field of a manifest that does not exist where it stands: what was meant, and where it belongs.
+
+Knows which fields Knative has had elsewhere, or has and a laptop does not serve. Knows shapes as pydantic models only.
+Called by `headrace_cli.manifests.kinds`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from headrace.core.quoting import cut
+
+# Names that many objects have: elsewhere they are something else.
+_EVERYWHERE = frozenset(("name", "namespace", "kind", "apiVersion", "uri", "ref", "metadata", "config", "spec"))
+# A kind of strangers may have any number of fields.
+_LONGEST = 80
+_MOST_KNOWN = 12
+_INDEX = re.compile(r"\[\d+\]")
+
+_REF = "write {parent}.ref: {{apiVersion: …, kind: …, name: …}}"
+_TOLD: Mapping[str, str] = {
+    "spec.channel.group": "is Knative's, and not served on a laptop: give apiVersion",
+    "spec.channel.address": "is Knative's, and not served on a laptop, where a channel has one address: take it out",
+    "spec.reply.channel": "was Knative's before messaging.knative.dev/v1: " + _REF,
+    "spec.reply.dnsName": "was Knative's before messaging.knative.dev/v1: write spec.reply.uri",
+    "spec.subscriber.dnsName": "was Knative's before messaging.knative.dev/v1: write spec.subscriber.uri",
+    "spec.filter": "is a Trigger's: a Subscription gets all events of its channel, so take it out",
+    "spec.filters": "is a Trigger's: a Subscription gets all events of its channel, so take it out",
+    "spec.subscribable": "was Knative's before messaging.knative.dev/v1: write its subscribers as Subscriptions",
+    "spec.numPartitions": "is a Kafka channel's: a stream has no partitions, so take it out",
+    "spec.replicationFactor": "is a Kafka channel's: write spec.stream.config.replicas",
+    "spec.retentionDuration": "is a Kafka channel's: write spec.stream.config.maxAge",
+    "delivery.backoffMax": "is neither Knative's nor ours: waits grow by backoffPolicy without a bound of their own (a "
+    "day at most); retryAfterMax is for what a Retry-After header asks",
+}
+"""By path, or by its last two steps."""
+
+
+def sentence(field: str, root: type[BaseModel], start: str) -> str:
+    """What is wrong with a field that its object does not have.
+
+    Args:
+        field: its path.
+        root: the model of what is at `start`, of which it is a part.
+    """
+    plain, name = _INDEX.sub("", field), field.rpartition(".")[2]
+    parent = plain.rpartition(".")[0]
+    told = _TOLD.get(plain) or _TOLD.get(".".join(plain.split(".")[-2:]))
+    if told is not None:
+        return f"{field} {told.format(parent=parent)}"
+    paths = list(_paths(root, start))
+    known = [path.rpartition(".")[2] for path in paths if path.rpartition(".")[0] == parent]
+    return f"{cut(field, 4 * _LONGEST)} is no field that is known here: {_hint(name, parent, known, paths)}"
+
+
+def near(name: str, known: list[str]) -> str:
+    """What to do about a name that is none of these; empty where nothing is near."""
+    found = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {found[0]}?" if found else ""
+
+
+def _hint(name: str, parent: str, known: list[str], paths: list[str]) -> str:
+    elsewhere = [path for path in paths if path.rpartition(".")[2] == name]
+    below = [path for path in elsewhere if path.startswith(f"{parent}.")]
+    meant = below or ([] if name in _EVERYWHERE else elsewhere)
+    if meant:
+        # What a Subscription says is not written into the list of them.
+        best = min(meant, key=lambda path: (".subscribers." in path, -_shared(path, parent), len(path)))
+        return f"it belongs into {best.rpartition('.')[0]}, so write {best}"
+    listed = ", ".join(known[:_MOST_KNOWN]) + (", …" if len(known) > _MOST_KNOWN else "")
+    return near(name, known) or f"take it out; {parent} has {listed}"
+
+
+def _shared(one: str, other: str) -> int:
+    """How many steps two paths have in common."""
+    steps = zip(one.split("."), other.split("."), strict=False)
+    return next((number for number, (mine, others) in enumerate(steps) if mine != others), other.count(".") + 1)
+
+
+def _paths(model: type[BaseModel], start: str) -> Iterator[str]:
+    """The path of each field of a model, and of the models in it."""
+    for name, field in model.model_fields.items():
+        path = f"{start}.{field.alias or name}"
+        yield path
+        if (inner := model_in(field.annotation)) is not None:
+            yield from _paths(inner, path)
+
+
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field holds, itself, or as an option or in a list."""
+    parts = (annotation, *getattr(annotation, "__args__", ()))
+    return next((part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)), None)

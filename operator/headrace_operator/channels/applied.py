@@ -1,0 +1,101 @@
+"""What was applied, and whether that is still so: what keeps an idle operator from asking for anything.
+
+A child carries the digest of what was wanted of it. When that is the wanted one, and it looks as it did then, or
+everything that is wanted is in it, it is there. Knows objects and time; called by
+`headrace_operator.channels.children`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace_operator.channels import child as children_of
+from headrace_operator.channels.child import Body, Child, Spot
+
+# Two who both want to have the last word would keep the API server busy.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+QUIET_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What could not be made so.
+
+    Attributes:
+        words: which child, and why, in the API server's words.
+        passes: the next attempt may mend it.
+    """
+
+    words: str
+    passes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one channel's children.
+
+    Attributes:
+        problems: what could not be made so.
+        again_after: seconds until a contested child is healed; None: nothing waits.
+        ending: the channel's namespace is being deleted, and takes nothing new.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    again_after: float | None = None
+    ending: bool = False
+
+
+@dataclass(slots=True)
+class Applied:
+    """What was applied last, what the object looked like then, and how often it was mended in a row."""
+
+    digest: str
+    looks: str
+    heals: int = 0
+    at: float = float("-inf")
+
+
+class AppliedChildren:
+    """What this process has applied, or found applied by the one before."""
+
+    def __init__(self) -> None:
+        self._applied: dict[Spot, Applied] = {}
+
+    def is_there(self, parent: Mapping[str, Any], child: Child, live: Body) -> bool:
+        """Is the live object what is wanted, and this channel's?"""
+        annotations = live["metadata"].get("annotations") or {}
+        if annotations.get(children_of.DIGEST_ANNOTATION) != child.digest:
+            return False
+        if children_of.may_own(child, parent) and parent["metadata"]["uid"] not in children_of.owners(live):
+            return False
+        looks = children_of.fingerprint(live)
+        before = self._applied.get(child.spot)
+        if before is not None and (before.digest, before.looks) == (child.digest, looks):
+            return True
+        if not children_of.covers(live, child.body):
+            return False
+        if before is None:
+            self._applied[child.spot] = Applied(child.digest, looks)
+        else:
+            before.digest, before.looks = child.digest, looks
+        return True
+
+    def contested(self, child: Child, now: float) -> float | None:
+        """Seconds that a child must wait since somebody keeps changing it back; None: it need not."""
+        before = self._applied.get(child.spot)
+        if before is None or before.digest != child.digest or not before.heals or now > before.at + QUIET_SECONDS:
+            return None
+        left = before.at + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**before.heals) - now
+        return left if left > 0 else None
+
+    def note(self, child: Child, applied: Body, now: float) -> None:
+        """It was applied, and this came of it."""
+        before, heals = self._applied.get(child.spot), 0
+        if before is not None and before.digest == child.digest and now <= before.at + QUIET_SECONDS:
+            heals = before.heals + 1
+        self._applied[child.spot] = Applied(child.digest, children_of.fingerprint(applied), heals, now)
+
+    def forget(self, spot: Spot) -> None:
+        self._applied.pop(spot, None)

@@ -1,0 +1,55 @@
+"""When a request arrives at a `receive` that sleeps: before any pod of it is there, and a second before it is stored.
+
+Knative's activator holds the request and has the autoscaler order a pod, so the Deployment that Knative keeps for
+`receive` goes from zero replicas to some. Nothing else does that: a new revision's Deployment is *made* with the pods
+that it begins with, and changes of a revision leave the number alone (read in Knative Serving 0.50). The Deployment is
+Knative's and none of our children (ADR 031); it is looked at and never written. Called by `headrace_operator.running`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from headrace_operator.channels.child import MANAGED_BY, US
+from headrace_operator.kube.api import Body, KubeApi
+from headrace_operator.kube.kinds import Kind
+from headrace_operator.kube.watch import Watch
+
+DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+# Knative's own, on what it makes for a Knative Service.
+SERVICE = "serving.knative.dev/service"
+RECEIVES = f"{MANAGED_BY}={US},app.kubernetes.io/component=receive,{SERVICE}"
+
+CATCHES_UP_SECONDS = 0.5
+
+
+class Arrivals:
+    """Watches the Deployments of every `receive`."""
+
+    def __init__(self, api: KubeApi, tell: Callable[[str], None], namespace: str = "") -> None:
+        """Args:
+        tell: called with the Knative Service, as namespace/name, at which a request has arrived.
+        namespace: empty for all.
+        """
+        self._watch = Watch(api, DEPLOYMENT, namespace=namespace, labels=RECEIVES, quiet=True)
+        self._watch.cache.listeners.append(self._on_change)
+        self._tell = tell
+
+    async def run(self) -> None:
+        """Never returns."""
+        await self._watch.run()
+
+    def _on_change(self, old: Body | None, new: Body | None) -> None:
+        cache = self._watch.cache
+        # What a list finds, and what a watch begins with, has happened at some time: only later it is now.
+        is_news = cache.complete and asyncio.get_running_loop().time() >= cache.up_since + CATCHES_UP_SECONDS
+        if is_news and new is not None and woken(old, new):
+            self._tell(f"{new['metadata']['namespace']}/{new['metadata']['labels'][SERVICE]}")
+
+
+def woken(old: Body | None, new: Body | None) -> bool:
+    """Has this Deployment had no pod, and is it to have some now?"""
+    if old is None or new is None or old["metadata"]["uid"] != new["metadata"]["uid"]:
+        return False
+    return old["spec"].get("replicas") == 0 and bool(new["spec"].get("replicas"))

@@ -1,0 +1,148 @@
+"""What the operator writes into a channel object: its status, its finalizer, and entries that are taken out.
+
+The differences are pure; the patches carry the version or the uid that they are meant for, so that they never hit
+another object of the same name. Called by `headrace_operator.channels.one_channel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headrace.core.channel.hook import PARENT_ANNOTATIONS
+from headrace.core.errors import Refused
+from headrace_operator.kube.api import Body, KubeApi
+from headrace_operator.kube.kinds import CHANNEL, Key, key
+
+FINALIZER = "headrace.dev/channel"
+
+Operation = dict[str, Any]
+
+
+def is_going(channel: Mapping[str, Any]) -> bool:
+    return bool(channel["metadata"].get("deletionTimestamp"))
+
+
+def is_held(channel: Mapping[str, Any]) -> bool:
+    """Does our finalizer hold it?"""
+    return FINALIZER in (channel["metadata"].get("finalizers") or ())
+
+
+def is_left(channel: Mapping[str, Any]) -> bool:
+    """Is it going, and nothing of ours any more?"""
+    return is_going(channel) and not is_held(channel)
+
+
+def version(channel: Mapping[str, Any]) -> tuple[str, int]:
+    """Uid and generation: which words of its author they are."""
+    return str(channel["metadata"]["uid"]), int(channel["metadata"].get("generation") or 0)
+
+
+def mentioned(channel: Mapping[str, Any]) -> set[str]:
+    """Uids of the Subscriptions that a channel has, or had when its status was written."""
+    status = channel.get("status") or {}
+    rows = (
+        *((channel.get("spec") or {}).get("subscribers") or ()),
+        *(status.get("subscribers") or ()),
+        *(status.get("consumers") or ()),
+    )
+    return {str(row["uid"]) for row in rows if isinstance(row, Mapping) and row.get("uid")}
+
+
+def named_by(subscription: Mapping[str, Any]) -> Key:
+    """Namespace and name of the channel that a Subscription is for; empty names of what is none."""
+    spec = subscription.get("spec")
+    channel = spec.get("channel") if isinstance(spec, Mapping) else None
+    if not isinstance(channel, Mapping):
+        return "", ""
+    return str(channel.get("namespace") or subscription["metadata"].get("namespace") or ""), str(channel.get("name"))
+
+
+def says_the_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Has nothing changed but what the operator writes itself?"""
+    keys = ("uid", "generation", "labels", "deletionTimestamp")
+    lost = is_held(old) and not is_held(new)
+    before, after = (dict(one["metadata"].get("annotations") or {}) for one in (old, new))
+    for name, value in PARENT_ANNOTATIONS.items():
+        if name not in before and after.get(name) == value:
+            del after[name]
+    same = all(old["metadata"].get(each) == new["metadata"].get(each) for each in keys)
+    return not lost and same and before == after
+
+
+def lacking(channel: Mapping[str, Any], annotations: Mapping[str, str]) -> dict[str, str]:
+    """Those that it has no value of, not even another one."""
+    there = channel["metadata"].get("annotations") or {}
+    return {name: value for name, value in annotations.items() if name not in there}
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Body:
+    """The merge patch that makes one object of the other; empty when they are the same."""
+    patch: Body = dict.fromkeys(before.keys() - after.keys())
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            inner = difference(old, value)
+            if inner:
+                patch[name] = inner
+        elif old != value or name not in before:
+            patch[name] = value
+    return patch
+
+
+def without(channel: Mapping[str, Any], uids: Iterable[str]) -> list[Any] | None:
+    """`spec.subscribers` without some; None when none of those is there."""
+    gone = set(uids)
+    entries = (channel.get("spec") or {}).get("subscribers") or []
+    kept = [entry for entry in entries if entry.get("uid") not in gone]
+    return None if len(kept) == len(entries) else kept
+
+
+class ChannelWriter:
+    """Writes into channel objects. All methods give the object as it is then, and raise as `KubeApi`."""
+
+    def __init__(self, api: KubeApi) -> None:
+        self._api = api
+
+    async def hold(self, channel: Mapping[str, Any], annotations: Mapping[str, str]) -> Body:
+        """Add our finalizer if it is not there, and annotations; Conflict when the object is not as we know it."""
+        operations: list[Operation] = []
+        if not is_held(channel):
+            held = [*(channel["metadata"].get("finalizers") or ()), FINALIZER]
+            operations.append({"op": "add", "path": "/metadata/finalizers", "value": held})
+        if annotations and "annotations" not in channel["metadata"]:
+            operations.append({"op": "add", "path": "/metadata/annotations", "value": dict(annotations)})
+        else:
+            # One by one: what nobody reads here (`kube.watch.NOISE`) is there, too.
+            paths = {name: f"/metadata/annotations/{_escaped(name)}" for name in annotations}
+            operations += [{"op": "add", "path": paths[name], "value": value} for name, value in annotations.items()]
+        return await self._swap(channel, *operations)
+
+    async def let_go(self, channel: Mapping[str, Any]) -> None:
+        """Take our finalizer away, if it is there still; Conflict when the object is not as we know it."""
+        rest = [one for one in channel["metadata"].get("finalizers") or () if one != FINALIZER]
+        try:
+            await self._swap(channel, {"op": "add", "path": "/metadata/finalizers", "value": rest})
+        except Refused as error:
+            # Somebody has taken it off by force.
+            if error.status != 404:
+                raise
+
+    async def prune(self, channel: Mapping[str, Any], kept: list[Any]) -> Body:
+        """Replace `spec.subscribers`; Conflict when anything of the object has changed since it was read."""
+        return await self._swap(channel, {"op": "replace", "path": "/spec/subscribers", "value": kept})
+
+    async def write_status(self, channel: Mapping[str, Any], patch: Mapping[str, Any]) -> Body:
+        """Merge into the status of this very object; its version does not matter, since nobody else writes it."""
+        body = {"metadata": {"uid": channel["metadata"]["uid"]}, "status": patch}
+        return await self._api.merge(CHANNEL.path(*key(channel), "status"), body)
+
+    async def _swap(self, channel: Mapping[str, Any], *operations: Operation) -> Body:
+        version = channel["metadata"]["resourceVersion"]
+        test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
+        return await self._api.patch(CHANNEL.path(*key(channel)), [test, *operations])
+
+
+def _escaped(name: str) -> str:
+    """As a JSON pointer has it."""
+    return name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,196 @@
+"""One wanted child of a channel: whose it is, what is sent to the API server, and whether that is there already.
+
+Pure. A child carries whose it is in labels and, in the channel's own namespace, in an ownerReference; a shared one
+belongs to every channel that wants it and goes with the last of them. That it is ours at all no label says, since
+Knative copies the labels of our Knative Services to all that it makes for them. Called by
+`headrace_operator.channels.children`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace_operator.kube.api import FIELD_MANAGER
+from headrace_operator.kube.kinds import CHANNEL, Key, Kind
+
+MANAGED_BY, US = "app.kubernetes.io/managed-by", "headrace"
+UID_LABEL = "headrace.dev/channel-uid"
+SHARED_LABEL = "headrace.dev/shared"
+SCOPE_LABEL = "headrace.dev/scope"
+# Whose it is, for people, and for looking the channel up when only the child is left.
+CHANNEL_ANNOTATION = "headrace.dev/channel"
+DIGEST_ANNOTATION = "headrace.dev/applied"
+# What the API server and other controllers write.
+NOT_OURS = ("resourceVersion", "generation", "uid", "creationTimestamp", "managedFields")
+
+Body = dict[str, Any]
+Spot = tuple[Kind, Key]
+"""Where a child is: its kind, its namespace and name."""
+
+
+def title(spot: Spot) -> str:
+    """For people: `Service.v1 shop/orders`."""
+    kind, place = spot
+    return f"{kind.title} {'/'.join(place)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """What the hook wants, as it is applied but for the ownerReferences."""
+
+    kind: Kind
+    place: Key
+    body: Body
+    shared: bool
+
+    @property
+    def spot(self) -> Spot:
+        return self.kind, self.place
+
+    @property
+    def title(self) -> str:
+        return title(self.spot)
+
+    @property
+    def digest(self) -> str:
+        """Changes when what is wanted does."""
+        text: str = self.body["metadata"]["annotations"][DIGEST_ANNOTATION]
+        return text
+
+
+def wanted(parent: Mapping[str, Any], answer: Mapping[str, Any], kind: Kind) -> Child:
+    """One of the answered children, marked as ours."""
+    metadata = dict(answer.get("metadata") or {})
+    namespace = (metadata.get("namespace") or parent["metadata"]["namespace"]) if kind.namespaced else ""
+    labels = {**(metadata.get("labels") or {}), MANAGED_BY: US}
+    shared = labels.get(SHARED_LABEL) == "true"
+    annotations = dict(metadata.get("annotations") or {})
+    if not shared:
+        labels[UID_LABEL] = parent["metadata"]["uid"]
+        annotations[CHANNEL_ANNOTATION] = "/".join((parent["metadata"]["namespace"], parent["metadata"]["name"]))
+    body = {
+        **{name: value for name, value in answer.items() if name not in ("status", "metadata")},
+        "metadata": {
+            **{name: value for name, value in metadata.items() if name not in (*NOT_OURS, "ownerReferences")},
+            **({"namespace": namespace} if namespace else {}),
+            "labels": labels,
+            "annotations": annotations,
+        },
+    }
+    digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
+    annotations[DIGEST_ANNOTATION] = digest
+    return Child(kind, (namespace, str(metadata["name"])), body, shared)
+
+
+def told(live: Body) -> Body:
+    """As it is told to the hook, which does not ask who has written what."""
+    metadata = {
+        name: value for name, value in live["metadata"].items() if name not in ("managedFields", "ownerReferences")
+    }
+    return {**live, "metadata": metadata}
+
+
+def title_and_name(answer: Mapping[str, Any]) -> tuple[str, str]:
+    """Of what was answered, whatever it is: as the title of a Kind, and its name."""
+    return f"{answer.get('kind')}.{answer.get('apiVersion')}", str((answer.get("metadata") or {}).get("name"))
+
+
+def may_own(child: Child, parent: Mapping[str, Any]) -> bool:
+    """May the channel own it? Across namespaces the garbage collector would delete it."""
+    return bool(child.place[0] == parent["metadata"]["namespace"])
+
+
+def owner(parent: Mapping[str, Any], *, shared: bool) -> Body:
+    """The ownerReference to a channel."""
+    reference = {
+        "apiVersion": CHANNEL.api_version,
+        "kind": CHANNEL.kind,
+        "name": parent["metadata"]["name"],
+        "uid": parent["metadata"]["uid"],
+    }
+    return reference if shared else {**reference, "controller": True}
+
+
+def owners(live: Mapping[str, Any] | None) -> dict[str, Body]:
+    """The channels that own an object, by uid."""
+    references = (live or {}).get("metadata", {}).get("ownerReferences") or ()
+    return {one["uid"]: one for one in references if _is_channel(one)}
+
+
+def is_ours(live: Mapping[str, Any]) -> bool:
+    """Was it made for a channel? That another kind controls it says no, a channel among its owners says yes.
+
+    Where no channel can own it, what the API server notes of our server-side apply says so: labels and annotations are
+    copied from object to object, and that note is not.
+
+    Args:
+        live: as the API server has it, with its managedFields.
+    """
+    metadata = live["metadata"]
+    if any(one.get("controller") and not _is_channel(one) for one in metadata.get("ownerReferences") or ()):
+        return False
+    notes = metadata.get("managedFields") or ()
+    applied = any(one.get("manager") == FIELD_MANAGER and one.get("operation") == "Apply" for one in notes)
+    return applied or bool(owners(live))
+
+
+def is_foreign(live: Mapping[str, Any], child: Child, parent: Mapping[str, Any]) -> bool:
+    """Is there already something of that name that is not ours to write? `live` is as for `is_ours`."""
+    labels = live["metadata"].get("labels") or {}
+    uid = parent["metadata"]["uid"]
+    if not is_ours(live):
+        return True
+    if labels.get(MANAGED_BY) == US:
+        return bool(not child.shared and labels.get(UID_LABEL) not in (uid, None))
+    # The Go channel's objects have no such labels, but the same owner.
+    return uid not in owners(live)
+
+
+def _is_channel(owner: Mapping[str, Any]) -> bool:
+    """Is an ownerReference to one of our channels, in whatever version?"""
+    group = str(owner.get("apiVersion")).partition("/")[0]
+    return bool(owner.get("kind") == CHANNEL.kind and group == CHANNEL.api_version.partition("/")[0])
+
+
+def with_owners(child: Child, references: Iterable[Body]) -> Body:
+    """What is applied."""
+    return {**child.body, "metadata": {**child.body["metadata"], "ownerReferences": list(references)}}
+
+
+def fingerprint(live: Mapping[str, Any]) -> str:
+    """Changes when anything of an object does that a writer could mean; not with its status."""
+    metadata = {name: value for name, value in live["metadata"].items() if name not in NOT_OURS}
+    rest = {name: value for name, value in live.items() if name not in ("status", "metadata")}
+    return hashlib.sha256(json.dumps([metadata, rest], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def covers(live: object, part: object) -> bool:
+    """Is everything of a wanted value there? What others have added to objects and to the items of lists may be."""
+    if isinstance(part, Mapping):
+        return isinstance(live, Mapping) and all(
+            value is None or (name in live and covers(live[name], value)) for name, value in part.items()
+        )
+    if isinstance(part, list):
+        return isinstance(live, list) and len(live) == len(part) and all(map(covers, live, part))
+    return bool(live == part)
+
+
+def signature(live: Mapping[str, Any]) -> object:
+    """Changes when the hook should see the object: with what is wanted of it, and with its conditions."""
+    status = live.get("status")
+    status = status if isinstance(status, Mapping) else {}
+    conditions = [
+        (one.get("type"), one.get("status"), one.get("reason"), one.get("message"))
+        for one in status.get("conditions") or ()
+        if isinstance(one, Mapping)
+    ]
+    metadata = dict(live["metadata"])
+    if (metadata.get("labels") or {}).get(SHARED_LABEL) == "true":
+        # That one more channel wants it is nothing to the others, of which there may be a thousand.
+        metadata.pop("ownerReferences", None)
+    told = [status.get(name) for name in ("url", "address", "latestReadyRevisionName", "latestCreatedRevisionName")]
+    return fingerprint({**live, "metadata": metadata}), conditions, told

@@ -1,0 +1,284 @@
+"""The children of all channels in the cluster: what there is of them, and making it what the hook wants.
+
+Every child kind is watched by our label, and of what bears it only what is ours is looked at: the rest is what Knative
+and others make for our children, with the labels of these. What is as it was applied is not applied again, so that an
+idle operator asks for nothing; what somebody has changed is healed. Which children there are is the hook's to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import Any
+
+from headrace.core.errors import Refused
+from headrace.io.process import log
+from headrace_operator.channels import channel_object
+from headrace_operator.channels import child as children_of
+from headrace_operator.channels.applied import AppliedChildren, Outcome, Problem
+from headrace_operator.channels.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot
+from headrace_operator.channels.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
+from headrace_operator.channels.removing import Removing
+from headrace_operator.kube.api import KubeApi, NamespaceGoing, passes
+from headrace_operator.kube.kinds import Discovery, Kind, key
+from headrace_operator.kube.watch import Cache, Watch
+
+KINDS = (
+    Kind("v1", "Service", "services"),
+    Kind("v1", "ServiceAccount", "serviceaccounts"),
+    Kind("apps/v1", "Deployment", "deployments"),
+    Kind("serving.knative.dev/v1", "Service", "services"),
+    Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
+)
+"""What the hook can answer; kinds of optional APIs are watched once the cluster serves them."""
+OPTIONAL_APIS = ("serving.knative.dev/v1", "keda.sh/v1alpha1")
+# One that is going must be gone before it can be made anew.
+GOING_SECONDS = 1.0
+
+_log = log.get("children")
+
+
+class Children:
+    """All children.
+
+    Attributes:
+        listeners: called with the uid of a channel of which a child has changed.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        discovery: Discovery,
+        channels: Cache,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        own_namespace: str = "",
+    ) -> None:
+        self.listeners: list[Callable[[str], None]] = []
+        self._api = api
+        self._discovery = discovery
+        self._channels = channels
+        self._spawn = spawn
+        self._own_namespace = own_namespace
+        self._watches: dict[Kind, Watch] = {}
+        self._index = Indexed()
+        self._applied = AppliedChildren()
+        self._removing = Removing(api, self._applied, lambda kind: self._watch(kind).cache)
+        self._wants = Wants()
+        self._writing: dict[Spot, asyncio.Lock] = {}
+        channels.listeners.append(self._on_channel)
+
+    def begin(self) -> None:
+        """Others may have led meanwhile: what channels want is seen anew."""
+        self._wants.clear()
+
+    async def watch_what_is_served(self) -> None:
+        """Begin to watch the kinds that the cluster serves; returns when all of them are listed."""
+        for kind in KINDS:
+            if self._discovery.serves(kind.api_version):
+                self._watch(kind)
+        await asyncio.gather(*(watch.cache.wait_until_listed() for watch in self._watches.values()))
+
+    @property
+    def apis(self) -> list[str]:
+        """Which optional APIs the cluster serves."""
+        return [api for api in OPTIONAL_APIS if self._discovery.serves(api)]
+
+    @property
+    def listed(self) -> bool:
+        return all(watch.cache.listed for watch in self._watches.values())
+
+    def all(self) -> Iterator[tuple[Spot, Body]]:
+        """Every child that there is."""
+        for kind, watch in self._watches.items():
+            for body in watch.cache:
+                yield (kind, key(body)), body
+
+    def channel_of(self, body: Body) -> str | None:
+        """The uid of the channel that a child belongs to; None for a shared one."""
+        found: str | None = (body["metadata"].get("labels") or {}).get(UID_LABEL)
+        return found
+
+    def observed(self, parent: Mapping[str, Any]) -> dict[str, dict[str, Body]]:
+        """As the hook wants to be told of them."""
+        found: dict[str, dict[str, Body]] = {}
+        for (kind, place), body in self._of(parent["metadata"]["uid"]):
+            own = place[0] == parent["metadata"]["namespace"]
+            found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = body
+        return found
+
+    def around(self, parent: Mapping[str, Any]) -> dict[str, Any]:
+        """What the hook is told beside: what the channel may share with others, and of which namespace that is all."""
+        found: dict[str, dict[str, Body]] = {}
+        for kind, place in self._index.shared:
+            body, own = self._watch(kind).cache.get(place), place[0] == parent["metadata"]["namespace"]
+            if body is not None and (own or not is_of_one_namespace(body)):
+                found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = children_of.told(body)
+        return {"apis": self.apis, "shared": found, "watched": self._own_namespace}
+
+    async def make_so(
+        self, parent: Mapping[str, Any], answers: Iterable[Mapping[str, Any]], check: Callable[[], None] = lambda: None
+    ) -> Outcome:
+        """Apply what is wanted and not there, delete what is there and not wanted.
+
+        Args:
+            check: called before each change; raises Unavailable when the answers do not count any more.
+
+        Raises:
+            Unavailable: the API server did not answer.
+        """
+        problems: list[Problem] = []
+        waits: list[float] = []
+        ending = False
+        uid = parent["metadata"]["uid"]
+        wanted: dict[Spot, Child] = {}
+        # The cluster does not serve a kind, perhaps this moment only: what there is of it is left alone.
+        unread: set[tuple[str, str]] = set()
+        for answer in answers:
+            found = await self._read(parent, answer)
+            if isinstance(found, str):
+                problems.append(Problem(found))
+                unread.add(children_of.title_and_name(answer))
+            else:
+                wanted[found.spot] = found
+        shared = [spot for spot, child in wanted.items() if child.shared]
+        self._wants.add(uid, shared)
+        for child in wanted.values():
+            try:
+                wait = await self._apply(parent, child, check)
+            except Refused as error:
+                # Where its own namespace goes, the channel does, too.
+                if isinstance(error, NamespaceGoing) and child.place[0] == parent["metadata"]["namespace"]:
+                    ending = True
+                else:
+                    problems.append(Problem(f"{child.title}: {error}", passes(error)))
+            else:
+                waits += [] if wait is None else [wait]
+        for spot, live in list(self._of(uid)):
+            if spot not in wanted and (spot[0].title, spot[1][1]) not in unread:
+                check()
+                problems += await self._let_go(parent, spot, live)
+        if not unread:
+            before = self._wants.of(uid)
+            self._wants.set(uid, shared)
+            problems += [problem for spot, problem in await self.release() if spot in before]
+        return Outcome(tuple(problems), min(waits, default=None), ending)
+
+    @property
+    def unwanted(self) -> list[Spot]:
+        """Shared children that nobody owns, nor wants as far as it is known."""
+        # In a single namespace who wants one owns it; what is there without an owner may be wanted from elsewhere.
+        if self._own_namespace:
+            return []
+        return [spot for spot in self._index.shared if not self._wants.by(spot) and not self._owned(spot)]
+
+    async def release(self) -> list[tuple[Spot, Problem]]:
+        """Delete the shared children that no channel wants, once all channels were seen; what could not be, and why.
+
+        Raises:
+            Unavailable: the API server did not answer.
+        """
+        problems: list[tuple[Spot, Problem]] = []
+        for spot in self.unwanted:
+            async with self._writing.setdefault(spot, asyncio.Lock()):
+                live = self._watch(spot[0]).cache.get(spot[1])
+                if live is not None and self._knows_all() and spot in self.unwanted:
+                    problems += [(spot, problem) for problem in await self._removing.delete(spot, live)]
+        return problems
+
+    async def _read(self, parent: Mapping[str, Any], answer: Mapping[str, Any]) -> Child | str:
+        """A child of the answer; a sentence when it can't be one."""
+        api_version, name = str(answer.get("apiVersion")), str(answer.get("kind"))
+        if not (answer.get("metadata") or {}).get("name"):
+            return f"{name}.{api_version}: a child without metadata.name was asked for"
+        kind = await self._discovery.by_kind(api_version, name)
+        if kind is None:
+            return f"{name}.{api_version} {answer['metadata']['name']}: the cluster does not serve this kind"
+        self._watch(kind)
+        return children_of.wanted(parent, answer, kind)
+
+    async def _apply(self, parent: Mapping[str, Any], child: Child, check: Callable[[], None]) -> float | None:
+        """Apply it unless it is there; seconds to wait when it was healed a moment ago."""
+        spot = (child.kind, child.place)
+        cache = self._watch(child.kind).cache
+        await cache.wait_until_listed()
+        async with self._writing.setdefault(spot, asyncio.Lock()):
+            live = cache.get(child.place)
+            if live is not None and live["metadata"].get("deletionTimestamp"):
+                return GOING_SECONDS
+            if live is not None and self._applied.is_there(parent, child, live):
+                return None
+            wait = self._applied.contested(child, time.monotonic())
+            if wait is not None:
+                return wait
+            path = child.kind.path(*child.place)
+            if live is None:
+                live = await self._api.get(path)
+                if live is not None and children_of.is_foreign(live, child, parent):
+                    raise Refused("there is one already that is not of this channel: delete or rename it", status=409)
+            references = self._owners(parent, child, live)
+            check()
+            applied = await self._api.apply(path, children_of.with_owners(child, references))
+            cache.note(applied)
+            self._applied.note(child, applied, time.monotonic())
+            _log.info("child applied", child=child.title, channel="/".join(key(parent)))
+            return None
+
+    def _owners(self, parent: Mapping[str, Any], child: Child, live: Body | None) -> list[Body]:
+        if not children_of.may_own(child, parent):
+            return []
+        own = children_of.owner(parent, shared=child.shared)
+        if not child.shared:
+            return [own]
+        return list({**children_of.owners(live), own["uid"]: own}.values())
+
+    async def _let_go(self, parent: Mapping[str, Any], spot: Spot, live: Body) -> list[Problem]:
+        """Delete a child, or leave a shared one to the others that own it."""
+        uid = parent["metadata"]["uid"]
+        if is_shared(live):
+            others = children_of.owners(live).keys() | self._wants.by(spot)
+            owned = self._own_namespace or is_of_one_namespace(live)
+            if others - {uid} or not (owned or self._knows_all(but=uid)):
+                return await self._removing.disown(spot, live, uid)
+        return await self._removing.delete(spot, live)
+
+    def _knows_all(self, but: str = "") -> bool:
+        """Is known what every channel wants that there is?"""
+        uids = {channel["metadata"]["uid"] for channel in self._channels if not channel_object.is_left(channel)}
+        return self._channels.complete and self._wants.knows(uids - {but})
+
+    def _owned(self, spot: Spot) -> bool:
+        return bool(children_of.owners(self._watch(spot[0]).cache.get(spot[1])))
+
+    def _of(self, uid: str) -> Iterator[tuple[Spot, Body]]:
+        for spot in sorted(self._index.spots.get(uid, ()), key=lambda each: (each[0].title, each[1])):
+            body = self._watch(spot[0]).cache.get(spot[1])
+            if body is not None:
+                yield spot, body
+
+    def _watch(self, kind: Kind) -> Watch:
+        watch = self._watches.get(kind)
+        if watch is None:
+            watch = Watch(self._api, kind, namespace=self._own_namespace, labels=f"{MANAGED_BY}={US}", quiet=True)
+            watch.cache.keeps = children_of.is_ours
+            watch.cache.listeners.append(lambda old, new: self._on_change(kind, old, new))
+            self._watches[kind] = watch
+            self._spawn(watch.run())
+        return watch
+
+    def _on_channel(self, old: Body | None, new: Body | None) -> None:
+        if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
+            self._wants.forget(old["metadata"]["uid"])
+
+    def _on_change(self, kind: Kind, old: Body | None, new: Body | None) -> None:
+        body = new or old
+        assert body is not None
+        spot = (kind, key(body))
+        self._index.move(spot, old, new)
+        if new is None and spot in self._writing and not self._writing[spot].locked():
+            del self._writing[spot]
+        if old is not None and new is not None and children_of.signature(old) == children_of.signature(new):
+            return
+        for uid in (belonging(old) | belonging(new)) | self._wants.by(spot):
+            for listener in self.listeners:
+                listener(uid)

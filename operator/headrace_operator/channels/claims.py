@@ -1,0 +1,103 @@
+"""Which children are which channel's, and which channels want which shared ones.
+
+Shared children outside their channels' namespaces can't be owned: who wants them is known only from passes over the
+channels, and whoever begins to lead knows of none. So that nobody wants one can be said only once every channel was
+seen. Knows objects, asks nobody; called by `headrace_operator.channels.children`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from headrace_operator.channels import child as children_of
+from headrace_operator.channels.child import SCOPE_LABEL, SHARED_LABEL, UID_LABEL, Body, Spot
+
+
+@dataclass(slots=True)
+class Indexed:
+    """Which children belong to a channel, by its uid, and which are shared; kept by the watches."""
+
+    spots: dict[str, set[Spot]] = field(default_factory=dict)
+    shared: set[Spot] = field(default_factory=set)
+
+    def move(self, spot: Spot, old: Body | None, new: Body | None) -> None:
+        for uid in belonging(old) - belonging(new):
+            self.spots.get(uid, set()).discard(spot)
+        for uid in belonging(new):
+            self.spots.setdefault(uid, set()).add(spot)
+        if is_shared(new):
+            self.shared.add(spot)
+        else:
+            self.shared.discard(spot)
+
+
+class Wants:
+    """Who wants which shared children, as of the last pass over each channel."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, set[Spot]] = {}
+        self._wanting: dict[Spot, set[str]] = {}
+        self._seen: set[str] = set()
+
+    def clear(self) -> None:
+        """Others may have led meanwhile: nothing is known."""
+        self._wanted.clear()
+        self._wanting.clear()
+        self._seen.clear()
+
+    def by(self, spot: Spot) -> frozenset[str]:
+        """The channels that want it, by uid."""
+        return frozenset(self._wanting.get(spot, ()))
+
+    def of(self, uid: str) -> frozenset[Spot]:
+        """What a channel wants."""
+        return frozenset(self._wanted.get(uid, ()))
+
+    def add(self, uid: str, spots: Iterable[Spot]) -> None:
+        """These, and what it wanted before: a pass has begun."""
+        for spot in spots:
+            self._wanted.setdefault(uid, set()).add(spot)
+            self._wanting.setdefault(spot, set()).add(uid)
+
+    def set(self, uid: str, spots: Iterable[Spot]) -> None:
+        """These and no others: a pass has come to its end."""
+        wanted = set(spots)
+        self._drop(uid, self._wanted.get(uid, set()) - wanted)
+        self.add(uid, wanted)
+        self._seen.add(uid)
+
+    def forget(self, uid: str) -> None:
+        """The channel is gone."""
+        self._drop(uid, set(self._wanted.get(uid, ())))
+        self._seen.discard(uid)
+
+    def knows(self, uids: Iterable[str]) -> bool:
+        """Is known of all of these channels what they want?"""
+        return self._seen.issuperset(uids)
+
+    def _drop(self, uid: str, spots: Iterable[Spot]) -> None:
+        for spot in spots:
+            self._wanted[uid].discard(spot)
+            self._wanting[spot].discard(uid)
+            if not self._wanting[spot]:
+                del self._wanting[spot]
+        if not self._wanted.get(uid, True):
+            del self._wanted[uid]
+
+
+def belonging(body: Body | None) -> set[str]:
+    """The channels that an object belongs to."""
+    if body is None:
+        return set()
+    own = (body["metadata"].get("labels") or {}).get(UID_LABEL)
+    return {*children_of.owners(body), *([own] if own else [])}
+
+
+def is_shared(body: Body | None) -> bool:
+    return body is not None and (body["metadata"].get("labels") or {}).get(SHARED_LABEL) == "true"
+
+
+def is_of_one_namespace(body: Body) -> bool:
+    """Is it for the channels of its own namespace, of which each that wants it owns it?"""
+    return (body["metadata"].get("labels") or {}).get(SCOPE_LABEL) == "namespace"

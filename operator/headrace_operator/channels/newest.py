@@ -1,0 +1,60 @@
+"""Which `reconcile` counts while one is being replaced by another, and that its settings are not those of before.
+
+What an old process answers while the new one is up would have the children made back and forth, and might be the last
+word. So of two with different settings the one counts that was started later, for as long as it is heard of. Knows
+answers and a clock; called by `headrace_operator.channels.one_channel`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from headrace.core.channel.hook import Installation
+from headrace.core.errors import Unavailable
+
+# Then who was started later is gone: its replacement was given up, and the old ones go on.
+SILENT_SECONDS = 30.0
+
+
+class Replaced(Unavailable):
+    """A `reconcile` has answered that is being replaced by another, which is to be asked."""
+
+    def __init__(self) -> None:
+        super().__init__("a reconcile has answered that is being replaced by one with other settings")
+
+
+class Newest:
+    """Of one `reconcile`, whatever processes answer for it.
+
+    Attributes:
+        listeners: called when other settings count than before.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.listeners: list[Callable[[], None]] = []
+        self._monotonic = monotonic
+        self._known: Installation | None = None
+        self._heard = 0.0
+
+    def hear(self, told: Installation) -> None:
+        """Take note of who has answered just now.
+
+        Raises:
+            Replaced: what it has answered does not count.
+        """
+        now, known = self._monotonic(), self._known
+        if known is None or known.digest == told.digest:
+            self._known = told if known is None or told.since > known.since else known
+            self._heard = now
+            return
+        if told.since < known.since and now <= self._heard + SILENT_SECONDS:
+            raise Replaced
+        self._known, self._heard = told, now
+        for listener in self.listeners:
+            listener()
+
+    def check(self, told: Installation) -> None:
+        """Does what this one has answered a while ago count still? Raises as `hear`."""
+        if self._known is not None and self._known.digest != told.digest:
+            raise Replaced

@@ -1,0 +1,289 @@
+"""One pass over one channel: observe, ask the hook, do what it answers. The order of things is here.
+
+Alive: finalizer, hook, what it wants verified, entries to prune, children, status. Going: hook until it says that
+nothing is left, then the children, then the finalizer. Nothing here knows what a channel needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.io.process import log
+from headrace_operator.channels import channel_object, related
+from headrace_operator.channels.announcing import Tell, tell_of_changes
+from headrace_operator.channels.applied import Outcome, Problem
+from headrace_operator.channels.channel_object import ChannelWriter
+from headrace_operator.channels.children import Children
+from headrace_operator.channels.hook_client import HookAnswer, HookClient, Observation
+from headrace_operator.channels.newest import Newest
+from headrace_operator.channels.related import Related
+from headrace_operator.kube.api import Body, Conflict, KubeApi, passes
+from headrace_operator.kube.kinds import Discovery, Key, key
+from headrace_operator.kube.watch import Cache
+from headrace_operator.trouble import LASTING_SECONDS, Trouble
+
+# Ghosts come in crowds; the rest is asked for with the next pass.
+MOST_VERIFIED = 64
+FINALIZE_SECONDS = 5.0
+
+_log = log.get("operator")
+
+
+@dataclass(slots=True)
+class Known:
+    """What is remembered of a channel between two passes.
+
+    Attributes:
+        asked_for: uid, generation and round for which the hook has said what else it wants to see.
+        annotations: that the hook wants the channel to have.
+        annotated: uid and generation for which it was given them, and which: who takes them off again may.
+        wanted: the status of the last answer.
+        written: the status as the API server had it then: it may leave out what the CRD does not know.
+        trouble: what the last passes have failed of.
+        ending: its namespace is being deleted.
+    """
+
+    asked_for: tuple[str, int, int] | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotated: tuple[tuple[str, int], Mapping[str, str]] | None = None
+    wanted: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[str, Any] | None = None
+    trouble: Trouble = field(default_factory=Trouble)
+    ending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a pass works with."""
+
+    api: KubeApi
+    discovery: Discovery
+    channels: Cache
+    children: Children
+    related: Related
+
+
+class OneChannel:
+    """Makes passes, one channel at a time or many of them beside one another, but never two over the same.
+
+    Attributes:
+        on_pass: called with a channel after each pass that came to its end.
+        newest: which of the processes that answer counts.
+    """
+
+    def __init__(self, cluster: Cluster, hook: HookClient, url: str, tell: Tell) -> None:
+        self.on_pass: list[Callable[[Body], None]] = []
+        self.newest = Newest()
+        self._cluster = cluster
+        self._hook = hook
+        self._url = url
+        self._tell = tell
+        self._writer = ChannelWriter(cluster.api)
+        # A thousand channels may have the same trouble; each has an Event of its own.
+        self._sparing = log.Sparing()
+        self._known: dict[Key, Known] = {}
+        self._round = 0
+
+    def forget(self, place: Key) -> None:
+        self._known.pop(place, None)
+        self._cluster.related.forget(place)
+
+    def ask_again(self) -> None:
+        """What was asked for before may be served now, or another hook may ask for something else.
+
+        An answer that is on its way belongs to the round before.
+        """
+        self._round += 1
+
+    def status_is_ours(self, channel: Mapping[str, Any]) -> bool:
+        """Is its status what was written last? True while nothing was written yet."""
+        known = self._known.get(key(channel))
+        return known is None or known.written is None or known.written == (channel.get("status") or {})
+
+    async def work(self, place: Key) -> float | None:
+        """One pass; seconds until the next is wanted, None when something changes.
+
+        Raises:
+            HeadraceError: it did not come to its end, and is to be tried again.
+        """
+        channel = self._cluster.channels.get(place)
+        if channel is None:
+            self.forget(place)
+            return None
+        if not channel_object.is_going(channel):
+            return await self._keep(channel)
+        if channel_object.is_held(channel):
+            return await self._take_down(channel)
+        return None
+
+    async def _keep(self, channel: Body) -> float | None:
+        await self._look_around(channel)
+        channel = await self._hold(channel)
+        answer = await self._asked(channel, self._hook.sync)
+        channel, pruned = await self._prune(channel, answer)
+        outcome = await self._make_children(channel, answer)
+        channel = await self._write_status(channel, answer)
+        self._tell_events(channel, answer)
+        self._note_end(channel, outcome.problems)
+        waits = [answer.resync_after, outcome.again_after, 0.0 if pruned else None]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    async def _take_down(self, channel: Body) -> float | None:
+        await self._look_around(channel)
+        answer = await self._asked(channel, self._hook.finalize)
+        self._tell_events(channel, answer)
+        if not answer.finalized:
+            outcome = await self._make_children(channel, answer)
+            channel = await self._write_status(channel, answer)
+            self._note_end(channel, outcome.problems)
+            known = self._known.setdefault(key(channel), Known())
+            news, known.ending = outcome.ending and not known.ending, known.ending or outcome.ending
+            return 0.0 if news else answer.resync_after or FINALIZE_SECONDS
+        for each in answer.events:
+            # Where its namespace goes, no Event can be written.
+            words = {"reason": str(each.get("reason")), "message": str(each.get("message"))}
+            _log.warning("channel goes with something left undone", channel="/".join(key(channel)), **words)
+        outcome = await self._cluster.children.make_so(channel, ())
+        if outcome.problems:
+            self._note_end(channel, outcome.problems)
+        # What the last status patch has made of the version is known; what others have written meanwhile is a Conflict.
+        await self._writer.let_go(self._cluster.channels.get(key(channel)) or channel)
+        _log.info("channel is taken down", channel="/".join(key(channel)))
+        return None
+
+    async def _look_around(self, channel: Body) -> None:
+        """Have what the hook wants to see, as it said for this generation."""
+        known = self._known.setdefault(key(channel), Known())
+        version = (*channel_object.version(channel), self._round)
+        if known.asked_for == version:
+            return
+        answer = await self._hook.customize(self._url, channel)
+        try:
+            read = [related.rule(each) for each in answer.rules]
+        except (KeyError, TypeError, AttributeError) as error:
+            what = f"{error!r} in {list(answer.rules)}"
+            raise Unavailable(f"reconcile wants to see what can't be read: {what}") from error
+        await self._cluster.related.ask_for(key(channel), read)
+        known.asked_for, known.annotations = version, answer.annotations
+
+    async def _hold(self, channel: Body) -> Body:
+        """With our finalizer, and what it should be annotated with: in one patch."""
+        known = self._known.setdefault(key(channel), Known())
+        given = channel_object.version(channel), known.annotations
+        lacking = channel_object.lacking(channel, known.annotations) if known.annotated != given else {}
+        if lacking or not channel_object.is_held(channel):
+            channel = self._noted(await self._writer.hold(channel, lacking))
+        known.annotated = given
+        return channel
+
+    async def _asked(self, channel: Body, call: Callable[..., Any]) -> HookAnswer:
+        """The hook's answer; when something of what it wanted verified is not there, the answer to that."""
+        observed = Observation(
+            self._cluster.children.observed(channel),
+            self._cluster.related.written(channel),
+            {
+                "complete": self._cluster.related.complete(key(channel)),
+                "absent": [],
+                "unserved": self._cluster.related.unserved(key(channel)),
+                "unseen": self._cluster.related.unseen(key(channel)),
+                **self._cluster.children.around(channel),
+                "ending": self._known.setdefault(key(channel), Known()).ending,
+            },
+        )
+        answer = await self._counting(call, channel, observed)
+        if not answer.verify:
+            return answer
+        absent = await self._absent(answer.verify[:MOST_VERIFIED])
+        if not absent:
+            return answer
+        told = replace(observed, headrace={**observed.headrace, "absent": absent})
+        return await self._counting(call, channel, told)
+
+    async def _counting(self, call: Callable[..., Any], channel: Body, observed: Observation) -> HookAnswer:
+        answer: HookAnswer = await call(self._url, channel, observed)
+        self.newest.hear(answer.installation)
+        return answer
+
+    async def _make_children(self, channel: Body, answer: HookAnswer) -> Outcome:
+        def check() -> None:
+            self.newest.check(answer.installation)
+
+        return await self._cluster.children.make_so(channel, answer.children, check)
+
+    async def _absent(self, references: Iterable[Mapping[str, str]]) -> list[str]:
+        """Uids of those that the API server itself does not have, or only others of their names."""
+        found = []
+        for one in references:
+            kind = await self._cluster.discovery.by_kind(str(one.get("apiVersion")), str(one.get("kind")))
+            if kind is None or not one.get("name"):
+                continue
+            live = await self._cluster.api.get(kind.path(one.get("namespace", ""), one["name"]))
+            if live is None or live["metadata"]["uid"] != one.get("uid"):
+                found.append(str(one.get("uid")))
+        return found
+
+    async def _prune(self, channel: Body, answer: HookAnswer) -> tuple[Body, bool]:
+        kept = channel_object.without(channel, answer.prune)
+        if kept is None:
+            return channel, False
+        try:
+            pruned = self._noted(await self._writer.prune(channel, kept))
+        except Conflict:
+            # Somebody was faster: what the hook has seen is not so any more, and it is asked again.
+            return channel, True
+        gone = ", ".join(answer.prune)
+        message = f"taken out of spec.subscribers, since their Subscriptions do not exist any more: {gone}"
+        self._tell(pruned, "SubscribersPruned", message)
+        return pruned, True
+
+    async def _write_status(self, channel: Body, answer: HookAnswer) -> Body:
+        known = self._known.setdefault(key(channel), Known())
+        before = channel.get("status") or {}
+        if not answer.status or (known.written == before and known.wanted == answer.status):
+            return channel
+        patch = channel_object.difference(before, answer.status)
+        if patch:
+            try:
+                channel = self._noted(await self._writer.write_status(channel, patch))
+            except Refused as error:
+                if error.status == 404 or isinstance(error, Conflict):
+                    # Gone, or another one of its name: its own pass will see to that.
+                    return channel
+                raise
+        known.wanted, known.written = answer.status, channel.get("status") or {}
+        tell_of_changes(self._tell, channel, before, answer.status)
+        return channel
+
+    def _tell_events(self, channel: Body, answer: HookAnswer) -> None:
+        for each in answer.events:
+            warning = each.get("type") == "Warning"
+            self._tell(channel, str(each.get("reason")), str(each.get("message")), warning=warning)
+
+    def _note_end(self, channel: Body, problems: tuple[Problem, ...]) -> None:
+        """The pass is at its end; what could not be done makes it one that failed."""
+        for listener in self.on_pass:
+            listener(channel)
+        if problems:
+            kind = Conflict if all(one.passes for one in problems) else Refused
+            raise kind("; ".join(one.words for one in problems), status=409)
+        self._known.setdefault(key(channel), Known()).trouble.over()
+
+    def note_problem(self, place: Key, error: HeadraceError) -> None:
+        """Tell of what a pass has failed with, once in a row of failures; of what may pass by itself when it lasts."""
+        known, words = self._known.setdefault(place, Known()), "pass failed, trying again"
+        if not known.trouble.note(str(error), LASTING_SECONDS if passes(error) else 0.0):
+            _log.debug(words, channel="/".join(place), error=str(error))
+            return
+        left_out = self._sparing.admit(words)
+        if left_out is not None:
+            _log.warning(words, channel="/".join(place), error=str(error), **log.more(left_out))
+        channel = self._cluster.channels.get(place)
+        if channel is not None:
+            self._tell(channel, "ReconcileFailed", str(error), warning=True)
+
+    def _noted(self, channel: Body) -> Body:
+        self._cluster.channels.note(channel)
+        return channel

@@ -1,0 +1,328 @@
+"""The objects that the hook wants to see beside the channel and its children, each kind watched once for all channels.
+
+What `customize` asks for becomes watches here, and what these hold becomes the `related` of a request: each object is
+kept as JSON, ready to be sent. Of thousands of Subscriptions only those that concern the channel are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.io.process import log
+from headrace_operator.channels import channel_object
+from headrace_operator.kube.api import Body, KubeApi
+from headrace_operator.kube.kinds import Discovery, Key, Kind, key
+from headrace_operator.kube.watch import Watch
+
+LIST_SECONDS = 15.0
+# Many, or not for everyone: only those that are named are watched.
+BY_NAME = ("ConfigMap", "Secret")
+SECRET_PARTS = ("data", "stringData")
+
+_log = log.get("related")
+
+Spawn = Callable[[Coroutine[Any, Any, None]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One of `relatedResources`; empty means any.
+
+    Attributes:
+        plural: the resource, or a guess at it where the kind is given.
+        concerning: only those that name the channel as their `spec.channel`, or whose uid the channel mentions.
+        optional: nobody has to wait for the right to see them.
+    """
+
+    api_version: str
+    plural: str
+    kind: str = ""
+    namespace: str = ""
+    names: tuple[str, ...] = ()
+    labels: str = ""
+    concerning: bool = False
+    optional: bool = False
+
+    @property
+    def told_by(self) -> tuple[str, ...]:
+        """Names of objects whose changes are told; "" for any. Of a whole kind what the channel mentions counts."""
+        return self.names or (("",) if self.labels or self.namespace else ())
+
+    @property
+    def which(self) -> str:
+        """What is known of the kind for sure."""
+        return self.kind or self.plural
+
+    def takes(self, namespace: str, name: str) -> bool:
+        """By place; labels are the watch's."""
+        return self.namespace in ("", namespace) and (not self.names or name in self.names)
+
+
+Source = tuple[Kind, str, str, str]
+"""What one watch is about: kind, namespace, name, labels."""
+
+
+class Texts:
+    """The objects of one watch as members of a JSON object; those of the parent's namespace without theirs."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self._texts: dict[Key, bytes] = {}
+        self._by_uid: dict[str, Key] = {}
+        self._by_channel: dict[Key, set[Key]] = {}
+        watch.cache.listeners.append(self._on_change)
+
+    def members(self, rule: Rule, parent: Body) -> Iterator[bytes]:
+        """Those that a rule takes."""
+        for of, name in self._concerning(parent) if rule.concerning else self._texts:
+            if rule.takes(of, name):
+                place = name if of in (parent["metadata"]["namespace"], "") else f"{of}/{name}"
+                yield json.dumps(place).encode() + b":" + self._texts[of, name]
+
+    def _concerning(self, parent: Body) -> list[Key]:
+        mentioned = {self._by_uid[uid] for uid in channel_object.mentioned(parent) if uid in self._by_uid}
+        return sorted(mentioned | self._by_channel.get(key(parent), set()))
+
+    def _on_change(self, old: Body | None, new: Body | None) -> None:
+        if old is not None:
+            place = key(old)
+            self._texts.pop(place, None)
+            self._by_uid.pop(str(old["metadata"].get("uid")), None)
+            named = channel_object.named_by(old)
+            if others := self._by_channel.get(named):
+                others.discard(place)
+                if not others:
+                    del self._by_channel[named]
+        if new is not None:
+            place = key(new)
+            self._texts[place] = json.dumps(new).encode()
+            self._by_uid[str(new["metadata"].get("uid"))] = place
+            self._by_channel.setdefault(channel_object.named_by(new), set()).add(place)
+
+
+class Related:
+    """All related objects of all channels.
+
+    Attributes:
+        listeners: called with the uid of an object that has changed, and with the channels that ask for it by name.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        discovery: Discovery,
+        spawn: Spawn,
+        own_namespace: str = "",
+        patience: float = LIST_SECONDS,
+    ) -> None:
+        """Args:
+        own_namespace: where to look where a rule names no namespace; empty: everywhere.
+        patience: seconds that a channel waits for what it asks for.
+        """
+        self.listeners: list[Callable[[str, frozenset[Key]], None]] = []
+        self._api = api
+        self._discovery = discovery
+        self._spawn = spawn
+        self._own_namespace = own_namespace
+        self._patience = patience
+        self._sources: dict[Source, Texts] = {}
+        self._rules: dict[Key, tuple[Rule, ...]] = {}
+        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._named: dict[tuple[str, str], set[Key]] = {}
+        # What could not be listed in that time, and who goes on without.
+        self._late: dict[Watch, set[Key]] = {}
+
+    async def ask_for(self, channel: Key, rules: Iterable[Rule]) -> None:
+        """Watch what a channel wants to see from now on; returns when it can be seen, or does not come."""
+        self.forget(channel)
+        wanted = self._rules[channel] = tuple(rules)
+        for rule in wanted:
+            for name in rule.told_by:
+                self._named.setdefault((rule.which, name), set()).add(channel)
+        new = [source for rule in wanted for source in await self._sources_of(rule) if source not in self._sources]
+        for source in new:
+            self._begin(source)
+        watches = [texts.watch for texts in self._texts_of(wanted)]
+        needed = {texts.watch for texts in self._texts_of(one for one in wanted if not one.optional)}
+        answers = [
+            one.cache.wait_until_listed() if one in needed else one.answered.wait()
+            for one in watches
+            if not self._is_vain(one)
+        ]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                await asyncio.gather(*answers)
+        for one in watches:
+            if not one.cache.listed:
+                # Not ours to see, perhaps; the channel goes on without, and is told should they be listed after all.
+                self._late.setdefault(one, set()).add(channel)
+
+    def _is_vain(self, watch: Watch) -> bool:
+        """Has somebody waited for what may not be seen? A thousand channels would each do so again."""
+        return watch in self._late and watch.refused
+
+    def forget(self, channel: Key) -> None:
+        for rule in self._rules.pop(channel, ()):
+            for name in rule.told_by:
+                self._named.get((rule.which, name), set()).discard(channel)
+        for late in self._late.values():
+            late.discard(channel)
+
+    def written(self, channel: Body) -> bytes:
+        """The `related` of a request for it."""
+        groups: dict[str, list[bytes]] = {}
+        for rule in self._rules.get(key(channel), ()):
+            for (kind, *_), texts in self._of(rule):
+                # What is not ours to see is not said to be missing.
+                if rule.names and not texts.watch.cache.listed:
+                    continue
+                groups.setdefault(kind.title, []).extend(texts.members(rule, channel))
+        members = (json.dumps(title).encode() + b":{" + b",".join(found) + b"}" for title, found in groups.items())
+        return b"{" + b",".join(members) + b"}"
+
+    def complete(self, channel: Key) -> list[str]:
+        """Kinds of which that holds every object of the cluster, or each that concerns the channel."""
+        found = set()
+        for rule in self._rules.get(channel, ()):
+            if rule.namespace or rule.names or rule.labels:
+                continue
+            for (kind, namespace, name, _), texts in self._of(rule):
+                if not namespace and not name and texts.watch.cache.complete:
+                    found.add(kind.title)
+        return sorted(found)
+
+    def unserved(self, channel: Key) -> list[str]:
+        """Kinds that it wants to see and that the cluster does not serve."""
+        rules = self._rules.get(channel, ())
+        missing = (rule for rule in rules if rule.kind and (rule.api_version, rule.kind) not in self._kinds)
+        return sorted({f"{rule.kind}.{rule.api_version}" for rule in missing})
+
+    def unseen(self, channel: Key) -> list[str]:
+        """What could not be looked for, for want of a right or of time, as `ConfigMap.v1/NAMESPACE/NAME`."""
+        return sorted(
+            "/".join((kind.title, *filter(None, (rule.namespace, name))))
+            for rule in self._rules.get(channel, ())
+            for name in rule.names or ("",)
+            for (kind, *_), texts in self._of(rule)
+            if not texts.watch.cache.listed
+        )
+
+    async def appeared(self) -> bool:
+        """Is one of those served now that somebody wanted to see and that was not? Raises as `Discovery`."""
+        wanted = {(rule.api_version, rule.which): rule for rules in self._rules.values() for rule in rules}
+        missing = [rule for which, rule in wanted.items() if which not in self._kinds]
+        return any([await self._kind_of(rule) for rule in missing])
+
+    def _of(self, rule: Rule) -> Iterator[tuple[Source, Texts]]:
+        kind = self._kinds.get((rule.api_version, rule.which))
+        for source in self._planned(kind, rule) if kind else ():
+            if source in self._sources:
+                yield source, self._sources[source]
+
+    def _texts_of(self, rules: Iterable[Rule]) -> list[Texts]:
+        return [texts for rule in rules for _, texts in self._of(rule)]
+
+    async def _sources_of(self, rule: Rule) -> list[Source]:
+        kind = self._kinds.get((rule.api_version, rule.which)) or await self._kind_of(rule)
+        if kind is None:
+            _log.debug("a related kind is not served", api_version=rule.api_version, wanted=rule.which)
+            return []
+        self._kinds[rule.api_version, rule.which] = kind
+        return list(self._planned(kind, rule))
+
+    async def _kind_of(self, rule: Rule) -> Kind | None:
+        if rule.kind:
+            return await self._discovery.by_kind(rule.api_version, rule.kind)
+        return await self._discovery.by_plural(rule.api_version, rule.plural)
+
+    def _planned(self, kind: Kind, rule: Rule) -> Iterator[Source]:
+        namespace = rule.namespace or self._own_namespace
+        if kind.kind in BY_NAME:
+            yield from ((kind, namespace, name, rule.labels) for name in rule.names or ("",))
+        else:
+            yield kind, self._own_namespace, "", rule.labels
+
+    def _begin(self, source: Source) -> Texts:
+        if source in self._sources:
+            return self._sources[source]
+        kind, namespace, name, labels = source
+        fields = f"metadata.name={name}" if name else ""
+        watch = Watch(self._api, kind, namespace=namespace, labels=labels, fields=fields)
+        if kind.kind == "Secret":
+            watch.cache.without = SECRET_PARTS
+        texts = self._sources[source] = Texts(watch)
+        watch.cache.listeners.append(lambda old, new: self._on_change(watch, old, new))
+        self._spawn(watch.run())
+        self._spawn(self._tell_late_ones(watch))
+        return texts
+
+    async def _tell_late_ones(self, watch: Watch) -> None:
+        await watch.cache.wait_until_listed()
+        late = frozenset(self._late.pop(watch, ()))
+        for listener in self.listeners if late else ():
+            listener("", late)
+
+    def _on_change(self, watch: Watch, old: Body | None, new: Body | None) -> None:
+        # Who has asked waits for the first list anyway.
+        if not watch.cache.listed or (old is not None and new is not None and not _tells(old, new)):
+            return
+        body = new or old
+        assert body is not None
+        which, place = (watch.cache.kind.kind, watch.cache.kind.plural), key(body)
+        asking = {
+            channel
+            for each in which
+            for name in (place[1], "")
+            for channel in self._named.get((each, name), ())
+            if any(one.which in which and one.takes(*place) for one in self._rules.get(channel, ()))
+        }
+        uids = {str(each["metadata"].get("uid") or "") for each in (old, new) if each is not None}
+        for uid in uids:
+            for listener in self.listeners:
+                listener(uid, frozenset(asking))
+
+
+def rule(wanted: Mapping[str, Any]) -> Rule:
+    """Read one of `relatedResources`."""
+    extension = wanted.get("headrace") or {}
+    return Rule(
+        str(wanted["apiVersion"]),
+        str(wanted["resource"]),
+        str(extension.get("kind") or ""),
+        str(wanted.get("namespace") or ""),
+        tuple(map(str, wanted.get("names") or ())),
+        _selector(wanted.get("labelSelector") or {}),
+        extension.get("concerning") == "parent",
+        extension.get("optional") is True,
+    )
+
+
+def _selector(selector: Mapping[str, Any]) -> str:
+    """A label selector as the API server takes it in a query."""
+    terms = [f"{label}={text}" for label, text in sorted((selector.get("matchLabels") or {}).items())]
+    for one in selector.get("matchExpressions") or ():
+        label, values = one["key"], ",".join(one.get("values") or ())
+        terms.append(
+            {
+                "In": f"{label} in ({values})",
+                "NotIn": f"{label} notin ({values})",
+                "Exists": label,
+                "DoesNotExist": f"!{label}",
+            }[one["operator"]]
+        )
+    return ",".join(terms)
+
+
+def _tells(old: Body, new: Body) -> bool:
+    """Is it a change that the hook should see at once? The status of a Subscription is our own echo."""
+    if "generation" not in new["metadata"]:
+        return True
+    if new.get("kind") != "Subscription" and old.get("status") != new.get("status"):
+        return True
+    keys = ("uid", "generation", "labels", "annotations", "deletionTimestamp")
+    return any(old["metadata"].get(each) != new["metadata"].get(each) for each in keys)

@@ -1,0 +1,55 @@
+"""Takes a child away: deletes it, or leaves a shared one to the other channels that own it.
+
+Who is left is `headrace_operator.channels.children`' to know, which calls this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headrace.core.errors import Refused
+from headrace.io.process import log
+from headrace_operator.channels.applied import AppliedChildren, Problem
+from headrace_operator.channels.child import Body, Spot, title
+from headrace_operator.kube.api import KubeApi, passes
+from headrace_operator.kube.kinds import Kind
+from headrace_operator.kube.watch import Cache
+
+_log = log.get("children")
+
+
+@dataclass(frozen=True, slots=True)
+class Removing:
+    """Of all children; gives what could not be done."""
+
+    api: KubeApi
+    applied: AppliedChildren
+    cache: Callable[[Kind], Cache]
+
+    async def disown(self, spot: Spot, live: Body, uid: str) -> list[Problem]:
+        """Take one channel out of its owners."""
+        kind, place = spot
+        references = live["metadata"].get("ownerReferences") or []
+        kept = [one for one in references if one["uid"] != uid]
+        test = {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
+        swap = {"op": "replace", "path": "/metadata/ownerReferences", "value": kept}
+        try:
+            patched = await self.api.patch(kind.path(*place), [test, swap])
+        except Refused as error:
+            return [] if error.status == 404 else [Problem(f"{title(spot)}: {error}", passes(error))]
+        self.cache(kind).note(patched)
+        return []
+
+    async def delete(self, spot: Spot, live: Body) -> list[Problem]:
+        """Delete this very object."""
+        kind, place = spot
+        self.applied.forget(spot)
+        if live["metadata"].get("deletionTimestamp"):
+            return []
+        try:
+            await self.api.delete(kind.path(*place), live["metadata"]["uid"])
+        except Refused as error:
+            return [Problem(f"{title(spot)}: {error}", passes(error))]
+        _log.info("child deleted", child=title(spot))
+        return []

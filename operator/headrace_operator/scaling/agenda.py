@@ -1,0 +1,60 @@
+"""Which consumers are to be thought about: those of which something has changed, and those whose time has come.
+
+With thousands of consumers that is a handful at a time: thinking about all of them whenever one changes would be all
+that the process does. Times are seconds of the clock that is given. Called by `headrace_operator.scaling.scaler`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+Name = tuple[str, str]
+"""Stream and consumer."""
+
+
+class Agenda:
+    """One loop's; nothing is on it twice."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._now: set[Name] = set()
+        self._later: dict[Name, float] = {}
+        self._moments: list[tuple[float, Name]] = []
+        self._filled = asyncio.Event()
+
+    def add(self, names: Iterable[Name]) -> None:
+        """Think about these now."""
+        self._now.update(names)
+        if self._now:
+            self._filled.set()
+
+    def plan(self, name: Name, moment: float | None) -> None:
+        """Think about it then, and not at what was planned before; None: when something changes."""
+        if moment is None:
+            self._later.pop(name, None)
+        elif self._later.get(name) != moment:
+            self._later[name] = moment
+            heapq.heappush(self._moments, (moment, name))
+            # Plans that were changed stay in the heap until their time: not more of them than there are others.
+            if len(self._moments) > 2 * len(self._later) + 64:
+                self._moments = sorted((when, what) for what, when in self._later.items())
+
+    async def take(self) -> set[Name]:
+        """Wait until there is something to think about, and take all of it."""
+        while True:
+            now = self._monotonic()
+            while self._moments and self._moments[0][0] <= now:
+                moment, name = heapq.heappop(self._moments)
+                if self._later.get(name) == moment:
+                    del self._later[name]
+                    self._now.add(name)
+            if self._now:
+                taken, self._now = self._now, set()
+                self._filled.clear()
+                return taken
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._moments[0][0] - now if self._moments else None):
+                    await self._filled.wait()

@@ -1,0 +1,125 @@
+"""One open lease, and what its time and its news do to the outlook of its consumer.
+
+A lease beyond its time counts as late, or fresh events would wait for slow ones; one whose process was told to end is
+late at once. A trial (`headrace_operator.scaling.failing`) that has had events settled opens the way for all others.
+Called by `headrace_operator.scaling.scaler`, which opens the lease and hears its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from headrace.core.delivery import lease
+from headrace.core.delivery.lease import LEAST_PROGRESS, Lease
+from headrace.core.delivery.order_spec import DeliveryOrder
+from headrace_operator.scaling import failing, lag
+from headrace_operator.scaling.lease_client import Meanwhile
+from headrace_operator.scaling.served import Clock, LeaseCounts, Served
+
+# A lease of 20 s may be a little longer on its way before it begins.
+LATE_SECONDS = 2.0
+# Enough to have something settled; what it settles is told a tenth of a second later.
+TRIAL_SECONDS = 1.0
+
+
+class Held:
+    """One lease of a consumer, from its request to its end.
+
+    Attributes:
+        asked: what it asks for.
+        is_short: its end says nothing of what there is.
+        works: it was a trial, and has had events settled.
+        was_held: its time has begun.
+    """
+
+    def __init__(self, served: Served, usual: Lease, clock: Clock, note: Callable[[Held], None]) -> None:
+        """Args:
+        usual: what a lease asks for that need not find out anything.
+        note: called when the outlook has changed meanwhile.
+        """
+        self.served = served
+        self._clock = clock
+        self._note = note
+        self._counts = LeaseCounts(served.counts)
+        self._is_trial = self._counts_as_trial = failing.needs_trial(served.outlook)
+        # Where there may be one lease only it opens the way for no other.
+        self.is_short = self._is_trial and served.outlook.max_scale > 1
+        self.asked = _trial(usual) if self.is_short else usual
+        # So long its request may wait for a pod: the trial begins as late as any.
+        self._longest = usual.seconds + LATE_SECONDS
+        self._pulls = self._late = self._ending = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.works = self.was_held = False
+
+    @property
+    def any_settled(self) -> bool:
+        """Has it told of events?"""
+        return self._counts.any
+
+    @contextmanager
+    def timed(self) -> Iterator[Meanwhile]:
+        """For as long as the lease is open; gives what is done with its news."""
+        self.was_held = True
+        self._arm(self._longest)
+        try:
+            yield Meanwhile(self._is_ending, self._counted, self._pending)
+        finally:
+            self._disarm()
+            self.end_trial()
+            if self._late:
+                self.served.outlook = lag.caught_up(self.served.outlook, ended=self._ending)
+
+    def _arm(self, seconds: float) -> None:
+        self._disarm()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._is_late)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _is_late(self) -> None:
+        self._late = True
+        self.served.outlook = lag.overdue(self.served.outlook)
+        self.end_trial()
+        self._note(self)
+
+    def _is_ending(self) -> None:
+        # A by-key lease keeps all others out until its last event is settled (ADR 015).
+        if self._late or self.served.subscriber.order.kind is DeliveryOrder.BY_KEY:
+            return
+        self._disarm()
+        self._late = self._ending = True
+        self.served.outlook = lag.ending(self.served.outlook, self._clock.monotonic())
+        self.end_trial()
+        self._note(self)
+
+    def _counted(self, so_far: Mapping[str, int]) -> None:
+        self._counts(so_far)
+        if self.is_short and not self._pulls and not self._late:
+            # By then it pulls no more, however long its subscribers take.
+            self._pulls = True
+            self._arm(self.asked.seconds)
+        if self._is_trial and lease.moved(so_far):
+            self._is_trial = self._counts_as_trial = False
+            self.works = True
+            self.served.outlook = failing.works(self.served.outlook, self._clock.monotonic())
+            self._note(self)
+
+    def _pending(self, count: int) -> None:
+        before = lag.short(self.served.outlook, now := self._clock.monotonic())
+        self.served.outlook = lag.told(self.served.outlook, count, now)
+        if lag.short(self.served.outlook, now) > max(0, before):
+            self._note(self)
+
+    def end_trial(self) -> None:
+        """It finds out nothing more, but may still work."""
+        if self._counts_as_trial:
+            self._counts_as_trial = False
+            self.served.outlook = failing.tried(self.served.outlook)
+
+
+def _trial(usual: Lease) -> Lease:
+    return replace(usual, seconds=min(TRIAL_SECONDS, usual.seconds), progress_seconds=LEAST_PROGRESS)

@@ -1,0 +1,298 @@
+"""How many leases a consumer deserves now, and when to look again.
+
+Pure: an `Outlook` is all that is known of one consumer; hints, answers, failures and sweeps turn it into the
+next one, and `wanted` reads the number of leases off it. Times are seconds of one monotonic clock that the
+caller reads. Knows JetStream's counters and what a lease answers; knows neither NATS, HTTP nor tasks. Called
+by `headrace_operator.scaling.scaler`.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headrace.core.delivery.lease import PROGRESS_SECONDS, LeaseAnswer
+
+# The first is below what would matter to the pods of a busy subscriber, the last is the longest that a recovered
+# forward waits (ADR 011).
+FIRST_EMPTY_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+# Our ack wait is 8 s: what a broken lease left is due again then, and nobody says so.
+FIRST_PROBE, LONGEST_PROBE = 8.0, 30.0
+# The same, for a lease that was seen to break; the server's own timers run a little late.
+ORPHANS_DUE = FIRST_PROBE + 0.5
+# A lease looks at its counters at its very end; a hint of the last second may have come after that.
+LAST_LOOK = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What the server says of a consumer; `waiting` counts pulls that are open, ours or anyone's."""
+
+    pending: int = 0
+    ack_pending: int = 0
+    max_ack_pending: int = 0
+    waiting: int = 0
+    paused: bool = False
+
+    @property
+    def full(self) -> bool:
+        """The ack window is full: only what was delivered before can come again."""
+        return 0 < self.max_ack_pending <= self.ack_pending
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """All that is known of one consumer.
+
+    Attributes:
+        threshold, max_scale: of its subscriber: one lease per so many events, at most so many leases.
+        open: leases that are open now.
+        late: those of them whose time is up: they wait for slow subscribers and pull no more.
+        ending: those of the late ones whose process is going, too.
+        trials: those of the open ones that pull, and were opened to find out whether forward is back.
+        known_at: when `counters` were true.
+        hinted_at: a hint, or a lease that failed, which no lease has answered for.
+        due_at: earliest delayed retry that a lease has told of.
+        dues: of the stage records, earliest first.
+        due_again: how many un-acked events are thought to be due beyond what `due_at` and `dues` say.
+        probe_at, probes: when to try for un-acked events without a known due time; tries so far.
+        broken_at: when the first of the latest failures in a row was seen, or the consumer itself: what is un-acked
+            then is another scaler's, whose leases may have died with it.
+        empties, failures: leases in a row that found nothing though something was pending, or that broke.
+        not_before: no lease is opened earlier.
+    """
+
+    threshold: int
+    max_scale: int
+    counters: Counters = Counters()
+    open: int = 0
+    late: int = 0
+    ending: int = 0
+    trials: int = 0
+    known_at: float = -math.inf
+    hinted_at: float | None = None
+    due_at: float | None = None
+    dues: tuple[float, ...] = ()
+    due_again: int = 0
+    probe_at: float | None = None
+    probes: int = 0
+    broken_at: float = -math.inf
+    empties: int = 0
+    failures: int = 0
+    not_before: float = -math.inf
+
+
+def counters(info: Mapping[str, Any]) -> Counters:
+    """Read one item of CONSUMER.LIST, or an answer of CONSUMER.INFO."""
+    return Counters(
+        pending=int(info.get("num_pending", 0)),
+        ack_pending=int(info.get("num_ack_pending", 0)),
+        max_ack_pending=int(info.get("config", {}).get("max_ack_pending", 0)),
+        waiting=int(info.get("num_waiting", 0)),
+        paused=bool(info.get("paused", False)),
+    )
+
+
+def lag(outlook: Outlook, now: float) -> int:
+    """Events that a lease opened now could get, at least as far as is known."""
+    known = outlook.counters
+    if known.paused:
+        return 0
+    due = _past(outlook.due_at, now) + bisect_right(outlook.dues, now) + outlook.due_again
+    due = max(due, max(1, orphans(outlook, now)) if _past(outlook.probe_at, now) else 0)
+    if known.full:
+        return due
+    return max(known.pending + due, 0 if outlook.hinted_at is None else 1)
+
+
+def orphans(outlook: Outlook, now: float) -> int:
+    """Un-acked events that broken leases held, once they are due again: nothing tells so of each."""
+    if not outlook.broken_at + ORPHANS_DUE <= now <= outlook.broken_at + ORPHANS_DUE + LONGEST_PROBE:
+        return 0
+    return max(0, outlook.counters.ack_pending - _with_a_time(outlook))
+
+
+def wanted(outlook: Outlook, now: float) -> int:
+    """How many leases should be open now; more than that close after their answer."""
+    if now < outlook.not_before:
+        return 0
+    return min(math.ceil(lag(outlook, now) / outlook.threshold), outlook.max_scale)
+
+
+def short(outlook: Outlook, now: float) -> int:
+    """How many more leases to open now. A late one is no puller, but it still has its pod, unless that is going."""
+    going = outlook.ending
+    short = min(wanted(outlook, now) - (outlook.open - outlook.late), outlook.max_scale - (outlook.open - going))
+    # After a failure one lease tries for all, beside those that have not broken.
+    return min(short, 1 - outlook.trials) if outlook.failures else short
+
+
+def look_again_at(outlook: Outlook, now: float) -> float | None:
+    """The next moment at which `wanted` may rise by itself."""
+    moments = (
+        outlook.not_before,
+        outlook.due_at,
+        outlook.probe_at,
+        *outlook.dues[_past_dues(outlook, now) :][:1],
+    )
+    ahead = [moment for moment in moments if moment is not None and moment > now]
+    return min(ahead, default=None)
+
+
+def reason(outlook: Outlook, now: float) -> str:
+    """Why a lease is opened, for the log."""
+    if outlook.hinted_at is not None:
+        return "hint"
+    if outlook.counters.pending and not outlook.counters.full:
+        return "pending"
+    return "probe" if _past(outlook.probe_at, now) else "due"
+
+
+def hinted(outlook: Outlook, now: float) -> Outlook:
+    """Somebody says that the stream has something new."""
+    return replace(outlook, hinted_at=now)
+
+
+def opened(outlook: Outlook, now: float) -> Outlook:
+    """A lease is being opened: whatever called for it is its task now."""
+    probing = _past(outlook.probe_at, now)
+    return replace(
+        outlook,
+        open=outlook.open + 1,
+        trials=outlook.trials + (outlook.failures > 0),
+        hinted_at=None,
+        due_at=None if _past(outlook.due_at, now) else outlook.due_at,
+        dues=outlook.dues[_past_dues(outlook, now) :],
+        due_again=0,
+        probe_at=None if probing else outlook.probe_at,
+        probes=outlook.probes + probing,
+    )
+
+
+def answered(outlook: Outlook, answer: LeaseAnswer, now: float, *, cut: bool = False) -> Outlook:
+    """A lease has ended well.
+
+    Args:
+        cut: it was so short that its end says nothing of what there is.
+    """
+    late = hint_is_late(outlook, now)
+    known = replace(outlook.counters, pending=answer.pending, ack_pending=answer.ack_pending, waiting=0)
+    due_at, due_again = outlook.due_at, 0
+    if answer.next_due_seconds is not None:
+        due_at = min(now + answer.next_due_seconds, math.inf if due_at is None else due_at)
+        if answer.next_due_seconds <= 0 and answer.moved:
+            # It ran to its end and more was due: nobody knows how much, so one lease more each time.
+            due_again = min(answer.ack_pending, outlook.threshold * outlook.open + 1)
+    if cut and answer.moved:
+        # What broken leases held may all be due, and that is told by no due time.
+        due_again = max(due_again, min(answer.ack_pending, 1))
+    # What was stored after the lease's last look is no proof that nothing can be had.
+    promised = (answer.pending > 0 and not known.full) or (answer.ack_pending > 0 and _past(due_at, now) > 0)
+    empty = promised and not answer.moved and not late
+    empties = outlook.empties + 1 if empty else 0
+    # What others failed of before is no reason to wait any more.
+    free_at = -math.inf if outlook.failures else outlook.not_before
+    after = replace(
+        outlook,
+        counters=known,
+        open=outlook.open - 1,
+        known_at=now,
+        hinted_at=outlook.hinted_at if late else None,
+        due_at=due_at,
+        due_again=due_again,
+        probes=0 if answer.moved else outlook.probes,
+        empties=empties,
+        failures=0,
+        not_before=now + empty_pause(empties) if empty else free_at,
+    )
+    return _probing(after, now)
+
+
+def hint_is_late(outlook: Outlook, now: float) -> bool:
+    """Did a hint come after the last look of the lease that answers now?"""
+    return outlook.hinted_at is not None and outlook.hinted_at >= now - LAST_LOOK
+
+
+def abandoned(outlook: Outlook) -> Outlook:
+    """A lease was given up by its opener."""
+    return replace(outlook, open=outlook.open - 1)
+
+
+def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, asked_at: float, now: float) -> Outlook:
+    """The server was asked.
+
+    Args:
+        dues: of the stage records, those that have passed without being told before included; None: not read.
+        asked_at: when: an answer or a hint that came since knows better.
+    """
+    owed = outlook.dues[: _past_dues(outlook, now)]
+    after = replace(outlook, dues=outlook.dues if dues is None else tuple(sorted((*owed, *dues))))
+    if outlook.known_at < asked_at:
+        hint = outlook.hinted_at if outlook.hinted_at is not None and outlook.hinted_at >= asked_at else None
+        after = replace(after, counters=known, known_at=asked_at, hinted_at=hint)
+    return _probing(after, now)
+
+
+def told(outlook: Outlook, pending: int, now: float) -> Outlook:
+    """An open lease tells how many messages nobody has pulled: what a sweep would find out some seconds later."""
+    if now < outlook.known_at + PROGRESS_SECONDS:
+        # Its message may be older than that.
+        return outlook
+    return replace(outlook, counters=replace(outlook.counters, pending=pending))
+
+
+def overdue(outlook: Outlook) -> Outlook:
+    """The time of an open lease is up, and it has not answered."""
+    return replace(outlook, late=outlook.late + 1)
+
+
+def ending(outlook: Outlook, now: float) -> Outlook:
+    """The process of an open lease was told to end; what it has not pulled is for another."""
+    return hinted(replace(outlook, late=outlook.late + 1, ending=outlook.ending + 1), now)
+
+
+def caught_up(outlook: Outlook, *, ended: bool = False) -> Outlook:
+    """A late lease has ended, however; one whose process was `ending`, when `ended`."""
+    return replace(outlook, late=outlook.late - 1, ending=outlook.ending - ended)
+
+
+def empty_pause(empties: int) -> float:
+    """Seconds after that many leases in a row that delivered nothing though something was pending."""
+    return min(LONGEST_PAUSE, FIRST_EMPTY_PAUSE * 2.0 ** min(empties - 1, 16))
+
+
+def probe_interval(probes: int) -> float:
+    """Seconds until the next lease for un-acked events of which nobody says when they are due."""
+    return min(LONGEST_PROBE, FIRST_PROBE * 2.0 ** min(probes, 16))
+
+
+def _probing(outlook: Outlook, now: float) -> Outlook:
+    """Plan a probe while un-acked events exist without a due time, a puller or a lease of ours."""
+    known = outlook.counters
+    if not known.ack_pending:
+        # Nothing is out, so nothing can come back, whatever was told before.
+        return replace(outlook, due_at=None, dues=(), due_again=0, probe_at=None, probes=0)
+    if known.ack_pending <= _with_a_time(outlook) or known.waiting or outlook.open or known.paused:
+        return replace(outlook, probe_at=None)
+    if outlook.probe_at is not None:
+        return outlook
+    moment = now + probe_interval(outlook.probes)
+    # A lease that came in between ends just before what the broken one held is due: not a whole interval later.
+    due = outlook.broken_at + ORPHANS_DUE
+    return replace(outlook, probe_at=min(moment, due) if now < due else moment)
+
+
+def _with_a_time(outlook: Outlook) -> int:
+    """Un-acked events of which it is known when they are due."""
+    return max(len(outlook.dues), 0 if outlook.due_at is None else 1)
+
+
+def _past(moment: float | None, now: float) -> int:
+    return int(moment is not None and moment <= now)
+
+
+def _past_dues(outlook: Outlook, now: float) -> int:
+    return bisect_right(outlook.dues, now)

@@ -1,0 +1,283 @@
+"""The consumers that are served, as the server knows them: found by metadata, watched by counters.
+
+Reads JetStream and keeps what it said; opens nothing and decides nothing. Called by
+`headrace_operator.scaling.scaler`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headrace.core.delivery import subscriber
+from headrace.core.delivery.lease import Outcome
+from headrace.core.delivery.scale_spec import Wake
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState
+from headrace.core.errors import InvalidSpec, Refused, Unavailable
+from headrace.io.jetstream.api import JetStreamApi
+from headrace.io.process import log
+from headrace_operator.scaling import lag, losses
+from headrace_operator.scaling.due import StageRecords
+from headrace_operator.scaling.lag import Outlook
+from headrace_operator.trouble import Trouble
+
+_log = log.get("scaler")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time and chance, as arguments."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    chance: Callable[[], float] = random.random
+
+
+class LeaseCounts:
+    """Adds the events of one lease to its consumer's, each time that it tells how many they are since it began."""
+
+    def __init__(self, total: dict[Outcome, int]) -> None:
+        self._total = total
+        self._counted: Counter[Outcome] = Counter()
+
+    def __call__(self, so_far: Mapping[str, int]) -> None:
+        for outcome in Outcome:
+            more = max(0, so_far.get(outcome, 0) - self._counted[outcome])
+            self._counted[outcome] += more
+            self._total[outcome] += more
+
+    @property
+    def any(self) -> bool:
+        return self._counted.total() > 0
+
+
+@dataclass(slots=True)
+class Served:
+    """One consumer that is served, and what has been done for it.
+
+    Attributes:
+        opened, failures: leases since this process knows the consumer.
+        trouble: what leases have failed of since one has worked.
+        counts: what its leases have told of, and add up to.
+        full: whether its ack window was, when it was last told of.
+    """
+
+    stream: str
+    consumer: str
+    subscriber: Subscriber
+    outlook: Outlook
+    opened: int = 0
+    failures: int = 0
+    trouble: Trouble = field(default_factory=Trouble)
+    counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    full: bool = False
+
+    def is_turned(self) -> bool:
+        """Has its ack window turned full, or got room, since this was asked?"""
+        before, self.full = self.full, self.outlook.counters.full
+        return before != self.full
+
+    def wakes_early(self, *, alone: bool) -> bool:
+        """Is it to be woken when a request wakes the channel's `receive`?
+
+        Only if it sleeps: one lease for each time that `receive` wakes, and none beside another, nor while they fail.
+
+        Args:
+            alone: that `receive` takes the events of no other channel: what comes is surely for this one's subscribers.
+        """
+        wanted = self.subscriber.wake is Wake.EARLY or (self.subscriber.wake is None and alone)
+        return wanted and not self.outlook.open and not self.outlook.failures
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.stream, self.consumer
+
+    @property
+    def words(self) -> dict[str, str]:
+        """For the log."""
+        return {"subscription": self.subscriber.full_name, "stream": self.stream, "consumer": self.consumer}
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As JSON values."""
+        known = self.outlook.counters
+        return {
+            "namespace": self.subscriber.namespace,
+            "channel": self.subscriber.channel,
+            "subscription": self.subscriber.name,
+            "opened": self.opened,
+            "open": self.outlook.open,
+            "failures": self.failures,
+            "pending": known.pending,
+            "ack_pending": known.ack_pending,
+            "window_full": known.full,
+            "max_ack_pending": known.max_ack_pending,
+            "events": {str(outcome): count for outcome, count in self.counts.items()},
+        }
+
+
+State = tuple[str, int, int]
+"""Of a stream: when it was made, its last sequence, and how many consumers it has."""
+
+# What is not told of by any of that, as a consumer that was made anew by hand.
+LOOK_SECONDS = 300.0
+
+
+@dataclass(slots=True)
+class Stream:
+    """One served stream: its consumers, and where their stage records are; `state` as of before the last look."""
+
+    consumers: dict[str, Served] = field(default_factory=dict)
+    records: dict[str, StageRecords] = field(default_factory=dict)
+    damaged: set[str] = field(default_factory=set)
+    listed_at: float = float("-inf")
+    looked_at: float = float("-inf")
+    state: State | None = None
+    listing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class ServedStreams:
+    """All served streams with their consumers.
+
+    Attributes:
+        on_missing: called with a stream that does not exist, or has lost a consumer that was served.
+        on_lost: called with a consumer of which events seem to have vanished while they waited.
+        on_turned: called with a consumer whose delivery has changed, or that is not served any more: leases
+        that
+            are open go on with what they read at their start.
+    """
+
+    def __init__(self, api: JetStreamApi, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._streams: dict[str, Stream] = {}
+        self.on_missing: list[Callable[[str], None]] = []
+        self.on_turned: list[Callable[[Served], None]] = []
+        self.on_lost: list[Callable[[Served], None]] = []
+
+    def replace(self, names: Iterable[str]) -> bool:
+        """Serve these streams and no others; True when some are new."""
+        wanted = set(names)
+        new = bool(wanted - self._streams.keys())
+        for name in self._streams.keys() - wanted:
+            for served in self._streams[name].consumers.values():
+                self._turned(served)
+        self._streams = {name: self._streams.get(name) or Stream() for name in sorted(wanted)}
+        return new
+
+    def names(self) -> list[str]:
+        return list(self._streams)
+
+    def get(self, name: str) -> Stream | None:
+        return self._streams.get(name)
+
+    def all(self) -> list[Served]:
+        return [served for stream in self._streams.values() for served in stream.consumers.values()]
+
+    def holds(self, served: Served) -> bool:
+        """Is it still served, and has not been replaced by a later one of its name?"""
+        stream = self._streams.get(served.stream)
+        return stream is not None and stream.consumers.get(served.consumer) is served
+
+    def begin(self) -> None:
+        """Others may have served them meanwhile: what was seen long ago counts for nothing."""
+        for stream in self._streams.values():
+            stream.looked_at = float("-inf")
+
+    def is_still(self, name: str, state: State) -> bool:
+        """Is there nothing that a look at its consumers could tell?"""
+        stream = self._streams.get(name)
+        if stream is None:
+            return True
+        known = (served.outlook.counters for served in stream.consumers.values())
+        recent = self._clock.monotonic() < stream.looked_at + LOOK_SECONDS
+        return recent and stream.state == state and not any(one.pending or one.ack_pending for one in known)
+
+    async def look_at(self, name: str, state: State | None = None) -> None:
+        """Read all consumers of a stream.
+
+        Args:
+            state: of the stream, from before now.
+
+        Raises:
+            Unavailable: JetStream did not answer.
+            Refused: it will not.
+        """
+        stream = self._streams.get(name)
+        if stream is None:
+            return
+        async with stream.listing:
+            asked_at = stream.listed_at = self._clock.monotonic()
+            infos = {str(info["name"]): info async for info in self._api.consumers(name)}
+            stream.looked_at, stream.state = asked_at, state
+            lost = stream.consumers.keys() - infos.keys()
+            keyed = ((durable, self._found(stream, name, infos[durable])) for durable in infos)
+            before = stream.consumers
+            stream.consumers = {durable: served for durable, served in keyed if served is not None}
+            for durable in before.keys() - stream.consumers.keys():
+                self._turned(before[durable])
+            if lost or (not infos and await self._api.find(f"STREAM.INFO.{name}") is None):
+                for listener in self.on_missing:
+                    listener(name)
+            for durable, served in stream.consumers.items():
+                known = lag.counters(infos[durable])
+                vanished = losses.between_leases(served.outlook, known)
+                dues = await self._dues(stream, served) if known.ack_pending and not served.outlook.open else None
+                served.outlook = lag.seen(served.outlook, known, dues, asked_at, self._clock.monotonic())
+                for tell in self.on_lost if vanished else ():
+                    tell(served)
+
+    async def look_closer(self, served: Served) -> None:
+        """One question about one consumer: cheaper than a lease for nothing. No answer changes nothing."""
+        asked_at = self._clock.monotonic()
+        with suppress(Unavailable, Refused):
+            info = await self._api.call(f"CONSUMER.INFO.{served.stream}.{served.consumer}", timeout=1.0)
+            served.outlook = lag.seen(served.outlook, lag.counters(info), None, asked_at, self._clock.monotonic())
+
+    def _found(self, stream: Stream, name: str, info: dict[str, Any]) -> Served | None:
+        """The consumer as it is served; None when it is not ours or not to be delivered to."""
+        consumer = str(info["name"])
+        try:
+            ours = subscriber.from_metadata(info["config"].get("metadata"))
+        except InvalidSpec as error:
+            if consumer not in stream.damaged:
+                _log.error("consumer skipped", stream=name, consumer=consumer, error=str(error))
+            stream.damaged.add(consumer)
+            return None
+        stream.damaged.discard(consumer)
+        if ours is None or ours.state is not SubscriberState.READY:
+            return None
+        served = stream.consumers.get(consumer)
+        if served is None:
+            outlook = Outlook(ours.lag_threshold, ours.most_leases, broken_at=self._clock.monotonic())
+            return Served(name, consumer, ours, outlook)
+        if not _delivers_alike(served.subscriber, ours):
+            self._turned(served)
+        served.subscriber = ours
+        served.outlook = replace(served.outlook, threshold=ours.lag_threshold, max_scale=ours.most_leases)
+        return served
+
+    def _turned(self, served: Served) -> None:
+        for listener in self.on_turned:
+            listener(served)
+
+    async def _dues(self, stream: Stream, served: Served) -> tuple[float, ...]:
+        ours = served.subscriber
+        records = stream.records.get(ours.aside)
+        if records is None:
+            records = stream.records[ours.aside] = StageRecords(self._api, ours.names, ours.aside)
+        await records.read(self._clock.wall())
+        wall, now = self._clock.wall(), self._clock.monotonic()
+        return tuple(now + due - wall for due in records.take(served.consumer, wall))
+
+
+def _delivers_alike(old: Subscriber, new: Subscriber) -> bool:
+    """Is there no difference to a lease? A new generation alone is none."""
+    scaling = {name: getattr(old, name) for name in ("lag_threshold", "max_scale", "wake")}
+    return replace(new, generation=old.generation, **scaling) == old
