@@ -14,7 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from bench import chart, nats_floor, report, stage, written
-from bench.row import Row
+from bench.row import NotMeasured, Row
 from bench.rows import rows
 from bench.sample import Sample
 
@@ -30,14 +30,16 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="headrace-bench-") as directory,
         stage.opened(Path(directory)) as running,
     ):
-        samples = _measured(running, chosen, arguments.events, arguments.rounds)
-    found = report.results(chosen, samples)
+        unmeasured = _warm_up(running, chosen, arguments.events)
+        measured = [row for row in chosen if row.name not in unmeasured]
+        samples = _measured(running, measured, arguments.events, arguments.rounds)
+    found = report.results(measured, samples)
     if arguments.json:
         for result in found:
             print(json.dumps(report.as_json(result, facts)))
     else:
         machine = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items())
-        text = f"{machine}\n{report.table(found)}\n\n{report.legend(chosen)}"
+        text = f"{machine}\n{report.table(found)}\n\n{report.legend(chosen, unmeasured)}"
         print(text)
         if arguments.write:
             written.write("bench", text)
@@ -51,11 +53,20 @@ def main() -> None:
         _progress(f"chart written to {arguments.chart}")
 
 
-def _measured(running: stage.Stage, chosen: list[Row], events: int, rounds: int) -> dict[str, list[Sample]]:
-    samples: defaultdict[str, list[Sample]] = defaultdict(list)
+def _warm_up(running: stage.Stage, chosen: list[Row], events: int) -> dict[str, str]:
+    """Each row once, shortly; why those can't be measured that can't, by name."""
+    unmeasured = {}
     for row in chosen:
         _progress(f"warming up {row.name}")
-        row.measure(running, min(WARM_UP_EVENTS, events))
+        try:
+            row.measure(running, min(WARM_UP_EVENTS, events))
+        except NotMeasured as why:
+            unmeasured[row.name] = str(why)
+    return unmeasured
+
+
+def _measured(running: stage.Stage, chosen: list[Row], events: int, rounds: int) -> dict[str, list[Sample]]:
+    samples: defaultdict[str, list[Sample]] = defaultdict(list)
     for number in range(1, rounds + 1):
         for row in chosen:
             sample = row.measure(running, max(1, int(events * row.share)))

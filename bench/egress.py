@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from bench.processes import cpu_seconds, peak_rss
@@ -31,7 +32,8 @@ def rows() -> list[Row]:
         Row("forward", "stored events drained to a fast sink", _forward, "floor-client", go_channel_us=274.0),
         Row(
             "in-and-out",
-            "32 connections in, one subscriber out, at once; CPU of receive and forward",
+            "32 connections in, one subscriber out, at once; p50 and p99 from being sent to being there; CPU of "
+            "`receive` and `forward`; `waiting` are events accepted and not there yet, after half of them and all",
             _in_and_out,
             "floor-client",
             go_channel_us=475.0,
@@ -87,20 +89,9 @@ def _forward(stage: Stage, events: int) -> Sample:
 
 def _in_and_out(stage: Stage, events: int) -> Sample:
     """Deliver while events come in; counted until the last one has arrived."""
-    stage.arrivals()
-    ours, server = (stage.receive.pid, stage.forward.pid), stage.nats.pid
-    cpu, nats = sum(map(cpu_seconds, ours)), cpu_seconds(server)
-    began = time.monotonic()
-    with ThreadPoolExecutor(1) as beside:
-        loading = beside.submit(load, f"{stage.receive.url}/{NAMESPACE}/{DRAINED}", events)
-        delivered = 0
-        while not loading.done():
-            delivered += stage.lease(linger=LINGER_SECONDS)["delivered"]
-        loading.result()
-    delivered += _drain(stage)
-    cpu, nats = sum(map(cpu_seconds, ours)) - cpu, cpu_seconds(server) - nats
-    arrived = _arrived(stage, events, delivered)
-    return Sample(events, arrived["last"] - began, cpu, nats, peak_rss=peak_rss(stage.forward.pid))
+    arguments = "--url", f"{stage.receive.url}/{NAMESPACE}/{PACED}", "--port", str(stage.paced_port)
+    found = _delivered_meanwhile(stage, "bench.closed", *arguments, "--events", str(events))
+    return replace(found, peak_rss=peak_rss(stage.forward.pid))
 
 
 def _relayed(stage: Stage, events: int) -> Sample:
@@ -111,16 +102,21 @@ def _relayed(stage: Stage, events: int) -> Sample:
 
 
 def _paced(stage: Stage, events: int) -> Sample:
+    return _delivered_meanwhile(stage, "bench.paced", *_pace(stage, f"{stage.receive.url}/{NAMESPACE}/{PACED}", events))
+
+
+def _delivered_meanwhile(stage: Stage, name: str, *arguments: str) -> Sample:
+    """Run a module that sends events and is their subscriber, and lease them meanwhile; CPU of receive and forward."""
     ours, server = (stage.receive.pid, stage.forward.pid), stage.nats.pid
     cpu, nats = sum(map(cpu_seconds, ours)), cpu_seconds(server)
-    arguments = _pace(stage, f"{stage.receive.url}/{NAMESPACE}/{PACED}", events)
     with ThreadPoolExecutor(1) as beside:
-        pacing = beside.submit(_module, "bench.paced", *arguments)
-        while not pacing.done():
+        sending = beside.submit(_module, name, *arguments)
+        while not sending.done():
             stage.lease(linger=LINGER_SECONDS, channel=PACED)
-        found = pacing.result()
+        found = sending.result()
     cpu, nats = sum(map(cpu_seconds, ours)) - cpu, cpu_seconds(server) - nats
-    return Sample(found["events"], found["seconds"], cpu, nats, found["p50_ms"], found["p99_ms"])
+    waiting = {name: found[name] for name in ("waiting_half", "waiting_end") if name in found}
+    return Sample(found["events"], found["seconds"], cpu, nats, found["p50_ms"], found["p99_ms"], **waiting)
 
 
 def _pace(stage: Stage, url: str, events: int) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
-"""The floor of `receive`: an ASGI callable that reads the body and answers 202, under the very same server.
+"""The floor of `receive`: the smallest ASGI callable that reads the body and answers 202, under uvicorn as it is.
 
     python -m bench.floor --port 8081
 
-What `receive` costs above this is its own: parsing, encoding, storing.
+What `receive` costs above this is its own: parsing, encoding, storing. The floor has uvicorn's own protocol and none of
+our limits; what it need not do (a date, a log line per request) it does not do, as with us.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import argparse
 
 import uvicorn
 
-from headrace.host.serving import config
 from headrace.io.web import Receive, Scope, Send
 
 
@@ -25,8 +25,20 @@ async def floor(_scope: Scope, receive: Receive, send: Send) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.floor", description="Answer 202 to everything.")
     parser.add_argument("--port", type=int, required=True)
-    settings = config(floor)
-    settings.port = parser.parse_args().port
+    settings = uvicorn.Config(
+        floor,
+        port=parser.parse_args().port,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=95,
+        log_level="warning",
+    )
     uvicorn.Server(settings).run()
 
 

@@ -15,6 +15,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import httptools
@@ -55,10 +56,16 @@ class Flow:
             self.all_there.set()
 
 
+class Arrivals(Protocol):
+    """Whoever is told which event has arrived."""
+
+    def arrived(self, event_id: bytes) -> None: ...
+
+
 class Subscriber(asyncio.Protocol):
     """The subscriber's end; httptools calls the `on_` methods."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Arrivals) -> None:
         self._flow = flow
         self._parser = httptools.HttpRequestParser(self)
         self._id = b""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -17,7 +17,11 @@ ROOT = Path(__file__).resolve().parents[1]
 def module(name: str, directory: Path, *more: str) -> Running:
     """A module of the bench that takes `--port`, and these arguments."""
     port = free_port()
-    command = [sys.executable, "-m", name, "--port", str(port), *more]
+    return program(name, [sys.executable, "-m", name, "--port", str(port), *more], port, directory)
+
+
+def program(name: str, command: Sequence[str], port: int, directory: Path) -> Running:
+    """Whatever serves on this port."""
     return Running(name, command, port, directory, {"PYTHONPATH": str(ROOT)}).wait_until_open()
 
 

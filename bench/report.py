@@ -34,6 +34,8 @@ class Result:
     p50_ms: float | None
     p99_ms: float | None
     peak_rss_mib: float | None
+    waiting_half: float | None
+    waiting_end: float | None
     go_channel_cpu_us_per_event: float | None
     events: int
     rounds: int
@@ -55,6 +57,8 @@ def results(rows: Sequence[Row], samples: Mapping[str, Sequence[Sample]]) -> lis
             p50_ms=_rounded(_median(samples[row.name], lambda s: s.p50_ms), 3),
             p99_ms=_rounded(_median(samples[row.name], lambda s: s.p99_ms), 3),
             peak_rss_mib=_rounded(_median(samples[row.name], lambda s: s.peak_rss and s.peak_rss / MIB), 1),
+            waiting_half=_rounded(_median(samples[row.name], lambda s: s.waiting_half), 0),
+            waiting_end=_rounded(_median(samples[row.name], lambda s: s.waiting_end), 0),
             go_channel_cpu_us_per_event=row.go_channel_us,
             events=samples[row.name][0].events,
             rounds=len(samples[row.name]),
@@ -86,6 +90,7 @@ HEADINGS = [
     "p99 ms",
     "NATS µs/event",
     "peak MiB",
+    "waiting",
     "Go channel µs/event *",
 ]
 
@@ -102,6 +107,7 @@ def table(found: Sequence[Result]) -> str:
             _or_blank(result.p99_ms, "{:.2f}"),
             f"{result.nats_cpu_us_per_event:.1f}" if result.nats_cpu_us_per_event else "",
             _or_blank(result.peak_rss_mib, "{:.0f}"),
+            f"{result.waiting_half:,.0f}, {result.waiting_end:,.0f}" if result.waiting_end is not None else "",
             _or_blank(result.go_channel_cpu_us_per_event, "{:.1f}"),
         ]
         for result in found
@@ -123,9 +129,16 @@ def as_json(result: Result, facts: Mapping[str, str | int]) -> dict[str, object]
     return {**asdict(result), "machine": dict(facts)}
 
 
-def legend(rows: Sequence[Row]) -> str:
+def legend(rows: Sequence[Row], unmeasured: Mapping[str, str]) -> str:
+    """What each row is.
+
+    Args:
+        unmeasured: why a row has no figures, by its name.
+    """
     width = max(len(row.name) for row in rows)
-    lines = [f"{row.name.ljust(width)}  {row.what}" for row in rows]
+    what = {row.name: row.what for row in rows}
+    what |= {name: f"{what[name]}: not measured, {why}" for name, why in unmeasured.items()}
+    lines = [f"{name.ljust(width)}  {words}" for name, words in what.items()]
     return "\n".join([*lines, "* measured in another run, on a machine like this one: read it as a magnitude"])
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 DATA_BYTES = 1024
+_END_OF_HEAD = b"\r\n\r\n"
 ATTRIBUTES = {
     "specversion": "1.0",
     "type": "com.example.order.created",
@@ -33,6 +34,11 @@ class Template:
     def request(self, number: int) -> bytes:
         return b"%b%09d%b" % (self.before, number, self.after)
 
+    def head_and_body(self, number: int) -> tuple[bytes, bytes]:
+        """The same request in the two pieces in which Go's clients write it."""
+        head, end, body = self.request(number).partition(_END_OF_HEAD)
+        return head + end, body
+
 
 def data() -> bytes:
     """JSON of exactly `DATA_BYTES`."""
@@ -53,7 +59,7 @@ def _binary(path: str, run: str) -> Template:
     body = data()
     attributes = "".join(f"ce-{name}: {value}\r\n" for name, value in ATTRIBUTES.items())
     before = f"{_head(path, 'application/json', len(body))}{attributes}ce-id: {run}-"
-    return Template(before.encode(), b"\r\n\r\n" + body)
+    return Template(before.encode(), _END_OF_HEAD + body)
 
 
 def _structured(path: str, run: str) -> Template:

@@ -9,6 +9,10 @@ from bench.sample import Sample
 from bench.stage import Stage
 
 
+class NotMeasured(Exception):
+    """A row can't be measured here; says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of the table.

@@ -10,13 +10,13 @@ import secrets
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import processes
+from bench import processes, proxied
 from bench.requests import Mode
 from headrace.core import names
 from tests.support.channels import channel, entry
@@ -40,6 +40,7 @@ class Stage:
     Attributes:
         relays: two in a row before the subscriber that `bench.paced` will be.
         paced_port: of that subscriber.
+        proxied_floor: a Go proxy in front of the floor, and one in front of `receive`; None without a Go to build them.
     """
 
     nats: NatsServer
@@ -53,6 +54,8 @@ class Stage:
     directory: Path
     environment: Mapping[str, str]
     paced_port: int
+    proxied_floor: Running | None
+    proxied_receive: Running | None
 
     def another_receive(self) -> Running:
         """One more `receive`, just begun; whoever asks for it stops it."""
@@ -125,31 +128,45 @@ def opened(directory: Path) -> Iterator[Stage]:
         environment = {"NATS_URL": nats.url, "HEADRACE_TOKEN": token}
         paced_port = free_port()
         second = keep(processes.module("bench.relay", directory, "--to", str(paced_port)))
+        proxy = proxied.built()
+
+        def proxied_by(server: Running) -> Running | None:
+            return None if proxy is None else keep(proxied.in_front_of(server, proxy, directory))
+
+        floor = keep(processes.module("bench.floor", directory))
+        receive = keep(processes.function("receive", directory, environment))
         stage = Stage(
             nats=nats,
-            floor=keep(processes.module("bench.floor", directory)),
+            floor=floor,
             relays=(keep(processes.module("bench.relay", directory, "--to", str(second.port))), second),
             sink=keep(processes.module("bench.sink", directory)),
-            receive=keep(processes.function("receive", directory, environment)),
+            receive=receive,
             reconcile=keep(processes.function("reconcile", directory, environment)),
             forward=keep(processes.function("forward", directory, environment)),
             token=token,
             directory=directory,
             environment=environment,
             paced_port=paced_port,
+            proxied_floor=proxied_by(floor),
+            proxied_receive=proxied_by(receive),
         )
         stage.make_channels()
         yield stage
 
 
-def load(url: str, events: int, *, connections: int = 32, mode: Mode = Mode.BINARY) -> dict[str, Any]:
+def load(
+    url: str, events: int, *, connections: int = 32, mode: Mode = Mode.BINARY, more: Sequence[str] = ()
+) -> dict[str, Any]:
     """Run the load generator to its end.
+
+    Args:
+        more: further arguments of `bench.load`.
 
     Raises:
         RuntimeError: not every event was answered with 202.
     """
     command = [sys.executable, "-m", "bench.load", "--url", url, "--events", str(events)]
-    command += ["--connections", str(connections), "--mode", mode]
+    command += ["--connections", str(connections), "--mode", mode, *more]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
     found: dict[str, Any] = json.loads(done.stdout)
     if found["statuses"] != {"202": events}:

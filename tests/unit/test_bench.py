@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 
 from bench import chart, report
+from bench.closed import Loop
 from bench.requests import Mode, template
-from bench.row import Row
+from bench.row import NotMeasured, Row
 from bench.rows import rows
 from bench.sample import Sample
 from headrace.core.event.http_codec import HttpMessage, from_http
@@ -40,6 +42,47 @@ def test_every_request_is_a_valid_event_of_its_own_with_1_kib_of_data(mode, numb
     assert event.id == f"run-{number:09d}"
     assert len(event.data) == 1024
     assert json.loads(event.data)["order"] == 4711
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_request_in_two_writes_is_the_same_request(mode):
+    requests = template(mode, "/bench/orders", "run")
+    head, body = requests.head_and_body(7)
+    assert head + body == requests.request(7)
+    assert head.endswith(b"\r\n\r\n")
+    assert head.count(b"\r\n\r\n") == 1
+
+
+def test_every_kind_of_traffic_to_receive_is_held_against_bare_asgi_on_the_same():
+    kinds = {row.name.removeprefix("receive") for row in rows() if row.name.startswith("receive")} - {"-structured"}
+    assert kinds == {"", "-two-writes", "-proxied", "-1", "-1-two-writes", "-1-proxied"}
+    assert {row.name: row.floor for row in rows() if row.name.startswith("receive")} == {
+        "receive-structured": "floor",
+        **{f"receive{kind}": f"floor{kind}" for kind in kinds},
+    }
+
+
+def test_a_row_behind_a_proxy_says_why_it_is_not_measured():
+    stage = SimpleNamespace(floor=None, proxied_floor=None)
+    proxied = next(row for row in rows() if row.name == "floor-proxied")
+    with pytest.raises(NotMeasured, match="there is no Go"):
+        proxied.measure(stage, 1)
+    assert (
+        report.legend([proxied], {"floor-proxied": "no Go"})
+        .splitlines()[0]
+        .endswith("sends it on: not measured, no Go")
+    )
+
+
+def test_the_events_of_a_closed_loop_wait_from_their_acceptance_to_their_arrival():
+    loop = Loop(template(Mode.BINARY, "/bench/orders", "run"), events=4, run="run")
+    for _ in range(4):
+        assert loop.next()
+        loop.accepted()
+        loop.arrived(b"run-000000001")
+    assert loop.next() is None
+    assert (loop.waiting_half, loop.waiting_end) == (1, 3)
+    assert not loop.all_there.is_set()
 
 
 def test_the_median_round_counts_and_is_held_against_the_floors_median():

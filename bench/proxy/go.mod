@@ -1,0 +1,3 @@
+module headrace.dev/bench/proxy
+
+go 1.26
