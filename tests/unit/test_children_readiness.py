@@ -270,6 +270,12 @@ def test_an_operator_of_one_namespace_says_nothing_of_functions_in_another(acces
     assert (functions.conditions[0].holds, functions.readiness) == (True, {})
 
 
+def test_what_an_operator_of_one_namespace_knows_of_another_is_no_news() -> None:
+    functions = told(STARTS, BROKEN, watched="shop")
+
+    assert (functions.conditions[0].holds, functions.readiness) == (True, {})
+
+
 def test_a_forward_that_subscribers_share_is_told_of_each() -> None:
     settings = {"isolation": "shared"}
     objects = wanted(entry("a"), entry("b", "mail"), settings=settings).objects

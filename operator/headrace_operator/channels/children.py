@@ -2,7 +2,8 @@
 
 Every child kind is watched by our label, and of what bears it only what is ours is looked at: the rest is what Knative
 and others make for our children, with the labels of these. What is as it was applied is not applied again, so that an
-idle operator asks for nothing; what somebody has changed is healed. Which children there are is the hook's to say.
+idle operator asks for nothing; what somebody has changed is healed. An operator of one namespace watches no other: it
+looks up at each pass how the children are that it has in another. Which children there are is the hook's to say.
 """
 
 from __future__ import annotations
@@ -203,6 +204,8 @@ class Children:
         cache = self._watch(child.kind).cache
         await cache.wait_until_listed()
         async with self._writing.setdefault(spot, asyncio.Lock()):
+            if self._own_namespace not in ("", child.place[0]):
+                await self._look_up(cache, child)
             live = cache.get(child.place)
             if live is not None and live["metadata"].get("deletionTimestamp"):
                 return GOING_SECONDS
@@ -223,6 +226,14 @@ class Children:
             self._applied.note(child, applied, time.monotonic())
             _log.info("child applied", child=child.title, channel="/".join(key(parent)))
             return None
+
+    async def _look_up(self, cache: Cache, child: Child) -> None:
+        """Ask how a child is that the watch does not cover: whatever the cache has of it was true at the last pass."""
+        known, live = cache.get(child.place), await self._api.get(child.kind.path(*child.place))
+        if live is not None:
+            cache.put(live)
+        elif known is not None:
+            cache.remove(known)
 
     def _owners(self, parent: Mapping[str, Any], child: Child, live: Body | None) -> list[Body]:
         if not children_of.may_own(child, parent):

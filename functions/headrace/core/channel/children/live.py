@@ -35,20 +35,18 @@ class Live:
 
     def state(self, wanted: Object) -> State | None:
         """How the function is; None where the request does not say."""
-        live = self.of(wanted)
+        namespace, live = wanted["metadata"]["namespace"], self.of(wanted)
+        # An operator of one namespace sees no other: what it tells of one there may have been true a while ago.
+        if namespace != self._namespace and self._cluster.watched not in ("", namespace):
+            return None
         if live is None and not self._is_told(wanted):
             return None
         return state.state(live, worked=self._cluster.worked)
 
     def _is_told(self, wanted: Object) -> bool:
-        """Would the request hold it if it were there?"""
-        namespace, cluster = wanted["metadata"]["namespace"], self._cluster
-        if namespace == self._namespace:
-            return True
-        # An operator of one namespace sees no other; one of before tells of no shared ones.
-        return cluster.watched in ("", namespace) and (
-            cluster.shared is not None or SHARED_LABEL not in observed.labels(wanted)
-        )
+        """Would the request hold it if it were there? Operators of before tell of no shared ones elsewhere."""
+        own = wanted["metadata"]["namespace"] == self._namespace
+        return own or self._cluster.shared is not None or SHARED_LABEL not in observed.labels(wanted)
 
     def condition(self, objects: Iterable[Object]) -> Condition:
         """FunctionsReady, of all that is wanted."""
