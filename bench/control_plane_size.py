@@ -28,11 +28,11 @@ import yaml
 
 from bench.processes import cpu_seconds, peak_rss
 from infra.generate import crd
-from tests.support.control_plane import ControlPlane
-from tests.support.functions import Function
-from tests.support.kube_api import CHANNELS, Api, connect
-from tests.support.nats_server import NatsServer
-from tests.support.operator_process import OperatorProcess
+from tests.support.functions.functions import Function
+from tests.support.kube.control_plane import ControlPlane
+from tests.support.kube.kube_api import CHANNELS, Api, connect
+from tests.support.kube.operator_process import OperatorProcess
+from tests.support.nats.nats_server import NatsServer
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,7 +16,7 @@ from bench.processes import cpu_seconds, peak_rss
 from bench.row import Row
 from bench.sample import Sample
 from bench.stage import DRAINED, NAMESPACE, PACED, Stage, load
-from tests.support.process import Running
+from tests.support.programs.process import Running
 
 LINGER_SECONDS = 0.3
 RATE = 500

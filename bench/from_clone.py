@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.support.tutorial import TUTORIALS, Step, Walk, steps
+from tests.support.programs.tutorial import TUTORIALS, Step, Walk, steps
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/from-clone.md"

@@ -25,7 +25,7 @@ from bench.processes import module
 from headrace.core.delivery.subscriber import Destination
 from headrace.core.http import Headers
 from headrace.io.http import HttpClient
-from tests.support.sink_client import SinkClient
+from tests.support.http.sink_client import SinkClient
 
 WARM_UP = 2_000
 LIMIT = 1024 * 1024

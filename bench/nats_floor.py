@@ -22,7 +22,7 @@ import uvloop
 
 from bench.nats_clients import PULLS, ROWS, WINDOW, prepare
 from headrace.io.process import log
-from tests.support.nats_server import NatsServer
+from tests.support.nats.nats_server import NatsServer
 
 MESSAGES, ROUNDS = 51_200, 5
 TRIES = 5

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.support.nats_server import free_port
-from tests.support.process import Running
+from tests.support.nats.nats_server import free_port
+from tests.support.programs.process import Running
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -19,9 +19,9 @@ from typing import Any
 from bench import processes, proxied
 from bench.requests import Mode
 from headrace.core import names
-from tests.support.channels import channel, entry
-from tests.support.nats_server import NatsServer, free_port
-from tests.support.process import DidNotStart, Running
+from tests.support.functions.channels import channel, entry
+from tests.support.nats.nats_server import NatsServer, free_port
+from tests.support.programs.process import DidNotStart, Running
 
 NAMESPACE = "bench"
 STORED = "stored"

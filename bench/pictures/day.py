@@ -17,7 +17,7 @@ import aiohttp
 
 from bench.pictures.screens import Screens
 from bench.pictures.shop import NAMESPACE, Shop
-from tests.support.subscriber import Answer, Received, Say
+from tests.support.http.subscriber import Answer, Received, Say
 
 SECONDS = 300
 TICK = 0.1

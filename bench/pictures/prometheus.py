@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support import tool_binaries
-from tests.support.nats_server import free_port
-from tests.support.process import Running
+from tests.support.nats.nats_server import free_port
+from tests.support.programs import tool_binaries
+from tests.support.programs.process import Running
 
 INTERVAL = 5
 # Grafana takes four scrapes of 15 s as a rule: a minute, in which each lease of 20 s ends. Two thirds of it will do for

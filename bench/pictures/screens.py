@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.support.nats_server import NatsServer
+from tests.support.nats.nats_server import NatsServer
 
 SECONDS = 60.0
 # By the moment at which they are typed; what stands together is on one picture.

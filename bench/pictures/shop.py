@@ -15,13 +15,13 @@ from typing import Any
 import yaml
 
 from infra.generate import crd
-from tests.support.control_plane import ControlPlane
-from tests.support.functions import Function
-from tests.support.kube_api import CHANNELS, Api, connect
-from tests.support.nats_server import NatsServer, free_port
-from tests.support.operator_process import OperatorProcess
-from tests.support.streams import Nats
-from tests.support.subscriber import Place, Subscriber
+from tests.support.functions.functions import Function
+from tests.support.http.subscriber import Place, Subscriber
+from tests.support.kube.control_plane import ControlPlane
+from tests.support.kube.kube_api import CHANNELS, Api, connect
+from tests.support.kube.operator_process import OperatorProcess
+from tests.support.nats.nats_server import NatsServer, free_port
+from tests.support.nats.streams import Nats
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,8 +21,8 @@ from headrace.core.event import nats_codec
 from headrace.core.event.event import make_event
 from headrace.core.nats.nats_wire import header_block
 from pyspark_jetstream.client import Access, Connection, JetStream, Publisher
-from tests.support.nats_server import NatsServer
-from tests.support.spark_session import local_session
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_session import local_session
 
 STREAM = "BENCH"
 SUBJECT = "bench.orders"

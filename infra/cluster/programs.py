@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tests.support import control_plane_binaries as control_plane
-from tests.support import go_programs
-from tests.support.go_programs import Program
+from tests.support.programs import control_plane_binaries as control_plane
+from tests.support.programs import go_programs
+from tests.support.programs.go_programs import Program
 
 INFRA = Path(__file__).resolve().parents[1]
 COMMAND = "task cluster -- build"

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from headrace.core.nats.stream import Owner, Role
-from tests.support.cli import Cli
-from tests.support.nats_server import NatsServer
-from tests.support.streams import Channel, Nats
+from tests.support.laptop.cli import Cli
+from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.streams import Channel, Nats
 
-pytest_plugins = ["tests.support.served"]
+pytest_plugins = ["tests.support.functions.served"]
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 
 from headrace_cli.storage import snapshot
 from tests.cli.conftest import marked
-from tests.support.cli import Cli
-from tests.support.functions import Function
-from tests.support.parking import park
-from tests.support.streams import Lane, Nats
-from tests.support.subscriber import Say, Subscriber
+from tests.support.functions.functions import Function
+from tests.support.http.subscriber import Say, Subscriber
+from tests.support.laptop.cli import Cli
+from tests.support.nats.parking import park
+from tests.support.nats.streams import Lane, Nats
 
 
 async def used(nats: Nats, forward: Function, subscriber: Subscriber) -> Lane:

@@ -8,11 +8,11 @@ import pytest
 
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from tests.support.channels import channel as manifest
-from tests.support.channels import entry
-from tests.support.cli import Cli
-from tests.support.reconciling import Hook
-from tests.support.streams import Channel, Nats
+from tests.support.functions.channels import channel as manifest
+from tests.support.functions.channels import entry
+from tests.support.functions.reconciling import Hook
+from tests.support.laptop.cli import Cli
+from tests.support.nats.streams import Channel, Nats
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import marked
-from tests.support.cli import Cli
-from tests.support.functions import Function
-from tests.support.streams import Channel, Lane, Nats
-from tests.support.subscriber import Place, Say, Subscriber
+from tests.support.functions.functions import Function
+from tests.support.http.subscriber import Place, Say, Subscriber
+from tests.support.laptop.cli import Cli
+from tests.support.nats.streams import Channel, Lane, Nats
 
 
 async def delivered(

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import marked
-from tests.support.cli import Cli
-from tests.support.functions import Function
-from tests.support.nats_server import free_port
-from tests.support.parking import park
-from tests.support.streams import Channel, Lane, Nats
-from tests.support.subscriber import Place, Say, Subscriber
+from tests.support.functions.functions import Function
+from tests.support.http.subscriber import Place, Say, Subscriber
+from tests.support.laptop.cli import Cli
+from tests.support.nats.nats_server import free_port
+from tests.support.nats.parking import park
+from tests.support.nats.streams import Channel, Lane, Nats
 
 
 async def failing(nats: Nats, forward: Function, subscriber: Subscriber, *ids: str) -> tuple[Lane, Place]:

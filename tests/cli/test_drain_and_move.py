@@ -9,12 +9,12 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-from tests.support.cli import run as cli
-from tests.support.laptop import Run, channel, emit, subscription
-from tests.support.subscriber import Subscriber
+from tests.support.http.subscriber import Subscriber
+from tests.support.laptop.cli import run as cli
+from tests.support.laptop.laptop import Run, channel, emit, subscription
 from tests.support.waiting import until
 
-pytest_plugins = ["tests.support.laptops"]
+pytest_plugins = ["tests.support.laptop.laptops"]
 
 OLD = Path(__file__).parents[2] / "docs/convert/in-memory.yaml"
 

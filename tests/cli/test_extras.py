@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from tests.cli.conftest import marked
-from tests.support.cli import Cli, run
-from tests.support.functions import Function
-from tests.support.ordering import serve_by_key
-from tests.support.streams import Channel, Nats
-from tests.support.subscriber import Say, Subscriber
+from tests.support.functions.functions import Function
+from tests.support.functions.ordering import serve_by_key
+from tests.support.http.subscriber import Say, Subscriber
+from tests.support.laptop.cli import Cli, run
+from tests.support.nats.streams import Channel, Nats
 
 CONVERT = Path(__file__).parents[2] / "docs/convert"
 

@@ -13,12 +13,12 @@ from headrace_cli.access.place import Place
 from headrace_cli.health import facts
 from headrace_cli.health.findings import findings
 from tests.cli.conftest import marked
-from tests.support.cli import Cli, run
-from tests.support.functions import Function
-from tests.support.nats_server import NatsServer
-from tests.support.parking import park
-from tests.support.streams import Channel, Nats
-from tests.support.subscriber import Say, Subscriber
+from tests.support.functions.functions import Function
+from tests.support.http.subscriber import Say, Subscriber
+from tests.support.laptop.cli import Cli, run
+from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.parking import park
+from tests.support.nats.streams import Channel, Nats
 
 
 async def found(cli: Cli, channel: Channel) -> dict[str, dict[str, Any]]:

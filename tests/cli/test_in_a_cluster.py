@@ -7,9 +7,9 @@ from pathlib import Path
 
 from headrace.core.delivery.subscriber import METADATA_KEY
 from headrace.core.nats.stream import Owner, Role
-from tests.support.cli import Cli
-from tests.support.nats_cluster import NatsCluster
-from tests.support.streams import Nats, binary_event, metadata
+from tests.support.laptop.cli import Cli
+from tests.support.nats.nats_cluster import NatsCluster
+from tests.support.nats.streams import Nats, binary_event, metadata
 from tests.support.waiting import until
 
 COUNT = 20

@@ -10,8 +10,8 @@ import sys
 from asyncio.subprocess import PIPE
 
 from tests.cli.conftest import marked
-from tests.support.cli import Cli
-from tests.support.streams import Channel, Nats, binary_event
+from tests.support.laptop.cli import Cli
+from tests.support.nats.streams import Channel, Nats, binary_event
 from tests.support.waiting import until
 
 COUNT = 40

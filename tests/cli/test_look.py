@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from tests.cli.conftest import marked
-from tests.support.cli import Cli
-from tests.support.streams import Channel, Nats, binary_event
+from tests.support.laptop.cli import Cli
+from tests.support.nats.streams import Channel, Nats, binary_event
 
 
 async def store(nats: Nats, channel: Channel, *ids: str, **attributes: str) -> None:

@@ -10,13 +10,13 @@ import yaml
 from headrace.core.nats.stream import UID_KEY
 from headrace_cli.access import announcement
 from headrace_cli.manifests import manifests
-from tests.support.cli import Cli, run
-from tests.support.functions import Function
-from tests.support.manifest_files import CHANNEL
-from tests.support.nats_server import NatsServer
-from tests.support.parking import park
-from tests.support.streams import Channel, Nats
-from tests.support.subscriber import Say, Subscriber
+from tests.support.functions.functions import Function
+from tests.support.http.subscriber import Say, Subscriber
+from tests.support.laptop.cli import Cli, run
+from tests.support.laptop.manifest_files import CHANNEL
+from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.parking import park
+from tests.support.nats.streams import Channel, Nats
 
 
 async def test_a_channel_is_made_as_asked_and_can_be_sent_to(cli: Cli, nats: Nats) -> None:

@@ -25,11 +25,11 @@ from headrace.core.channel.peer import ADVICE
 from headrace.core.installation.settings import NatsSettings
 from headrace.io.nats.connect import client as connect
 from headrace_operator.channels.channel_object import FINALIZER
-from tests.support.channels import channel, entry, stream
-from tests.support.go_channel import OURS, PUSH, STREAM, THEIRS, GoChannel
-from tests.support.handing_back import marks
-from tests.support.nats_server import NatsServer
-from tests.support.reconciling import Hook
+from tests.support.functions.channels import channel, entry, stream
+from tests.support.functions.handing_back import marks
+from tests.support.functions.reconciling import Hook
+from tests.support.nats.go_channel import OURS, PUSH, STREAM, THEIRS, GoChannel
+from tests.support.nats.nats_server import NatsServer
 
 DOCS = Path(__file__).parents[2] / "docs"
 SECTIONS = {

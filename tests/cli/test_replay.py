@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from tests.cli.conftest import marked
-from tests.support.cli import Cli
-from tests.support.functions import Function
-from tests.support.streams import Channel, Nats, binary_event
-from tests.support.subscriber import Say, Subscriber
+from tests.support.functions.functions import Function
+from tests.support.http.subscriber import Say, Subscriber
+from tests.support.laptop.cli import Cli
+from tests.support.nats.streams import Channel, Nats, binary_event
 
 
 async def store(nats: Nats, channel: Channel, *ids: str, **attributes: str) -> None:

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.support.cli import Cli
-from tests.support.functions import Function
-from tests.support.streams import Channel, Nats
+from tests.support.functions.functions import Function
+from tests.support.laptop.cli import Cli
+from tests.support.nats.streams import Channel, Nats
 
 LINE = {"specversion": "1.0", "id": "a", "source": "/s", "type": "t", "data": {"n": 1}}
 

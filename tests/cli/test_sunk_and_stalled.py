@@ -15,11 +15,11 @@ from headrace_cli.health.facts import Facts
 from headrace_cli.health.findings import findings
 from headrace_cli.view import units
 from tests.cli.conftest import marked
-from tests.support.cli import Cli
-from tests.support.functions import Function
-from tests.support.nats_server import NatsServer
-from tests.support.streams import Channel, Lane, Nats
-from tests.support.subscriber import Say, Subscriber
+from tests.support.functions.functions import Function
+from tests.support.http.subscriber import Say, Subscriber
+from tests.support.laptop.cli import Cli
+from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.streams import Channel, Lane, Nats
 
 
 async def sunk(nats: Nats, forward: Function, subscriber: Subscriber) -> Lane:

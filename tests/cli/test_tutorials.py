@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import tutorial
-from tests.support.tutorial import ROOT, TUTORIALS, Untrue, Walk, environment_of_a_reader
+from tests.support.programs import tutorial
+from tests.support.programs.tutorial import ROOT, TUTORIALS, Untrue, Walk, environment_of_a_reader
 
 # Spark's own suite walks the others.
 WALKED = ("first-channel", "failing-subscriber", "from-zero", "dead-letter-pile")

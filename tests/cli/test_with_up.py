@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Ran, run
-from tests.support.laptop import Laptop, channel, subscription
-from tests.support.nats_server import free_port
-from tests.support.subscriber import Say, Subscriber
+from tests.support.http.subscriber import Say, Subscriber
+from tests.support.laptop.cli import Ran, run
+from tests.support.laptop.laptop import Laptop, channel, subscription
+from tests.support.nats.nats_server import free_port
 from tests.support.waiting import until
 
 Kn = Callable[..., Awaitable[Ran]]
 
-pytest_plugins = ["tests.support.served"]
+pytest_plugins = ["tests.support.functions.served"]
 
 
 async def test_from_the_first_event_to_a_replayed_dead_letter(

@@ -19,7 +19,7 @@ from tests.cluster.kept_logs import KeptLogs
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.load import World
 from tests.cluster.scenarios import Scenarios
-from tests.support.page import Shell
+from tests.support.programs.page import Shell
 
 Told = Callable[[str], None]
 _OWN = "test"

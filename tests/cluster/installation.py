@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 
 from tests.cluster.kubectl import SYSTEM, Kubectl, Refused, until
-from tests.support.install import blocks
-from tests.support.page import Shell, channel_commands, of
+from tests.support.kube.install import blocks
+from tests.support.programs.page import Shell, channel_commands, of
 
 OPERATOR, HOOK, TOKEN = "headrace-operator", "headrace-hook", "headrace-token"
 # Kinds that make channels, and would make them again: they go first.

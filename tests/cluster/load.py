@@ -20,7 +20,7 @@ from tests.cluster.reach import address, address_of
 from tests.faults.ledger import Sent, Strike
 from tests.faults.producer import Producer
 from tests.faults.sink import Place, Say, Sink
-from tests.support.streams import ApiError, Channel, Nats
+from tests.support.nats.streams import ApiError, Channel, Nats
 
 # A sender of Knative's own waits about as long for an answer.
 TRY_SECONDS = 30.0

@@ -12,7 +12,7 @@ from tests.cluster.installation import HOOK, Installation, first_of
 from tests.cluster.kubectl import SYSTEM, Body, Kubectl, until
 from tests.cluster.load import Flow, World
 from tests.cluster.pods import OURS, Pods
-from tests.support.install import ROOT, in_file
+from tests.support.kube.install import ROOT, in_file
 
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
 SCALED = "scaledobjects.keda.sh"

@@ -10,7 +10,7 @@ from tests.cluster.load import World
 from tests.cluster.reach import Sender, address_of
 from tests.cluster.subscribers import RELAY, answering, relay
 from tests.faults.sink import Place
-from tests.support.page import Shell, run_section
+from tests.support.programs.page import Shell, run_section
 
 EVENTS = 20
 ORDERS = """

@@ -17,9 +17,9 @@ from tests.cluster.kubectl import SYSTEM, Kubectl, until
 from tests.cluster.load import World
 from tests.cluster.reach import Sender
 from tests.hosts import pythons
-from tests.support import func
-from tests.support.func import Func
-from tests.support.image_registry import Registry
+from tests.support.programs import func
+from tests.support.programs.func import Func
+from tests.support.programs.image_registry import Registry
 
 SEES = "Waiting for Knative Service to become ready"
 pytestmark = pytest.mark.timeout(900)

@@ -15,9 +15,9 @@ from tests.cluster.kubectl import SYSTEM, Kubectl, until
 from tests.cluster.load import Fault, World
 from tests.cluster.pods import OURS
 from tests.cluster.reach import Sender, address_of
-from tests.support.page import of, run_section
-from tests.support.repository import ROOT
-from tests.support.streams import Nats
+from tests.support.nats.streams import Nats
+from tests.support.programs.page import of, run_section
+from tests.support.programs.repository import ROOT
 
 UNNAMED = "registry.example/headrace"
 IMAGE, _, TAG = names.HEADRACE.rpartition(":")

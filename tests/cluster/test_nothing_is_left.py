@@ -23,7 +23,7 @@ from infra.cluster.instance import Cluster
 from infra.cluster.names import PAUSE
 from tests.cluster import traces
 from tests.cluster.traces import Traces
-from tests.support.repository import ROOT
+from tests.support.programs.repository import ROOT
 
 NAME = "nothing"
 # Promised are two minutes; this machine may be busy with other tests.

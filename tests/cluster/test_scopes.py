@@ -14,9 +14,9 @@ from tests.cluster.kubectl import SYSTEM, Kubectl, until
 from tests.cluster.load import World
 from tests.cluster.pods import OURS
 from tests.cluster.test_install import of_channels
-from tests.support.page import of
-from tests.support.streams import Nats
-from tests.support.tenants import ACCOUNTS, INSTALLATION, PASSWORD, TENANT, secret_of
+from tests.support.nats.streams import Nats
+from tests.support.nats.tenants import ACCOUNTS, INSTALLATION, PASSWORD, TENANT, secret_of
+from tests.support.programs.page import of
 
 PLACE = "nats.accounts.svc.cluster.local:4222"
 SERVER = f"""

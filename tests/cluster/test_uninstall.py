@@ -12,8 +12,8 @@ from tests.cluster.reach import Sender, address_of
 from tests.cluster.test_flows import CHANNEL
 from tests.cluster.test_install import streams
 from tests.faults.sink import Say, http
-from tests.support.page import run_section
-from tests.support.streams import Channel
+from tests.support.nats.streams import Channel
+from tests.support.programs.page import run_section
 
 pytestmark = pytest.mark.timeout(400)
 

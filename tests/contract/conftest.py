@@ -12,7 +12,7 @@ import pytest
 from headrace.core.installation.settings import NatsSettings
 from headrace.io.nats.client import Client
 from headrace.io.nats.connect import client as connect
-from tests.support.nats_server import NatsServer
+from tests.support.nats.nats_server import NatsServer
 
 
 @pytest.fixture

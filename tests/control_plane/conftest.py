@@ -13,16 +13,16 @@ import pytest
 import yaml
 
 from infra.generate import crd
-from tests.support import control_plane_binaries
-from tests.support.api_relay import ApiRelay
-from tests.support.control_plane import ControlPlane
-from tests.support.hook import Hook
-from tests.support.kube_api import CHANNELS, Api, connect
-from tests.support.nats_server import NatsServer
-from tests.support.operator_process import OperatorProcess
-from tests.support.pods import ready_pods
-from tests.support.subscriber import Subscriber
-from tests.support.tenants import Accounts
+from tests.support.http.subscriber import Subscriber
+from tests.support.kube.api_relay import ApiRelay
+from tests.support.kube.control_plane import ControlPlane
+from tests.support.kube.hook import Hook
+from tests.support.kube.kube_api import CHANNELS, Api, connect
+from tests.support.kube.operator_process import OperatorProcess
+from tests.support.kube.pods import ready_pods
+from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.tenants import Accounts
+from tests.support.programs import control_plane_binaries
 from tests.support.waiting import until
 
 NEIGHBOURS = Path(__file__).with_name("crds") / "neighbours.yaml"

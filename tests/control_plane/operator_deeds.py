@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from tests.support.kube_api import CHANNELS, Answer, Api
+from tests.support.kube.kube_api import CHANNELS, Answer, Api
 
 SYSTEM = "knative-eventing"
 Deed = Callable[[Api], Awaitable[Answer]]

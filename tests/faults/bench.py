@@ -28,9 +28,9 @@ from tests.faults.ledger import Held, Row, Strike, allow, settle
 from tests.faults.processes import Cluster, Host, SinkProcess
 from tests.faults.producer import Producer
 from tests.faults.sink import Sink
-from tests.support.functions import TOKEN
-from tests.support.nats_server import NatsServer
-from tests.support.streams import METADATA_KEY, ApiError, Nats, Stored, metadata
+from tests.support.functions.functions import TOKEN
+from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.streams import METADATA_KEY, ApiError, Nats, Stored, metadata
 
 ASK_AGAIN = 0.1
 AWAY = (nats.errors.Error, TimeoutError, OSError, ApiError)

@@ -12,10 +12,10 @@ from tests.faults.cell import cell
 from tests.faults.lane import Lane
 from tests.faults.processes import Host
 from tests.faults.sink import Say
-from tests.support.channels import channel as manifest
-from tests.support.channels import entry
-from tests.support.functions import TOKEN
-from tests.support.streams import METADATA_KEY, Channel
+from tests.support.functions.channels import channel as manifest
+from tests.support.functions.channels import entry
+from tests.support.functions.functions import TOKEN
+from tests.support.nats.streams import METADATA_KEY, Channel
 
 RATE = 60.0
 

@@ -10,7 +10,7 @@ from tests.faults.cell import cell
 from tests.faults.cells_subscriber import expect
 from tests.faults.lane import Lane
 from tests.faults.sink import HANG, Say, http
-from tests.support.streams import binary_event
+from tests.support.nats.streams import binary_event
 
 MIB = 1024 * 1024
 # Python with our imports takes 45 to 60 MiB; what the settings allow comes on top: 64 MiB waiting for NATS in

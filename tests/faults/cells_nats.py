@@ -14,7 +14,7 @@ from tests.faults.cells_receive import RATE
 from tests.faults.lane import Lane
 from tests.faults.processes import Cluster, own_port
 from tests.faults.sink import Arrival, Say, http
-from tests.support.nats_server import NatsServer
+from tests.support.nats.nats_server import NatsServer
 
 # A server that is killed forgets acks that it has taken, even confirmed ones: it writes a consumer's state at times.
 FORGOTTEN_SECONDS = 1.0

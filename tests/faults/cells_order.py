@@ -14,7 +14,7 @@ from tests.faults.cells_forward import IN_HANDS, die_in, revived
 from tests.faults.cells_subscriber import expect
 from tests.faults.lane import Lane
 from tests.faults.sink import Arrival, Say, http
-from tests.support.ordering import BY_KEY, ORDERED
+from tests.support.functions.ordering import BY_KEY, ORDERED
 
 KEYS = "abcdefg"
 REFUSED = 0.2

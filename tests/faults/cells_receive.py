@@ -15,8 +15,8 @@ from tests.faults.cell import cell
 from tests.faults.cells_subscriber import expect
 from tests.faults.lane import Lane
 from tests.faults.processes import own_port
-from tests.support.nats_server import NatsServer
-from tests.support.streams import ApiError
+from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.streams import ApiError
 from tests.support.waiting import until
 
 RATE = 60.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tests.faults.ledger import Sent
 from tests.faults.processes import SinkProcess
 from tests.faults.sink import Arrival, Place
-from tests.support.streams import Channel
+from tests.support.nats.streams import Channel
 
 
 @dataclass

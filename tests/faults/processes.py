@@ -16,9 +16,9 @@ import psutil
 
 from bench.processes import peak_rss
 from tests.faults.sink import Arrival
-from tests.support.functions import Function
-from tests.support.nats_server import NatsServer
-from tests.support.process import Running
+from tests.support.functions.functions import Function
+from tests.support.nats.nats_server import NatsServer
+from tests.support.programs.process import Running
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,7 +15,7 @@ import psutil
 
 from tests.faults.cells import CELLS
 from tests.faults.ledger import Row
-from tests.support.nats_server import binary
+from tests.support.nats.nats_server import binary
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "faults.md"

@@ -16,7 +16,7 @@ from headrace.io.http.answer import LARGEST_HEAD, MOST_HEADERS, AnswerReader, Ma
 from tests.fuzz import mutations
 from tests.fuzz.codecs import comes_back, written_well
 from tests.fuzz.target import SECONDS_PER_BYTE, Target
-from tests.support.in_memory_http import Exchange, exchange
+from tests.support.http.in_memory_http import Exchange, exchange
 
 _Pieces = tuple[bytes, ...]
 _loop = asyncio.new_event_loop()

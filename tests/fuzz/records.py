@@ -27,7 +27,7 @@ from headrace.io.http.request import HeaderNames, RequestHead
 from tests.fuzz import codecs, mutations
 from tests.fuzz.codecs import written_well
 from tests.fuzz.target import Target
-from tests.support.channels import channel, entry
+from tests.support.functions.channels import channel, entry
 
 EVENT = Event({"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "datacontenttype": "a/json"}, b"[1]")
 BILLING = Destination("http://billing/", "PEM", None)

@@ -19,7 +19,7 @@ from nats.js import JetStreamContext
 from tests.hosts import pythons
 from tests.hosts.environments import COMBINATIONS, Environment, Kind, prepared
 from tests.hosts.hosted import Hosted
-from tests.support.nats_server import NatsServer
+from tests.support.nats.nats_server import NatsServer
 
 
 @pytest.fixture(scope="session")

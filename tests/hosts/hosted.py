@@ -12,9 +12,9 @@ import aiohttp
 
 from headrace.core import names
 from tests.hosts.environments import ROOT, Environment, Kind
-from tests.support import channels
-from tests.support.nats_server import free_port
-from tests.support.process import Running
+from tests.support.functions import channels
+from tests.support.nats.nats_server import free_port
+from tests.support.programs.process import Running
 
 NAMESPACE = "shop"
 DATA = b'{ "order" : 4711.0 }'

@@ -9,8 +9,8 @@ import psutil
 
 from tests.hosts.environments import Kind
 from tests.hosts.hosted import unique
-from tests.support import channels
-from tests.support.nats_server import free_port
+from tests.support.functions import channels
+from tests.support.nats.nats_server import free_port
 
 
 def test_each_host_has_an_environment_without_the_other(environment):

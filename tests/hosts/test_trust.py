@@ -13,7 +13,7 @@ import pytest
 from tests.hosts import pythons
 from tests.hosts.environments import CACHE, ROOT
 
-TESTS = ("tests/unit/test_trust.py", "tests/contract/test_trust.py", "tests/control_plane/test_kn_trust.py")
+TESTS = ("tests/unit/core/test_trust.py", "tests/contract/io/test_trust.py", "tests/control_plane/cli/test_kn_trust.py")
 OTHERS = {version: python for version, python in pythons.found().items() if version != pythons.RUNNING}
 # An environment from nothing, and a hundred handshakes, on a busy machine.
 LONGEST_SECONDS = 280.0

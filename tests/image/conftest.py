@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from infra.image import machine
-from tests.support.built_image import Built, Pods, built
-from tests.support.containers import Container
-from tests.support.nats_server import NatsServer
+from tests.support.nats.nats_server import NatsServer
+from tests.support.programs.built_image import Built, Pods, built
+from tests.support.programs.containers import Container
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "image.md"
 _BEGIN, _END = "<!-- figures: written by `task image -- --write` -->", "<!-- /figures -->"

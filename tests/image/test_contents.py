@@ -14,8 +14,8 @@ import pytest
 
 from infra.image import build
 from infra.image.outside import arguments
-from tests.support.built_image import RECONCILE, Built, Pods, installed, pod_of
-from tests.support.containers import with_command
+from tests.support.programs.built_image import RECONCILE, Built, Pods, installed, pod_of
+from tests.support.programs.containers import with_command
 
 # Byte code of what is imported, flagged as never to be compared with its source (PEP 552).
 _COMPILED = """

@@ -9,14 +9,14 @@ import pytest
 
 from headrace.core.caller_token import shown
 from tests.image.conftest import Figures
-from tests.support.built_image import RECONCILE, Pods, installed, pod_of
-from tests.support.channels import channel, entry
-from tests.support.containers import Container, probe
-from tests.support.functions import TOKEN
-from tests.support.nats_server import NatsServer
-from tests.support.sending import BINARY, send
-from tests.support.streams import Channel, Nats
-from tests.support.subscriber import Subscriber
+from tests.support.functions.channels import channel, entry
+from tests.support.functions.functions import TOKEN
+from tests.support.http.sending import BINARY, send
+from tests.support.http.subscriber import Subscriber
+from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.streams import Channel, Nats
+from tests.support.programs.built_image import RECONCILE, Pods, installed, pod_of
+from tests.support.programs.containers import Container, probe
 
 ORDERS = Channel("shop", "orders")
 MIB = (128, 256)

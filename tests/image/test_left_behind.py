@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 
 from infra.image.store import FOLDER
-from tests.support.built_image import RECONCILE, Built, Pods, installed, pod_of
-from tests.support.containers import Container
-from tests.support.install import ROOT
+from tests.support.kube.install import ROOT
+from tests.support.programs.built_image import RECONCILE, Built, Pods, installed, pod_of
+from tests.support.programs.containers import Container
 
 
 def wait(what: str, holds: Callable[[], bool]) -> None:

@@ -9,16 +9,16 @@ import pytest
 
 from tests.control_plane.channel_manifests import channel
 from tests.control_plane.conftest import define
-from tests.control_plane.test_installed_operator import LEASE, installed, mounted, own_token
+from tests.control_plane.kube.test_installed_operator import LEASE, installed, mounted, own_token
 from tests.image.conftest import Figures
-from tests.support.built_image import RECONCILE, Pods, pod_of
-from tests.support.built_image import installed as object_of
-from tests.support.containers import probe
-from tests.support.control_plane import ControlPlane
-from tests.support.install import INFRA, in_file
-from tests.support.kube_api import CHANNELS, connect
-from tests.support.nats_server import NatsServer
-from tests.support.streams import Nats
+from tests.support.kube.control_plane import ControlPlane
+from tests.support.kube.install import INFRA, in_file
+from tests.support.kube.kube_api import CHANNELS, connect
+from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.streams import Nats
+from tests.support.programs.built_image import RECONCILE, Pods, pod_of
+from tests.support.programs.built_image import installed as object_of
+from tests.support.programs.containers import probe
 from tests.support.waiting import until
 
 

@@ -11,15 +11,16 @@ import pytest
 import yaml
 
 from infra.generate import crd
-from tests.support import control_plane_binaries, eventing, neighbour_binaries
-from tests.support.control_plane import ControlPlane
-from tests.support.functions import Function
-from tests.support.kube_api import Api, connect
-from tests.support.nats_server import NatsServer, free_port
-from tests.support.operator_process import OperatorProcess
-from tests.support.pods import ready_pods
-from tests.support.process import Running
-from tests.support.subscriber import Subscriber
+from tests.support.functions.functions import Function
+from tests.support.http.subscriber import Subscriber
+from tests.support.kube import eventing
+from tests.support.kube.control_plane import ControlPlane
+from tests.support.kube.kube_api import Api, connect
+from tests.support.kube.operator_process import OperatorProcess
+from tests.support.kube.pods import ready_pods
+from tests.support.nats.nats_server import NatsServer, free_port
+from tests.support.programs import control_plane_binaries, neighbour_binaries
+from tests.support.programs.process import Running
 
 ROLES = Path(__file__).parents[2] / "infra" / "base" / "rbac" / "knative.yaml"
 # A consumer outlives its Subscription by little, so that the end of it is in the test.

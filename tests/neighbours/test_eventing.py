@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.control_plane.channel_manifests import API_VERSION, channel
-from tests.support.crowd import is_ready
-from tests.support.functions import Function
-from tests.support.kube_api import CHANNELS, Api
-from tests.support.sending import BINARY, send
-from tests.support.subscriber import Answer, Place, Received, Say, Subscriber
-from tests.support.subscription_controller import SUBSCRIPTIONS
+from tests.support.functions.functions import Function
+from tests.support.http.sending import BINARY, send
+from tests.support.http.subscriber import Answer, Place, Received, Say, Subscriber
+from tests.support.kube.crowd import is_ready
+from tests.support.kube.kube_api import CHANNELS, Api
+from tests.support.kube.subscription_controller import SUBSCRIPTIONS
 from tests.support.waiting import until
 
 MESSAGING = "/apis/messaging.knative.dev/v1/namespaces/{namespace}/channels"

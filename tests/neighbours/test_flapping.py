@@ -1,4 +1,6 @@
-"""Subscriptions that flap, with Knative's own controller: tests/control_plane/test_flapping.py has a stand-in for it.
+"""Subscriptions that flap, with Knative's own controller.
+
+tests/control_plane/channels/test_flapping.py has a stand-in for it.
 
 How often the list lied is printed (`-s`), not held: the races are Knative's, and differ from run to run.
 """
@@ -9,12 +11,12 @@ import time
 
 from tests.control_plane.channel_manifests import API_VERSION, channel
 from tests.neighbours.test_eventing import ready
-from tests.support.crowd import Crowd, come_change_and_go
-from tests.support.functions import Function
-from tests.support.kube_api import CHANNELS, Api
-from tests.support.list_record import ListRecord
-from tests.support.nats_server import NatsServer
-from tests.support.subscriber import Subscriber
+from tests.support.functions.functions import Function
+from tests.support.http.subscriber import Subscriber
+from tests.support.kube.crowd import Crowd, come_change_and_go
+from tests.support.kube.kube_api import CHANNELS, Api
+from tests.support.kube.list_record import ListRecord
+from tests.support.nats.nats_server import NatsServer
 
 
 async def test_fifty_subscriptions_come_change_and_go_and_nobody_misses_an_event_or_gets_one_twice(

@@ -19,18 +19,18 @@ import pytest
 from tests.control_plane.channel_manifests import channel
 from tests.neighbours.conftest import GRACE
 from tests.neighbours.test_eventing import TEMPLATE, ready, subscription
-from tests.support import metacontroller
-from tests.support.control_plane import ControlPlane
-from tests.support.crowd import is_ready
-from tests.support.functions import TOKEN, Function
-from tests.support.install import variables
-from tests.support.kube_api import CHANNELS, Api, connect
-from tests.support.nats_server import NatsServer
-from tests.support.process import Running
-from tests.support.sending import BINARY, send
-from tests.support.streams import Channel, Nats
-from tests.support.subscriber import Place, Subscriber
-from tests.support.subscription_controller import SUBSCRIPTIONS
+from tests.support.functions.functions import TOKEN, Function
+from tests.support.http.sending import BINARY, send
+from tests.support.http.subscriber import Place, Subscriber
+from tests.support.kube import metacontroller
+from tests.support.kube.control_plane import ControlPlane
+from tests.support.kube.crowd import is_ready
+from tests.support.kube.install import variables
+from tests.support.kube.kube_api import CHANNELS, Api, connect
+from tests.support.kube.subscription_controller import SUBSCRIPTIONS
+from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.streams import Channel, Nats
+from tests.support.programs.process import Running
 from tests.support.waiting import until
 
 COLLECTIONS = ("/api/v1/namespaces/{namespace}/services", "/apis/apps/v1/namespaces/{namespace}/deployments")

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyspark_jetstream.client import Access, Connection, JetStream
-from tests.support.nats_server import NatsServer
-from tests.support.spark_channels import Channel
-from tests.support.spark_session import local_session
-from tests.support.spark_streams import Streams
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_channels import Channel
+from tests.support.spark.spark_session import local_session
+from tests.support.spark.spark_streams import Streams
 
 # So that fixtures end what they have started, also when the tests are told to stop.
 signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -13,7 +13,7 @@ from jobs import archive
 from pyspark_jetstream.jobs import table_archive
 from pyspark_jetstream.jobs.files import Files
 from pyspark_jetstream.jobs.parquet_archive import ParquetArchive
-from tests.support.spark_channels import Channel
+from tests.support.spark.spark_channels import Channel
 
 
 def archived(spark: SparkSession, target: Path) -> list[int]:

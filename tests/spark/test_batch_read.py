@@ -8,9 +8,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.support.nats_server import NatsServer
-from tests.support.spark_queries import batch, sequences
-from tests.support.spark_streams import Streams
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_queries import batch, sequences
+from tests.support.spark.spark_streams import Streams
 
 
 def test_every_message_is_a_row(spark: SparkSession, streams: Streams) -> None:

@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 from pyspark_jetstream import JetStreamDataSource
 from pyspark_jetstream.client import Connection, JetStream, Publisher
 from pyspark_jetstream.stream_reader import StreamReader
-from tests.support.spark_queries import Query
-from tests.support.spark_streams import Streams
+from tests.support.spark.spark_queries import Query
+from tests.support.spark.spark_streams import Streams
 
 BETWEEN = 50
 

@@ -25,10 +25,10 @@ from pyspark_jetstream.client import (
     read_direct,
     read_pulled,
 )
-from tests.support.nats_certificates import Certificates
-from tests.support.nats_identities import Operator, user_key
-from tests.support.nats_server import NatsServer
-from tests.support.spark_streams import Streams
+from tests.support.nats.nats_certificates import Certificates
+from tests.support.nats.nats_identities import Operator, user_key
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_streams import Streams
 
 Reads = list[Messages]
 

@@ -15,8 +15,8 @@ from pyspark_jetstream.client import Access, Connection, JetStream, read_direct,
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
 from pyspark_jetstream.writing.task import Place, write
-from tests.support.nats_cluster import NatsCluster
-from tests.support.spark_streams import Streams
+from tests.support.nats.nats_cluster import NatsCluster
+from tests.support.spark.spark_streams import Streams
 
 MESSAGES = 60_000
 # One in three consumers falls to the dead server, as long as the cluster does not know of it: some seconds.

@@ -14,8 +14,8 @@ from pyspark_jetstream.client import Access, Connection, JetStream, read_direct,
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
 from pyspark_jetstream.writing.task import Place, write
-from tests.support.nats_server import NatsServer, free_port
-from tests.support.spark_streams import Streams
+from tests.support.nats.nats_server import NatsServer, free_port
+from tests.support.spark.spark_streams import Streams
 
 MESSAGES = 20_000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.support.nats_server import NatsServer
-from tests.support.spark_programs import run
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_programs import run
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "spark" / "orders.py"
 

@@ -16,9 +16,9 @@ from headrace.core.delivery import parked
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from jobs import archive, deadletters, profile_events, replay
 from pyspark_jetstream.jobs import session
-from tests.support.nats_server import NatsServer
-from tests.support.spark_channels import Channel
-from tests.support.spark_programs import run
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_channels import Channel
+from tests.support.spark.spark_programs import run
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = sorted((ROOT / "spark" / "jobs").glob("*.py"))

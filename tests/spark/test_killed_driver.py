@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.support import spark_driver
-from tests.support.nats_server import NatsServer
-from tests.support.spark_programs import SECONDS, Program, run
-from tests.support.spark_streams import Streams
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark import spark_driver
+from tests.support.spark.spark_programs import SECONDS, Program, run
+from tests.support.spark.spark_streams import Streams
 
 MESSAGES = 300_000
 # Six batches, of two tasks each.

@@ -17,8 +17,8 @@ from pyspark_jetstream.writing.marker import Batch, Markers
 from pyspark_jetstream.writing.options import MARKER_STREAM, write_options
 from pyspark_jetstream.writing.task import Place, Written, write
 from pyspark_jetstream.writing.writers import BatchWriter, Committed, look
-from tests.support.nats_server import NatsServer
-from tests.support.spark_streams import Streams
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_streams import Streams
 
 BATCH = 10
 Rows = Sequence[Sequence[bytes]]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.nats_server import NatsServer
-from tests.support.spark_channels import Channel
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_channels import Channel
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.support.spark_queries import Query
-from tests.support.spark_streams import Streams
+from tests.support.spark.spark_queries import Query
+from tests.support.spark.spark_streams import Streams
 
 
 def test_a_restart_goes_on_behind_what_is_committed(spark: SparkSession, streams: Streams, tmp_path: Path) -> None:

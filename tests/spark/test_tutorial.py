@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tutorial import Walk, environment_of_a_reader
+from tests.support.programs.tutorial import Walk, environment_of_a_reader
 
 
 @pytest.mark.parametrize("name", ["spark-on-the-stream"])

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_jetstream.client import Access, Connection, JetStream
-from tests.support.nats_server import NatsServer
-from tests.support.spark_queries import until_started
-from tests.support.spark_streams import Streams
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_queries import until_started
+from tests.support.spark.spark_streams import Streams
 
 
 def numbered(spark: SparkSession, count: int, tasks: int = 2) -> DataFrame:

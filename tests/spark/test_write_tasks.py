@@ -17,8 +17,8 @@ from pyspark_jetstream.client.pull import read_pulled
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
 from pyspark_jetstream.writing.task import FaultyRow, Place, Written, write
-from tests.support.nats_server import NatsServer
-from tests.support.spark_streams import Streams
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_streams import Streams
 
 PLACE = Place("run", 3, 1)
 BATCH = 500

@@ -16,8 +16,8 @@ from pyspark_jetstream.writing.marker import Markers
 from pyspark_jetstream.writing.options import WriteOptions, write_options
 from pyspark_jetstream.writing.task import Place, Written, write
 from pyspark_jetstream.writing.writers import BatchWriter, Committed, StreamWriter
-from tests.support.nats_server import NatsServer
-from tests.support.spark_streams import Streams
+from tests.support.nats.nats_server import NatsServer
+from tests.support.spark.spark_streams import Streams
 
 SCHEMA = StructType([StructField("data", BinaryType())])
 

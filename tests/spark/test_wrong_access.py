@@ -21,9 +21,9 @@ from pyspark_jetstream.options import read_options
 from pyspark_jetstream.stream_reader import StreamReader
 from pyspark_jetstream.writing.options import write_options
 from pyspark_jetstream.writing.writers import look
-from tests.support.nats_certificates import Certificates
-from tests.support.nats_identities import Operator, user_key
-from tests.support.nats_server import NatsServer, free_port
+from tests.support.nats.nats_certificates import Certificates
+from tests.support.nats.nats_identities import Operator, user_key
+from tests.support.nats.nats_server import NatsServer, free_port
 
 SCHEMA = StructType([StructField("data", BinaryType())])
 # Far more than any case takes on busy cores, and far less than the time-out that would have to pass.

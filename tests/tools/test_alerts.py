@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from tests.support import tool_binaries
-from tests.support.alerts import ALERTS, FOLDER, TESTS
+from tests.support.programs import tool_binaries
+from tests.support.programs.alerts import ALERTS, FOLDER, TESTS
 
 
 @pytest.fixture(scope="module")

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from tests.support import func
-from tests.support.control_plane import ControlPlane
-from tests.support.func import Func
-from tests.support.image_registry import Registry
-from tests.support.install import ROOT
-from tests.support.nats_server import NatsServer, free_port
-from tests.support.process import Running
+from tests.support.kube.control_plane import ControlPlane
+from tests.support.kube.install import ROOT
+from tests.support.nats.nats_server import NatsServer, free_port
+from tests.support.programs import func
+from tests.support.programs.func import Func
+from tests.support.programs.image_registry import Registry
+from tests.support.programs.process import Running
 
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
 # The first of them waits for pip.

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from headrace.reconcile import VERBS
-from tests.support import tool_binaries
-from tests.support.install import INFRA, SYSTEM, by_name, container, documents, in_file, variables
+from tests.support.kube.install import INFRA, SYSTEM, by_name, container, documents, in_file, variables
+from tests.support.programs import tool_binaries
 
 CHART = INFRA / "chart"
 DEPLOYMENT = "apps/v1 Deployment"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.control_plane import ControlPlane
-from tests.support.install import INFRA, ROOT
+from tests.support.kube.control_plane import ControlPlane
+from tests.support.kube.install import INFRA, ROOT
 
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
 COMMANDS = re.findall(r"^ *(kubectl .+)$", (ROOT / "docs" / "migration.md").read_text(encoding="utf-8"), re.MULTILINE)

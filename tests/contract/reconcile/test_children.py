@@ -1,0 +1,98 @@
+"""The hook answers the functions of a channel beside what it does in NATS."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.core.installation.named import Named
+from headrace.core.installation.secret_files import SecretFile
+from headrace.io.nats.client import Client
+from headrace.reconcile import Around
+from tests.support.functions.channels import channel, entry
+from tests.support.functions.children import IMAGE, as_observed, at
+from tests.support.functions.reconciling import Hook, condition
+
+DURABLE = "KN_SUB_AAAA1"
+CLUSTER_SCOPED = {"image": IMAGE, "runtime": "knative"}
+
+
+@pytest.fixture
+def hook(connection: Client) -> Hook:
+    return Hook(connection, **CLUSTER_SCOPED)
+
+
+async def test_each_consumer_says_which_function_delivers_for_it(hook: Hook) -> None:
+    answer = await hook.sync(channel(entry()))
+
+    receive, forward = answer["children"]
+    (consumer,) = answer["status"]["consumers"]
+    name = forward["metadata"]["name"]
+    assert receive["metadata"]["name"] == "headrace-receive"
+    assert (consumer["durable"], consumer["forward"]) == (DURABLE, f"http://{name}.knative-eventing.svc.cluster.local")
+    assert answer["status"]["address"] == {
+        "url": "http://headrace-receive.knative-eventing.svc.cluster.local/shop/orders"
+    }
+    assert condition(answer, "Ready")["status"] == "True"
+
+
+async def test_a_subscriber_that_is_back_under_another_uid_keeps_its_function(hook: Hook) -> None:
+    before = await hook.sync(channel(entry("aaaa-1")))
+
+    after = await hook.sync(channel(entry("bbbb-2")))
+
+    assert after["children"] == before["children"]
+
+
+async def test_a_function_goes_with_its_consumer_and_not_with_an_entry_that_flaps(hook: Hook) -> None:
+    before = await hook.sync(channel(entry()))
+
+    flapped = await hook.sync(channel())
+    hook.later(61)
+    gone = await hook.sync(channel())
+
+    assert flapped["children"] == before["children"]
+    assert gone["children"] == before["children"][:1]
+
+
+async def test_a_channel_that_makes_no_sense_any_more_keeps_its_functions(hook: Hook) -> None:
+    before = await hook.sync(channel(entry()))
+    hook.children = as_observed(before["children"])
+
+    after = await hook.sync(channel(entry(), annotations={"headrace.dev/max-scale": "many"}))
+
+    assert condition(after, "Ready")["reason"] == "InvalidSpec"
+    names = [[one["metadata"]["name"] for one in answer["children"]] for answer in (before, after)]
+    assert sorted(names[0]) == sorted(names[1])
+
+
+async def test_a_channel_that_goes_wants_no_functions_any_more(hook: Hook) -> None:
+    await hook.sync(channel(entry()))
+
+    assert (await hook.finalize(channel(entry())))["children"] == []
+
+
+async def test_without_an_image_nothing_is_answered(connection: Client) -> None:
+    answer = await Hook(connection).sync(channel(entry()))
+
+    assert answer["children"] == []
+    assert answer["status"]["address"] == {"url": "http://orders-kn-jsm-channel.shop.svc.cluster.local"}
+    assert "forward" not in answer["status"]["consumers"][0]
+
+
+async def test_what_the_installations_config_map_names_is_mounted_into_functions_and_told_of_where_it_is_missing(
+    connection: Client,
+) -> None:
+    user = SecretFile("user", "my.creds", "nats.creds")
+    around = Around(named=Named((user,), (user,), "config-nats"))
+
+    answer = await Hook(connection, around, **CLUSTER_SCOPED).sync(channel(entry()))
+
+    for function in answer["children"]:
+        (volume,) = at(function, "spec/template/spec/volumes")
+        items = [{"key": "my.creds", "path": "nats.creds"}]
+        assert volume["projected"]["sources"] == [{"secret": {"name": "user", "items": items, "optional": True}}]
+    told = condition(answer, "NatsSettingsRead")
+    assert (told["reason"], told["severity"]) == ("SecretMissing", "Info")
+    assert "ConfigMap config-nats" in told["message"]
+    assert "user (key my.creds)" in told["message"]
+    assert condition(answer, "Ready")["status"] == "True"

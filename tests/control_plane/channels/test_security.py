@@ -1,0 +1,71 @@
+"""What Knative's security asks of a channel and is not enforced yet shows in a condition, and goes from it again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.control_plane.channels.test_channels import create, ready, until_status
+from tests.support.functions.functions import Function
+from tests.support.kube.install import SYSTEM
+from tests.support.kube.kube_api import Api
+from tests.support.kube.operator_process import OperatorProcess
+from tests.support.nats.nats_server import NatsServer
+
+Start = Callable[..., OperatorProcess]
+CONFIG_MAPS = f"/api/v1/namespaces/{SYSTEM}/configmaps"
+
+
+@pytest.fixture
+def reconcile(nats_server: NatsServer, tmp_path: Path) -> Iterator[Function]:
+    with Function("reconcile", nats_server.url, tmp_path) as function:
+        yield function
+
+
+@pytest.fixture
+async def features(api: Api) -> AsyncIterator[str]:
+    """Knative's flags, all at their defaults."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}
+    assert (await api.create("/api/v1/namespaces", namespace)).status in (201, 409)
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config-features"}, "data": {}}
+    (await api.create(CONFIG_MAPS, body)).unwrapped()
+    yield f"{CONFIG_MAPS}/config-features"
+    await api.delete(f"{CONFIG_MAPS}/config-features")
+
+
+def told(status: dict[str, Any]) -> tuple[str, str]:
+    conditions = status.get("conditions") or ()
+    one = next((each for each in conditions if each["type"] == "SecurityEnforced"), {})
+    return one.get("status", ""), one.get("reason", "")
+
+
+async def test_a_policy_and_a_flag_that_are_not_enforced_are_told_while_they_are_there(
+    operator: Start, api: Api, namespace: str, reconcile: Function, features: str
+) -> None:
+    policies = f"/apis/eventing.knative.dev/v1alpha1/namespaces/{namespace}/eventpolicies"
+    target = {"ref": {"apiVersion": "messaging.knative.dev/v1alpha1", "kind": "NatsJetStreamChannel", "name": "orders"}}
+    policy = {
+        "apiVersion": "eventing.knative.dev/v1alpha1",
+        "kind": "EventPolicy",
+        "metadata": {"name": "only-the-shop"},
+        "spec": {"to": [target], "from": [{"sub": "system:serviceaccount:shop:till"}]},
+    }
+    operator(hook=reconcile.url)
+    await create(api, namespace)
+    await create(api, namespace, "returns")
+    for name in ("orders", "returns"):
+        await until_status(api, namespace, lambda found: ready(found) == "True" and told(found) == ("", ""), name)
+
+    (await api.create(policies, policy)).unwrapped()
+    await until_status(api, namespace, lambda found: told(found) == ("False", "EventPoliciesNotEnforced"))
+    (await api.merge(features, {"data": {"transport-encryption": "strict"}})).unwrapped()
+    await until_status(api, namespace, lambda found: told(found) == ("False", "EncryptionNotEnforced"), "returns")
+    (await api.merge(features, {"data": {"transport-encryption": "permissive"}})).unwrapped()
+    await until_status(api, namespace, lambda found: told(found) == ("", ""), "returns")
+    await until_status(api, namespace, lambda found: ready(found) == "True")
+
+    await api.delete(f"{policies}/only-the-shop")
+    await until_status(api, namespace, lambda found: told(found) == ("", ""))

@@ -1,0 +1,53 @@
+"""The command line tools that our documents name, built from their Go modules: helm, func, kn, nats, and so on.
+
+For the tests of what we write for them (`task test:tools`), not for CI: minutes each, once per machine. `registry` is
+an image registry in memory, for what `func` pushes; it comes with the modules of `func`. Prometheus itself is for the
+pictures of our dashboards (`task pictures`), without its web pages and without all ways to find targets in clouds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.programs import go_programs
+from tests.support.programs.go_programs import Program
+
+MODULES = Path(__file__).resolve().parents[3] / "infra" / "tools"
+COMMAND = "task tools"
+
+
+def _tool(name: str, root: str, package: str, *, module: str = "", tags: str = "") -> Program:
+    # Not from PATH: what is tested is what go.mod pins.
+    return Program(name, MODULES / (module or name), root, package, cache="tools", says_version=(), tags=tags)
+
+
+HELM = _tool("helm", "helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm")
+FUNC = _tool("func", "knative.dev/func", "knative.dev/func/cmd/func")
+KN = _tool("kn", "knative.dev/client", "knative.dev/client/cmd/kn")
+NATS = _tool("nats", "github.com/nats-io/natscli", "github.com/nats-io/natscli/nats")
+KUSTOMIZE = _tool("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "sigs.k8s.io/kustomize/kustomize/v5")
+PROMTOOL = _tool("promtool", "github.com/prometheus/prometheus", "github.com/prometheus/prometheus/cmd/promtool")
+_CONTAINERS = "github.com/google/go-containerregistry"
+REGISTRY = _tool("registry", _CONTAINERS, f"{_CONTAINERS}/cmd/registry", module="func")
+PROGRAMS = (KUSTOMIZE, HELM, PROMTOOL, NATS, KN, FUNC, REGISTRY)
+_PROMETHEUS = "github.com/prometheus/prometheus"
+PROMETHEUS = _tool("prometheus", _PROMETHEUS, f"{_PROMETHEUS}/cmd/prometheus", tags="remove_all_sd")
+
+
+def found(*programs: Program) -> Mapping[str, Path]:
+    """These, or all of them, by name.
+
+    Raises:
+        Missing: one is nowhere; says which command prepares it.
+    """
+    return go_programs.found(programs or PROGRAMS, f"run `{COMMAND}`")
+
+
+if __name__ == "__main__":
+    # All of them, or those that are named.
+    named = sys.argv[1:]
+    go_programs.run(
+        [each for each in (*PROGRAMS, PROMETHEUS) if each.name in named or (not named and each in PROGRAMS)]
+    )

@@ -1,0 +1,291 @@
+"""What is asked for beside a channel, what the hook's extension says, and where a dead letter sink leads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from headrace.core.channel import dead_letter, hook, related, truth
+from headrace.core.channel.dead_letter import INVALID, NOT_ADDRESSABLE, NOT_FOUND, NOT_RESOLVED, Resolution, Unresolved
+from headrace.core.channel.hook import HookRequest, HookResponse, Reference
+from headrace.core.channel.truth import Subscription, Truth
+from headrace.core.delivery.subscriber import Destination
+from headrace.core.manifest import manifest
+from headrace.core.manifest.own_address import OwnAddress
+from tests.support.functions.channels import channel
+
+SUBSCRIPTIONS = {
+    "apiVersion": "messaging.knative.dev/v1",
+    "resource": "subscriptions",
+    "headrace": {"concerning": "parent"},
+}
+SERVICE = {"apiVersion": "v1", "resource": "services", "headrace": {"kind": "Service"}}
+
+
+def ref(kind: str = "Service", api: str = "v1", name: str = "dead", **more: str) -> dict[str, Any]:
+    return {"ref": {"apiVersion": api, "kind": kind, "name": name, **more}}
+
+
+@pytest.mark.parametrize(
+    ("sink", "rule"),
+    [
+        pytest.param(ref(), {**SERVICE, "names": ["dead"], "namespace": "shop"}, id="own"),
+        pytest.param(
+            ref(namespace="shop"),
+            {**SERVICE, "names": ["dead"], "namespace": "shop"},
+            id="own namespace, named",
+        ),
+        pytest.param(
+            ref("NatsJetStreamChannel", "messaging.knative.dev/v1alpha1", namespace="ops"),
+            {
+                "apiVersion": "messaging.knative.dev/v1alpha1",
+                "resource": "natsjetstreamchannels",
+                "names": ["dead"],
+                "headrace": {"kind": "NatsJetStreamChannel"},
+            },
+            id="another namespace, which a stock Metacontroller must not be given",
+        ),
+        pytest.param({"uri": "http://dead/"}, None, id="an address needs no object"),
+        pytest.param({"ref": {"kind": "Service", "name": "dead"}}, None, id="without apiVersion"),
+        pytest.param("http://dead/", None, id="a sink that is no object"),
+        pytest.param({"ref": {"apiVersion": 1, "kind": [], "name": None}}, None, id="types that are wrong"),
+        pytest.param(None, None, id="no sink"),
+    ],
+)
+def test_what_is_asked_for_beside_the_channel(sink: Any, rule: dict[str, Any] | None) -> None:
+    assert related.rules(channel(delivery={"deadLetterSink": sink})) == [SUBSCRIPTIONS, *([rule] if rule else [])]
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", {"delivery": []}])
+def test_a_spec_that_makes_no_sense_is_still_asked_about(spec: Any) -> None:
+    assert related.rules({**channel(), "spec": spec}) == [SUBSCRIPTIONS]
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource"),
+    [
+        ("Service", "services"),
+        ("Subscription", "subscriptions"),
+        ("EventPolicy", "eventpolicies"),
+        ("Bus", "buses"),
+        ("Channel", "channels"),
+    ],
+)
+def test_plurals(kind: str, resource: str) -> None:
+    assert related.plural(kind) == resource
+
+
+def addressable(name: str = "dead", namespace: str = "shop", **status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace}, "status": status}
+
+
+def resolved(sink: Any, observed: dict[str, Any] | None = None) -> Resolution:
+    parsed = manifest.parse(channel(delivery={"deadLetterSink": sink})).spec.delivery
+    assert parsed is not None
+    return dead_letter.resolve(parsed.dead_letter_sink, observed or {}, OwnAddress("shop", "orders"))
+
+
+BROKER = ref("Broker", "eventing.knative.dev/v1")
+
+
+def brokers(*found: dict[str, Any]) -> dict[str, Any]:
+    return {"Broker.eventing.knative.dev/v1": {str(number): one for number, one in enumerate(found)}}
+
+
+BOTH = {
+    "address": {"url": "http://plain/"},
+    "addresses": [
+        {"name": "https", "url": "https://safe/", "CACerts": "PEM"},
+        {"name": "http", "url": "http://plain/"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("sink", "observed", "address"),
+    [
+        pytest.param(None, {}, None, id="no sink"),
+        pytest.param({"uri": "http://dead/x"}, {}, Destination("http://dead/x"), id="an address"),
+        pytest.param(
+            {"uri": "https://dead/", "CACerts": "PEM", "audience": "aud"},
+            {},
+            Destination("https://dead/", "PEM", "aud"),
+            id="an address with trust",
+        ),
+        pytest.param(
+            ref(),
+            {"Service.v1": {"dead": addressable()}},
+            Destination("http://dead.shop.svc.cluster.local"),
+            id="service",
+        ),
+        pytest.param(
+            {**ref(namespace="ops"), "uri": "/letters?x=1"},
+            {"Service.v1": {"ops/dead": addressable(namespace="ops")}},
+            Destination("http://dead.ops.svc.cluster.local/letters?x=1"),
+            id="a path below a service of another namespace",
+        ),
+        pytest.param(
+            BROKER,
+            brokers(addressable(address={"url": "http://broker/shop/dead", "CACerts": "PEM", "audience": "aud"})),
+            Destination("http://broker/shop/dead", "PEM", "aud"),
+            id="an addressable with trust",
+        ),
+        pytest.param(
+            {**BROKER, "uri": "more"},
+            brokers(addressable(address={"url": "http://broker/shop/dead"})),
+            Destination("http://broker/shop/more"),
+            id="a relative path, as URLs have it",
+        ),
+        pytest.param(
+            BROKER, brokers(addressable(**BOTH)), Destination("https://safe/", "PEM"), id="the first of several"
+        ),
+        pytest.param(
+            ref("Broker", "eventing.knative.dev/v1", address="http"),
+            brokers(addressable(**BOTH)),
+            Destination("http://plain/"),
+            id="the named one of several",
+        ),
+    ],
+)
+def test_where_a_dead_letter_sink_leads(sink: Any, observed: dict[str, Any], address: Destination | None) -> None:
+    assert resolved(sink, observed) == address
+
+
+@pytest.mark.parametrize(
+    ("sink", "observed", "reason", "says"),
+    [
+        pytest.param({}, {}, INVALID, "neither ref nor uri", id="nothing"),
+        pytest.param({"uri": "/dead"}, {}, INVALID, "a path without a host", id="a path below nothing"),
+        pytest.param({"uri": "ftp://dead/"}, {}, INVALID, "only http and https", id="another scheme"),
+        pytest.param({"ref": {"kind": "Broker", "name": "dead"}}, {}, INVALID, "no apiVersion", id="no apiVersion"),
+        pytest.param(BROKER, {}, NOT_RESOLVED, "give its uri", id="nobody has looked it up"),
+        pytest.param(BROKER, brokers(), NOT_FOUND, "no Broker shop/dead", id="not there"),
+        pytest.param(
+            BROKER, brokers(addressable(namespace="ops"), addressable("letters")), NOT_FOUND, "no Broker", id="others"
+        ),
+        pytest.param(BROKER, brokers(addressable()), NOT_ADDRESSABLE, "has no address", id="no address yet"),
+        pytest.param(BROKER, brokers(addressable(address=None)), NOT_ADDRESSABLE, "no address", id="a null address"),
+        pytest.param(BROKER, brokers({"metadata": {"name": "dead"}}), NOT_ADDRESSABLE, "no address", id="no status"),
+        pytest.param(
+            ref("Broker", "eventing.knative.dev/v1", address="grpc"),
+            brokers(addressable(**BOTH)),
+            NOT_ADDRESSABLE,
+            "no address 'grpc'",
+            id="no such address",
+        ),
+        pytest.param(
+            {**BROKER, "uri": "//evil/"},
+            brokers(addressable(address={"url": "http://broker/"})),
+            INVALID,
+            "a path below",
+            id="another host beside a ref",
+        ),
+        pytest.param(
+            {**BROKER, "uri": "//[broker"},
+            brokers(addressable(address={"url": "http://broker/"})),
+            INVALID,
+            "a path below",
+            id="half a host beside a ref",
+        ),
+        pytest.param(
+            {**BROKER, "uri": "http://broker/x"},
+            brokers(addressable(address={"url": "http://broker/"})),
+            INVALID,
+            "a path below",
+            id="a whole address beside a ref",
+        ),
+        pytest.param(
+            BROKER, brokers(addressable(address={"url": "ftp://x/"})), INVALID, "only http and https", id="bad address"
+        ),
+    ],
+)
+def test_why_a_dead_letter_sink_leads_nowhere(sink: Any, observed: dict[str, Any], reason: str, says: str) -> None:
+    found = resolved(sink, observed)
+
+    assert isinstance(found, Unresolved)
+    assert found.reason == reason
+    assert says in found.message
+
+
+def request(**members: Any) -> hook.HookRequest:
+    return hook.parse(json.dumps({"parent": channel(), **members}).encode())
+
+
+def test_the_extension_is_read() -> None:
+    read = request(headrace={"complete": ["Subscription.messaging.knative.dev/v1"], "absent": ["u1"], "apis": ["a/v1"]})
+
+    assert read.complete == {"Subscription.messaging.knative.dev/v1"}
+    assert read.absent == {"u1"}
+    assert read.apis == {"a/v1"}
+
+
+@pytest.mark.parametrize("extension", [{}, {"headrace": None}, {"headrace": {}}, {"headrace": {"complete": None}}])
+def test_without_the_extension_nothing_is_proved(extension: dict[str, Any]) -> None:
+    read = request(**extension)
+
+    assert (read.complete, read.absent, read.apis) == (frozenset(), frozenset(), None)
+
+
+def test_words_of_the_extension_that_are_none_say_nothing() -> None:
+    assert request(headrace={"complete": "Subscription", "absent": ["a", 1, None, {}]}).absent == {"a"}
+    assert request(headrace={"complete": "Subscription"}).complete == frozenset()
+
+
+def test_the_answer_has_an_extension_only_where_there_is_something_to_say() -> None:
+    question = Reference("messaging.knative.dev/v1", "Subscription", "shop", "billing", "aaaa-1")
+
+    assert "headrace" not in HookResponse({}).to_json()
+    assert HookResponse({}, verify=(question,), prune=("u1",)).to_json()["headrace"] == {
+        "verify": [
+            {
+                "apiVersion": "messaging.knative.dev/v1",
+                "kind": "Subscription",
+                "namespace": "shop",
+                "name": "billing",
+                "uid": "aaaa-1",
+            }
+        ],
+        "prune": ["u1"],
+    }
+
+
+def test_subscriptions_are_read_wherever_they_are() -> None:
+    metadata = {"uid": "aaaa-1", "namespace": "shop", "name": "billing", "generation": 4, "annotations": {"a": "b"}}
+    spec = {"channel": {"kind": "Channel", "name": "orders"}}
+    request = HookRequest(
+        channel(),
+        related={
+            truth.KIND: {
+                "billing": {"metadata": metadata, "spec": spec},
+                "ops/mail": {"metadata": {"uid": "b", "namespace": "ops", "name": "mail", "deletionTimestamp": "now"}},
+                "odd": {"metadata": {"name": "odd"}},
+                "odder": None,
+            },
+            "ConfigMap.v1": {"other": {"metadata": {"uid": "c", "namespace": "shop", "name": "other"}}},
+        },
+        complete=frozenset([truth.KIND]),
+    )
+
+    assert truth.read(request) == Truth(
+        {
+            "aaaa-1": Subscription("aaaa-1", "shop", "billing", 4, {"a": "b"}, channel=("shop", "orders")),
+            "b": Subscription("b", "ops", "mail", going=True),
+        },
+        complete=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("observed", "proved"),
+    [
+        pytest.param({truth.KIND: {}}, True, id="an empty list"),
+        pytest.param({}, False, id="no list"),
+        pytest.param({truth.KIND: None}, False, id="a null list"),
+    ],
+)
+def test_only_a_list_can_be_complete(observed: dict[str, Any], proved: bool) -> None:
+    request = HookRequest(channel(), related=observed, complete=frozenset([truth.KIND]))
+
+    assert truth.read(request).misses("aaaa-1") is proved

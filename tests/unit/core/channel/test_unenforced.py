@@ -1,0 +1,156 @@
+"""What Knative's security asks of a channel, Headrace does not do, and a condition tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.core.channel import related, unenforced
+from headrace.core.installation.settings import ReconcileSettings
+from tests.support.functions.channels import channel, entry
+
+POLICIES = "EventPolicy.eventing.knative.dev/v1alpha1"
+ORDERS = {"apiVersion": "messaging.knative.dev/v1alpha1", "kind": "NatsJetStreamChannel", "name": "orders"}
+LABELLED = {"apiVersion": "messaging.knative.dev/v1", "kind": "natsjetstreamchannel"}
+CONFIG_MAP = "ConfigMap.v1/knative-eventing/config-features"
+
+
+def features(**flags: str) -> dict[str, Any]:
+    data = {name.replace("_", "-"): value for name, value in flags.items()}
+    metadata = {"namespace": "knative-eventing", "name": "config-features"}
+    return {"ConfigMap.v1": {"knative-eventing/config-features": {"metadata": metadata, "data": data}}, POLICIES: {}}
+
+
+def policies(*specs: Any, namespace: str = "shop", **metadata: Any) -> dict[str, Any]:
+    named = {f"ep-{number}": spec for number, spec in enumerate(specs, start=1)}
+    return {
+        POLICIES: {
+            name: {"metadata": {"namespace": namespace, "name": name, **metadata}, "spec": spec}
+            for name, spec in named.items()
+        }
+    }
+
+
+def told(observed: dict[str, Any], *entries: Any, unseen: tuple[str, ...] = ()) -> tuple[str, str, str]:
+    parent = channel(*entries)
+    parent["metadata"]["labels"] = {"team": "shop"}
+    found = unenforced.condition(parent, observed, unseen)
+    if not found:
+        return "", "", ""
+    (one,) = found
+    assert (one.type, one.holds, one.informative) == ("SecurityEnforced", False, True)
+    return "Unknown" if one.unknown else "False", one.reason, one.message
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        pytest.param(None, id="without `to` it is for all of its namespace"),
+        pytest.param([{"ref": ORDERS}], id="by name"),
+        pytest.param(
+            [{"ref": {**ORDERS, "apiVersion": "messaging.knative.dev/v9", "kind": "NATSJetStreamChannel"}}], id="case"
+        ),
+        pytest.param([{"ref": {**ORDERS, "name": "other"}}, {"ref": ORDERS}], id="the second of two"),
+        pytest.param([{"selector": LABELLED}], id="every one of the kind"),
+        pytest.param([{"selector": {**LABELLED, "matchLabels": {"team": "shop"}}}], id="by label"),
+        pytest.param(
+            [{"selector": {**LABELLED, "matchExpressions": [{"key": "team", "operator": "In", "values": ["shop"]}]}}],
+            id="by expression",
+        ),
+        pytest.param(
+            [{"selector": {**LABELLED, "matchExpressions": [{"key": "team", "operator": "Later"}]}}],
+            id="an operator that nobody knows yet",
+        ),
+    ],
+)
+def test_a_policy_that_applies_is_told_with_its_name(to: Any) -> None:
+    status, reason, message = told(policies({"to": to} if to else {}))
+
+    assert (status, reason) == ("False", "EventPoliciesNotEnforced")
+    assert message.startswith(
+        "EventPolicy 'ep-1' says who may send to this channel, and Headrace does not enforce that"
+    )
+    assert message.endswith("keep others out by a NetworkPolicy")
+
+
+@pytest.mark.parametrize(
+    "observed",
+    [
+        pytest.param({}, id="a cluster without the kind"),
+        pytest.param(policies({"to": [{"ref": {**ORDERS, "name": "other"}}]}), id="another channel's"),
+        pytest.param(policies({"to": [{"ref": {**ORDERS, "kind": "InMemoryChannel"}}]}), id="another kind's"),
+        pytest.param(policies({}, namespace="ops"), id="another namespace's"),
+        pytest.param(policies({}, deletionTimestamp="2026-01-31T12:00:00Z"), id="it is going"),
+        pytest.param(policies({"to": [{"selector": {**LABELLED, "matchLabels": {"team": "ops"}}}]}), id="label"),
+        pytest.param(
+            policies(
+                *(
+                    {"to": [{"selector": {**LABELLED, "matchExpressions": [term]}}]}
+                    for term in (
+                        {"key": "team", "operator": "In", "values": ["ops"]},
+                        {"key": "team", "operator": "NotIn", "values": ["shop"]},
+                        {"key": "tier", "operator": "Exists"},
+                        {"key": "team", "operator": "DoesNotExist"},
+                    )
+                )
+            ),
+            id="expressions that do not hold",
+        ),
+        pytest.param(features(transport_encryption="permissive", authentication_oidc="disabled"), id="flags"),
+        pytest.param(policies({"to": [5, {"ref": "x"}, {"selector": []}]}), id="damaged"),
+    ],
+)
+def test_nothing_is_told_where_nothing_is_asked_for(observed: dict[str, Any]) -> None:
+    assert told(observed) == ("", "", "")
+
+
+def test_of_many_policies_a_few_are_named() -> None:
+    assert told(policies(*[{}] * 7))[2].startswith("EventPolicy 'ep-1', 'ep-2', 'ep-3', 'ep-4', 'ep-5' and 2 more says")
+
+
+def test_strict_encryption_is_told() -> None:
+    status, reason, message = told(features(transport_encryption="Strict"))
+
+    assert (status, reason) == ("False", "EncryptionNotEnforced")
+    assert "transport-encryption: strict" in message
+
+
+@pytest.mark.parametrize(
+    ("observed", "entries"),
+    [
+        pytest.param(features(authentication_oidc="enabled"), [], id="the flag is seen"),
+        pytest.param({}, [entry(auth={"serviceAccountName": "billing-oidc"})], id="an entry gives it away"),
+    ],
+)
+def test_senders_that_are_not_authenticated_are_told(observed: dict[str, Any], entries: list[Any]) -> None:
+    status, reason, message = told(observed, *entries)
+
+    assert (status, reason) == ("False", "SendersNotAuthenticated")
+    assert "authentication-oidc: enabled" in message
+
+
+def test_all_of_it_is_told_in_one_condition() -> None:
+    both = {**features(transport_encryption="strict"), **policies({})}
+
+    assert told(both)[1] == "EventPoliciesNotEnforced"
+    assert "transport-encryption: strict" in told(both)[2]
+
+
+def test_what_may_not_be_seen_is_told_where_there_is_knative_eventing() -> None:
+    status, reason, message = told({POLICIES: {}}, unseen=(CONFIG_MAP, f"{POLICIES}/shop"))
+
+    assert (status, reason) == ("Unknown", "SecurityNotSeen")
+    assert "ConfigMap knative-eventing/config-features and EventPolicies" in message
+    assert told({}, unseen=(CONFIG_MAP,)) == ("", "", "")
+
+
+def test_a_stock_metacontroller_is_not_asked_for_what_it_may_not_serve() -> None:
+    ours, stock = (related.rules(channel(), ReconcileSettings(), stock=stock) for stock in (False, True))
+
+    asked = [(one["resource"], one["namespace"], one["headrace"]) for one in ours[1:]]
+    assert asked == [
+        ("configmaps", "knative-eventing", {"optional": True}),
+        ("eventpolicies", "shop", {"optional": True}),
+    ]
+    assert [one["resource"] for one in stock] == ["subscriptions"]

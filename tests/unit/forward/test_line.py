@@ -1,0 +1,68 @@
+"""What a lease of a by-key consumer waits for before it delivers, and what it does not wait for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from headrace.core.delivery.lease import Outcome, Tally
+from headrace.core.delivery.order_spec import DeliveryOrder, OrderSpec
+from headrace.core.delivery.stage_record import StageRecord
+from headrace.core.delivery.subscriber import Destination, Subscriber
+from headrace.core.delivery.window import Window
+from headrace.core.nats.jetstream import Message
+from headrace.forward import Survey
+from headrace.forward.line import Line
+from tests.support.functions.effects import NOON, effects
+
+WHOM = Subscriber(
+    namespace="shop",
+    channel="orders",
+    name="billing",
+    uid="u",
+    generation=1,
+    aside="KN_aside",
+    subscriber=Destination("http://billing/"),
+    order=OrderSpec(DeliveryOrder.BY_KEY),
+)
+EVENT = {"ce-specversion": "1.0", "ce-id": "2", "ce-source": "/s", "ce-type": "t", "ce-partitionkey": "a"}
+SECOND = Message("s", EVENT, b"", "$JS.ACK", "KN_S", "KN_SUB_U", 1, 2, 0)
+
+
+async def delivered(line: Line, tally: Tally, seconds: float) -> bool:
+    """Is the second event of the key delivered in this time?"""
+    try:
+        async with asyncio.timeout(seconds):
+            await line.take(SECOND)()
+    except TimeoutError:
+        return False
+    finally:
+        line.leave()
+    return tally.counts[Outcome.DELIVERED] == 1
+
+
+@pytest.mark.parametrize(
+    ("due", "goes"),
+    [
+        pytest.param(-1.0, True, id="one that was due is on its way, or settled: then it must hold nobody up"),
+        pytest.param(3.0, False, id="one that is not due yet goes first"),
+    ],
+)
+async def test_what_a_record_of_an_earlier_lease_holds_up(due: float, goes: bool) -> None:
+    counts = iter([2, 1])
+
+    async def unsettled() -> int:
+        """The first event is settled between the two looks, or waits for its retry."""
+        return next(counts, 1 if goes else 2)
+
+    async def records() -> Sequence[tuple[int, StageRecord]]:
+        return [(1, StageRecord(key="a", due=NOON.timestamp() + due))]
+
+    tally = Tally()
+    world = effects(survey=Survey(unsettled, records, lambda _: None), tally=tally)
+    line = Line(WHOM, Window(4, 1024 * 1024, 1024), world, tally, lambda: None)
+
+    # The longer one is a bound, which is not reached; the shorter shows that it waits.
+    assert await delivered(line, tally, 30.0 if goes else 0.3) is goes
