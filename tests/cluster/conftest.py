@@ -13,12 +13,12 @@ import pytest
 
 from infra.cluster import headrace, images, instance, life, names, programs
 from infra.cluster.instance import Cluster
-from tests.cluster.figures import DOCS, Figures
-from tests.cluster.installation import Installation
-from tests.cluster.kept_logs import KeptLogs
-from tests.cluster.kubectl import Kubectl
-from tests.cluster.load import World
-from tests.cluster.scenarios import Scenarios
+from tests.support.cluster.figures import DOCS, Figures
+from tests.support.cluster.installation import Installation
+from tests.support.cluster.kept_logs import KeptLogs
+from tests.support.cluster.kubectl import Kubectl
+from tests.support.cluster.load import World
+from tests.support.cluster.scenarios import Scenarios
 from tests.support.programs.page import Shell
 
 Told = Callable[[str], None]

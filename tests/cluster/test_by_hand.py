@@ -13,13 +13,13 @@ from collections.abc import Callable
 import pytest
 
 from infra.cluster.instance import NODE, Cluster
-from tests.cluster.account import Account, Fault
-from tests.cluster.figures import Figures
-from tests.cluster.killing import kill_daemon
-from tests.cluster.kubectl import SYSTEM, Body, Kubectl, Refused, until
-from tests.cluster.load import Flow, World
 from tests.faults.ledger import Sent
 from tests.faults.producer import Producer
+from tests.support.cluster.account import Account, Fault
+from tests.support.cluster.figures import Figures
+from tests.support.cluster.killing import kill_daemon
+from tests.support.cluster.kubectl import SYSTEM, Body, Kubectl, Refused, until
+from tests.support.cluster.load import Flow, World
 
 RATE = 50.0
 HEAD = ("by hand, while events flow", "accepted", "lost", "twice", "retried", "silent s", "caught up s", "warnings")
@@ -108,7 +108,7 @@ def bare(body: Body) -> str:
 def services(flow: Flow) -> list[str]:
     """Names of the Knative Services that serve this channel."""
     ours = f"{flow.channel.namespace}/{flow.channel.name}"
-    listed = flow.world.kubectl.list("ksvc", SYSTEM, f"{OURS},app.kubernetes.io/component in (receive,forward)")
+    listed = flow.world.kubectl.objects("ksvc", SYSTEM, f"{OURS},app.kubernetes.io/component in (receive,forward)")
     return [
         one["metadata"]["name"]
         for one in listed
@@ -237,7 +237,7 @@ async def test_functions_and_operator_that_are_scaled_to_nothing_by_hand(hand: H
         return lambda: kubectl("scale", f"deployment/{OPERATOR}", "-n", SYSTEM, f"--replicas={count}")
 
     def zero() -> None:
-        for one in kubectl.list("deployments", SYSTEM, OURS):
+        for one in kubectl.objects("deployments", SYSTEM, OURS):
             if one["metadata"]["name"].endswith("-deployment"):
                 kubectl("scale", f"deployment/{one['metadata']['name']}", "-n", SYSTEM, "--replicas=0")
 

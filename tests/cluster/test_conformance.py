@@ -10,9 +10,9 @@ import pytest
 from infra.cluster import images, programs
 from infra.cluster.instance import Cluster
 from infra.cluster.names import of_program
-from tests.cluster import conformance, curl_image
-from tests.cluster.figures import DOCS, markdown, together, write
-from tests.cluster.kubectl import Kubectl
+from tests.support.cluster import conformance, curl_image
+from tests.support.cluster.figures import DOCS, markdown, together, write
+from tests.support.cluster.kubectl import Kubectl
 
 pytestmark = pytest.mark.timeout(conformance.RUN_SECONDS + 120)
 # To see that a receiver serves they run curl in an image from elsewhere: here it becomes one of ours.

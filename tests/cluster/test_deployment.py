@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from tests.cluster.conftest import Told
-from tests.cluster.installation import HOOK, Installation, first_of
-from tests.cluster.kubectl import SYSTEM, Body, Kubectl, until
-from tests.cluster.load import Flow, World
-from tests.cluster.pods import OURS, Pods
+from tests.support.cluster.installation import HOOK, Installation, first_of
+from tests.support.cluster.kubectl import SYSTEM, Body, Kubectl, until
+from tests.support.cluster.load import Flow, World
+from tests.support.cluster.pods import OURS, Pods
 from tests.support.kube.install import ROOT, in_file
 
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
@@ -44,13 +44,13 @@ def keda(kubectl: Kubectl) -> Iterator[None]:
 
 def functions(kubectl: Kubectl) -> list[str]:
     """Components that are a Deployment in the system namespace, besides those that Knative makes."""
-    found = kubectl.list("deployments", SYSTEM, f"{OURS},!serving.knative.dev/service")
+    found = kubectl.objects("deployments", SYSTEM, f"{OURS},!serving.knative.dev/service")
     return sorted(one["metadata"]["labels"]["app.kubernetes.io/component"] for one in found)
 
 
 def scaled_of(kubectl: Kubectl, flow: Flow) -> list[Body]:
     """ScaledObjects that go by this channel's stream."""
-    found = kubectl.list(SCALED, SYSTEM)
+    found = kubectl.objects(SCALED, SYSTEM)
     return [one for one in found if one["spec"]["triggers"][0]["metadata"]["stream"] == flow.channel.stream]
 
 
@@ -86,7 +86,7 @@ async def test_an_installation_of_deployments_alone(
     flow = world_anywhere.flow("alone", "orders")
     account = await flow.under_load("alone", EVENTS, RATE)
     assert (account.lost, account.twice, account.unknown) == ([], {}, 0)
-    assert kubectl.list("ksvc", "", OURS) == []
+    assert kubectl.objects("ksvc", "", OURS) == []
     with Pods(kubectl) as pods:
         pods.wait_for_rest("forward", "operator", "receive", "reconcile")
     told(

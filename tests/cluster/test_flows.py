@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.conftest import Told
-from tests.cluster.kubectl import Kubectl, until
-from tests.cluster.load import World
-from tests.cluster.reach import Sender, address_of
-from tests.cluster.subscribers import RELAY, answering, relay
 from tests.faults.sink import Place
+from tests.support.cluster.kubectl import Kubectl, until
+from tests.support.cluster.load import World
+from tests.support.cluster.reach import Sender, address_of
+from tests.support.cluster.subscribers import RELAY, answering, relay
 from tests.support.programs.page import Shell, run_section
 
 EVENTS = 20
@@ -143,7 +143,7 @@ def test_a_broker_delivers_what_its_triggers_want_and_nothing_else(
     kubectl.apply(BROKER.format(namespace=namespace, **uris))
     ready = kubectl.wait_ready("broker", "shop", namespace)
     ready += sum(kubectl.wait_ready("trigger", name, namespace) for name in ("wanted", "all"))
-    assert [one["kind"] for one in kubectl.list("natsjetstreamchannels", namespace)] == ["NatsJetStreamChannel"]
+    assert [one["kind"] for one in kubectl.objects("natsjetstreamchannels", namespace)] == ["NatsJetStreamChannel"]
     send = Sender(kubectl, address_of(kubectl, "broker", "shop", namespace))
     for number in range(EVENTS):
         send.accepted(f"yes-{number}", "shop.wanted")

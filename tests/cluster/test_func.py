@@ -13,10 +13,10 @@ from infra.cluster.instance import Cluster
 from infra.image import base
 from infra.image.store import Store
 from tests.cluster.conftest import Told
-from tests.cluster.kubectl import SYSTEM, Kubectl, until
-from tests.cluster.load import World
-from tests.cluster.reach import Sender
 from tests.hosts import pythons
+from tests.support.cluster.kubectl import SYSTEM, Kubectl, until
+from tests.support.cluster.load import World
+from tests.support.cluster.reach import Sender
 from tests.support.programs import func
 from tests.support.programs.func import Func
 from tests.support.programs.image_registry import Registry

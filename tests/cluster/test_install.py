@@ -8,13 +8,13 @@ import pytest
 
 from infra.cluster import images, names
 from infra.cluster.instance import Cluster
-from tests.cluster import previous
 from tests.cluster.conftest import Told
-from tests.cluster.installation import Installation
-from tests.cluster.kubectl import SYSTEM, Kubectl, until
-from tests.cluster.load import Fault, World
-from tests.cluster.pods import OURS
-from tests.cluster.reach import Sender, address_of
+from tests.support.cluster import previous
+from tests.support.cluster.installation import Installation
+from tests.support.cluster.kubectl import SYSTEM, Kubectl, until
+from tests.support.cluster.load import Fault, World
+from tests.support.cluster.pods import OURS
+from tests.support.cluster.reach import Sender, address_of
 from tests.support.nats.streams import Nats
 from tests.support.programs.page import of, run_section
 from tests.support.programs.repository import ROOT
@@ -130,7 +130,7 @@ async def test_an_upgrade_from_the_version_before_while_events_flow(
     assert (account.lost, account.unknown, account.parked) == ([], 0, 0)
     assert account.twice == {}
     until("what the version before had is gone", lambda: of_before(kubectl) == [], 120)
-    assert {image(pod) for pod in kubectl.list("pods", SYSTEM, OURS)} == {names.HEADRACE}
+    assert {image(pod) for pod in kubectl.objects("pods", SYSTEM, OURS)} == {names.HEADRACE}
     assert kubectl.condition("natsjetstreamchannel", "orders", "upgraded")[0] == "True"
     absent.remove()
     await nothing_is_left(world_anywhere, absent)
@@ -140,10 +140,10 @@ def of_before(kubectl: Kubectl) -> list[str]:
     """What only the version before has, and pods of it."""
     named = [
         one["metadata"]["name"]
-        for one in (*kubectl.list("deployments", SYSTEM, OURS), *kubectl.list("services", SYSTEM, OURS))
+        for one in (*kubectl.objects("deployments", SYSTEM, OURS), *kubectl.objects("services", SYSTEM, OURS))
     ]
     old = [name for name in named if name in ("headrace-reconcile", "headrace-receive-plain")]
-    pods = [one["metadata"]["name"] for one in kubectl.list("pods", SYSTEM, OURS) if image(one) == previous.IMAGE]
+    pods = [one["metadata"]["name"] for one in kubectl.objects("pods", SYSTEM, OURS) if image(one) == previous.IMAGE]
     return old + pods
 
 

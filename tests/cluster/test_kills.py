@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cluster.account import Account, Fault
-from tests.cluster.figures import Figures
-from tests.cluster.killing import kill
-from tests.cluster.kubectl import Kubectl, Pod, until
-from tests.cluster.load import Flow, World, running
+from tests.support.cluster.account import Account, Fault
+from tests.support.cluster.figures import Figures
+from tests.support.cluster.killing import kill
+from tests.support.cluster.kubectl import Kubectl, Pod, until
+from tests.support.cluster.load import Flow, World, running
 
 EVENTS, RATE = 2000, 200.0
 SUBSCRIBER_SECONDS = 1.0

@@ -21,8 +21,8 @@ from infra.cluster import cgroups, instance, life
 from infra.cluster.commands import kubectl
 from infra.cluster.instance import Cluster
 from infra.cluster.names import PAUSE
-from tests.cluster import traces
-from tests.cluster.traces import Traces
+from tests.support.cluster import traces
+from tests.support.cluster.traces import Traces
 from tests.support.programs.repository import ROOT
 
 NAME = "nothing"

@@ -9,9 +9,9 @@ import pytest
 from infra.cluster.instance import NODE
 from infra.cluster.names import PAUSE
 from tests.cluster.conftest import Told
-from tests.cluster.installation import HOOK, Installation
-from tests.cluster.kubectl import SYSTEM, Kubectl, Pod, until
-from tests.cluster.load import Fault, World
+from tests.support.cluster.installation import HOOK, Installation
+from tests.support.cluster.kubectl import SYSTEM, Kubectl, Pod, until
+from tests.support.cluster.load import Fault, World
 
 # What stays free, in thousandths of a processor: less than any pod of ours wants.
 ROOM = 20
@@ -42,7 +42,7 @@ class Node:
         self._kubectl("cordon", NODE)
         self._kubectl.delete_pods(pods, force=True)
         allocatable = _thousandths(self._kubectl.get("node", NODE, "")["status"]["allocatable"]["cpu"])
-        bound = [one for one in self._kubectl.list("pods", "") if one["spec"].get("nodeName")]
+        bound = [one for one in self._kubectl.objects("pods", "") if one["spec"].get("nodeName")]
         asked = sum(
             _thousandths(container.get("resources", {}).get("requests", {}).get("cpu", "0"))
             for one in bound

@@ -9,11 +9,11 @@ import pytest
 
 from infra.cluster.names import NATS
 from tests.cluster.conftest import Told
-from tests.cluster.installation import Installation, of_kind
-from tests.cluster.kubectl import SYSTEM, Kubectl, until
-from tests.cluster.load import World
-from tests.cluster.pods import OURS
 from tests.cluster.test_install import of_channels
+from tests.support.cluster.installation import Installation, of_kind
+from tests.support.cluster.kubectl import SYSTEM, Kubectl, until
+from tests.support.cluster.load import World
+from tests.support.cluster.pods import OURS
 from tests.support.nats.streams import Nats
 from tests.support.nats.tenants import ACCOUNTS, INSTALLATION, PASSWORD, TENANT, secret_of
 from tests.support.programs.page import of
@@ -79,7 +79,7 @@ async def test_a_namespace_with_functions_of_its_own(world: World, kubectl: Kube
     account = await flow.under_load("scoped", EVENTS, RATE)
     assert (account.lost, account.twice, account.unknown) == ([], {}, 0)
     assert sorted(of_kind(kubectl, "ksvc", "scoped")) == ["forward", "receive"]
-    there = kubectl.list("ksvc", SYSTEM, OURS)
+    there = kubectl.objects("ksvc", SYSTEM, OURS)
     assert [one for one in there if "scoped/orders" in one["metadata"].get("annotations", {}).values()] == []
     told(f"`receive` and `forward` are in the channel's namespace; {account.accepted} events, 0 lost, 0 twice")
 

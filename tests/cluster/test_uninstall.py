@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.conftest import Told
-from tests.cluster.installation import CHANNELS, Installation
-from tests.cluster.kubectl import Kubectl, until
-from tests.cluster.load import World
-from tests.cluster.reach import Sender, address_of
 from tests.cluster.test_flows import CHANNEL
 from tests.cluster.test_install import streams
 from tests.faults.sink import Say, http
+from tests.support.cluster.installation import CHANNELS, Installation
+from tests.support.cluster.kubectl import Kubectl, until
+from tests.support.cluster.load import World
+from tests.support.cluster.reach import Sender, address_of
 from tests.support.nats.streams import Channel
 from tests.support.programs.page import run_section
 
@@ -36,7 +36,7 @@ async def test_uninstalled_with_channels_that_others_make_and_with_parked_events
     assert makers == [f"{namespace} plain Channel plain", "parked orders <none> <none>"], makers
     # Without that the page would not end: whoever makes a channel makes it again.
     kubectl("delete", CHANNELS, "--all", "-n", namespace)
-    until("it is there again", lambda: bool(kubectl.list(CHANNELS, namespace)))
+    until("it is there again", lambda: bool(kubectl.objects(CHANNELS, namespace)))
 
     kubectl("delete", "channel.messaging.knative.dev", "plain", "-n", namespace)
     took = installation.remove()

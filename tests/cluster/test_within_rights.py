@@ -13,8 +13,8 @@ import pytest
 
 from infra.cluster.instance import Cluster
 from tests.cluster.conftest import Told
-from tests.cluster.kept_logs import KeptLogs
-from tests.cluster.load import World
+from tests.support.cluster.kept_logs import KeptLogs
+from tests.support.cluster.load import World
 
 ACCOUNTS = ("headrace-operator", "headrace-functions")
 REFUSED = ("forbidden", "permissions violation", "authorization violation")

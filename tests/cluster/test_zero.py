@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.cluster.conftest import Told
-from tests.cluster.kubectl import Kubectl, until
-from tests.cluster.load import Flow, World
-from tests.cluster.pods import Pods
-from tests.cluster.reach import Sender, address_of
 from tests.faults.sink import Place
+from tests.support.cluster.kubectl import Kubectl, until
+from tests.support.cluster.load import Flow, World
+from tests.support.cluster.pods import Pods
+from tests.support.cluster.reach import Sender, address_of
 
 ROUNDS = 3
 # After the last event.

@@ -11,8 +11,8 @@ from headrace.core.errors import InvalidEvent
 from headrace.core.event import http_codec
 from headrace.core.event.http_codec import HttpMessage
 from headrace.core.http import HttpAnswer
-from headrace.host import protocol
 from headrace.io.http.answer import LARGEST_HEAD, MOST_HEADERS, AnswerReader, Malformed
+from headrace.server import protocol
 from tests.fuzz import mutations
 from tests.fuzz.codecs import comes_back, written_well
 from tests.fuzz.target import SECONDS_PER_BYTE, Target

@@ -25,7 +25,7 @@ from headrace.io.nats.connect import client as connect
 from headrace.io.process import environment, log
 
 if TYPE_CHECKING:
-    from headrace.host.direct import Offers
+    from headrace.server.direct import Offers
 
 READY_SECONDS = 1.0
 
@@ -50,7 +50,7 @@ class App:
     """The ASGI application of one target.
 
     Attributes:
-        direct: its handler takes events the short way, too (see `headrace.host.direct`).
+        direct: its handler takes events the short way, too (see `headrace.server.direct`).
         eager: it has work of its own, and makes its handler when it starts.
         counts: what is counted of any function.
     """

@@ -24,7 +24,7 @@ from headrace.io.jetstream.wake import FullHints, WakeHints
 from headrace.io.nats.client import Client
 from headrace.io.process import environment, log
 from headrace.io.tracing import Kind, OpenSpan, Tracing
-from headrace.receive import (
+from headrace.receive.story import (
     ACCEPTED,
     ALLOW,
     KNOWN_DELIVERY,
@@ -91,7 +91,7 @@ class Receiving:
     def offer(
         self, url: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Callable[[Response], None]
     ) -> bool:
-        """Take a whole POST the short way; see `headrace.host.direct`."""
+        """Take a whole POST the short way; see `headrace.server.direct`."""
         if self._tracing is not None and not self._tracing.leaves_out(headers):
             # Spans take more time than the long way does.
             return False
@@ -99,7 +99,7 @@ class Receiving:
         return found is not None and self._store(found[0], answer, found[1])
 
     def offer_unread(self, data: bytes, answer: Callable[[Response], None]) -> bool:
-        """Take bytes that may be a whole plain POST; see `headrace.host.direct`."""
+        """Take bytes that may be a whole plain POST; see `headrace.server.direct`."""
         if self._tracing is not None:
             return False
         posted = self._posts.read(data)
@@ -137,7 +137,7 @@ class Receiving:
         return True
 
     def hold(self, size: int, held: int) -> bool:
-        """Have room for more of a message that is on its way in; see `headrace.host.direct`."""
+        """Have room for more of a message that is on its way in; see `headrace.server.direct`."""
         if self._waiting > held and self._waiting + size > self._settings.max_waiting_bytes:
             return False
         self._waiting += size

@@ -22,14 +22,14 @@ import uvicorn
 from headrace.core.errors import Misconfigured
 from headrace.core.installation.settings import MetricsSettings, ReceiveSettings
 from headrace.core.quoting import quoted
-from headrace.host import pulse, scraping
 from headrace.host.app import App, application
-from headrace.host.direct import DirectProtocol
-from headrace.host.protocol import BoundedProtocol
-from headrace.host.scraping import Scraped, Slots
-from headrace.host.workers import Tether, Workers
 from headrace.io.process import environment, log
 from headrace.io.process.cpu_limit import cpus
+from headrace.server import pulse, scraping
+from headrace.server.direct import DirectProtocol
+from headrace.server.protocol import BoundedProtocol
+from headrace.server.scraping import Scraped, Slots
+from headrace.server.workers import Tether, Workers
 
 KEEP_ALIVE_SECONDS = 95
 BACKLOG = 2048

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.host import protocol
-from headrace.host.protocol import LONGEST_HEAD, MOST_HEADERS
+from headrace.server import protocol
+from headrace.server.protocol import LONGEST_HEAD, MOST_HEADERS
 from tests.support.functions.functions import Function
 from tests.support.functions.in_process import InProcess
 from tests.support.http.sending import BINARY

@@ -37,7 +37,8 @@ class Impatient(Function):
         "-c",
         """
 import sys
-from headrace.host import pulse, serving
+from headrace.host import serving
+from headrace.server import pulse
 pulse.BEAT_SECONDS, pulse.LOOK_SECONDS, pulse.SILENT_SECONDS = 0.1, 1.0, 4.0
 sys.exit(serving.main())
 """,

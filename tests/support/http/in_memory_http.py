@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import uvicorn
 from uvicorn.server import ServerState
 
-from headrace.host.protocol import BoundedProtocol
+from headrace.server.protocol import BoundedProtocol
 
 
 class Seen(NamedTuple):

@@ -18,8 +18,8 @@ from headrace.core.metrics import Distribution, Family, Fold, Kind, Timings
 from headrace.core.nats.jetstream import PubAck
 from headrace.host.forward_counts import ForwardCounts
 from headrace.host.receive_counts import MOST_CHANNELS, OTHERS, ReceiveCounts
-from headrace.host.scraping import HALF_BYTES, Scraped, Slots
 from headrace.io.process import usage
+from headrace.server.scraping import HALF_BYTES, Scraped, Slots
 
 COUNT = Family("a_total", Kind.COUNTER, "what \\ it counts", ("who",))
 LEVEL = Family("b", Kind.GAUGE, "a level")

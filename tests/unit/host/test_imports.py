@@ -44,7 +44,12 @@ def loaded(target: str) -> set[str]:
         ),
         pytest.param(
             "forward",
-            {"headrace.receive", "headrace.host.receiving", "headrace.reconcile", "headrace.core.manifest.manifest"},
+            {
+                "headrace.receive.story",
+                "headrace.host.receiving",
+                "headrace.reconcile",
+                "headrace.core.manifest.manifest",
+            },
             id="forward",
         ),
     ],

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,9 +102,11 @@ def test_no_function_imports_a_host_since_the_two_hosts_exclude_each_other():
     assert {name: hosts for name, hosts in found.items() if hosts} == {}
 
 
-def test_only_the_host_knows_the_server():
+def test_only_the_server_and_the_host_know_uvicorn():
     knowing = [name for name in files("functions/*.py") if "uvicorn" in imported(parsed(name))]
-    assert [name for name in knowing if not name.startswith("functions/headrace/host/")] == []
+    assert [
+        name for name in knowing if not name.startswith(("functions/headrace/host/", "functions/headrace/server/"))
+    ] == []
 
 
 @pytest.mark.parametrize("name", [Path(name).stem for name in ENTRY_FILES])
@@ -205,3 +208,29 @@ def test_no_file_names_a_registry_or_a_path_of_the_machine_that_it_was_written_o
 
 def test_ci_can_be_started():
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+# What is not of one package: the repository itself, and what is tested from its outside.
+NOT_MIRRORED = {"house", "infra", "bench"}
+PRODUCT = {"operator": "operator/headrace_operator", "cli": "operator/headrace_cli", "spark": "spark/pyspark_jetstream"}
+MOST_FLAT = 30
+
+
+def mirrored(folder: str) -> Path:
+    """The folder of the product whose tests are in `tests/<suite>/<folder>`."""
+    top, _, rest = folder.partition("/")
+    return ROOT / PRODUCT.get(top, f"functions/headrace/{top}") / rest
+
+
+@pytest.mark.parametrize("suite", ["unit", "contract"])
+def test_tests_stand_in_the_folder_of_what_they_test(suite):
+    folders = {str(Path(name).parent.relative_to(f"tests/{suite}")) for name in files(f"tests/{suite}/**/test_*.py")}
+    assert len(folders) > 5
+    strangers = [one for one in folders if one.split("/")[0] not in NOT_MIRRORED and not mirrored(one).is_dir()]
+    assert strangers == []
+    assert "." not in folders
+
+
+def test_no_folder_of_tests_is_too_full_to_be_looked_through():
+    counted = Counter(str(Path(name).parent) for name in files("tests/**/*.py"))
+    assert {folder: count for folder, count in counted.items() if count > MOST_FLAT} == {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.cluster import conformance
-from tests.cluster.go_test_output import FAIL, PASS, SKIP, read
+from tests.support.cluster import conformance
+from tests.support.cluster.go_test_output import FAIL, PASS, SKIP, read
 
 RUN = """\
 === RUN   TestChannelThings

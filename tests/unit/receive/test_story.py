@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from headrace.core.event.delivery_claim import Claims
-from headrace.receive import message_at_once
+from headrace.receive.story import message_at_once
 
 CLAIMS = Claims()
 Header = tuple[bytes, bytes]

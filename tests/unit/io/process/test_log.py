@@ -30,7 +30,7 @@ from headrace.host import serving
 serving.main()
 """
 FAILING = """
-from headrace.host.workers import Workers
+from headrace.server.workers import Workers
 import os, signal
 def fail(*_):
     # The parent ends with us, and must not end us before we have told.

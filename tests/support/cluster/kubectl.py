@@ -76,7 +76,7 @@ class Kubectl:
         found: Body = json.loads(self("get", kind, name, "-n", namespace, "-o", "json"))
         return found
 
-    def list(self, kind: str, namespace: str = SYSTEM, selector: str = "") -> list[Body]:
+    def objects(self, kind: str, namespace: str = SYSTEM, selector: str = "") -> list[Body]:
         """The objects of a kind; `namespace` may be empty, for all of them."""
         where = ["-n", namespace] if namespace else ["--all-namespaces"]
         chosen = [f"--selector={selector}"] if selector else []
@@ -85,7 +85,7 @@ class Kubectl:
 
     def pods(self, selector: str, namespace: str = SYSTEM) -> list[Pod]:
         """Those that are not being deleted."""
-        return [pod for pod in map(_pod, self.list("pods", namespace, selector)) if not pod.leaving]
+        return [pod for pod in map(_pod, self.objects("pods", namespace, selector)) if not pod.leaving]
 
     def delete_pods(self, pods: list[Pod], *, force: bool = False) -> None:
         """Order it, and wait for nothing."""

@@ -10,7 +10,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from headrace.core.http import Response
-from headrace.host.direct import DirectProtocol
+from headrace.server.direct import DirectProtocol
 
 EVENT = b"POST /demo/%b HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n1"
 STORED = Response(202, ((b"content-length", b"0"),))

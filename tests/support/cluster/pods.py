@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 
-from tests.cluster.kubectl import Body, Kubectl, until
+from tests.support.cluster.kubectl import Body, Kubectl, until
 
 OURS = "app.kubernetes.io/name=headrace"
 

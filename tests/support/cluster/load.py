@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import nats.errors
 
-from tests.cluster.account import Account, Fault, account
-from tests.cluster.kubectl import SYSTEM, Kubectl, Pod, until
-from tests.cluster.reach import address, address_of
 from tests.faults.ledger import Sent, Strike
 from tests.faults.producer import Producer
 from tests.faults.sink import Place, Say, Sink
+from tests.support.cluster.account import Account, Fault, account
+from tests.support.cluster.kubectl import SYSTEM, Kubectl, Pod, until
+from tests.support.cluster.reach import address, address_of
 from tests.support.nats.streams import ApiError, Channel, Nats
 
 # A sender of Knative's own waits about as long for an answer.

@@ -20,8 +20,8 @@ from headrace.core import metric_families as families
 from headrace.core import metrics
 from headrace.core.http import Response
 from headrace.core.metrics import Snapshot
-from headrace.host.protocol import BoundedProtocol
 from headrace.io import web
+from headrace.server.protocol import BoundedProtocol
 
 TICK_SECONDS = 1.0
 # Memory that is not written to takes none. A thousand channels take 300 KiB.

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.cluster.go_test_output import FAIL, PASS, SKIP, Output, Result, read
+from tests.support.cluster.go_test_output import FAIL, PASS, SKIP, Output, Result, read
 
 CHANNEL = {"CHANNEL_GROUP_KIND": "NatsJetStreamChannel.messaging.knative.dev", "CHANNEL_VERSION": "v1alpha1"}
 SYSTEM = {"SYSTEM_NAMESPACE": "knative-eventing", "BROKER_CLASS": "MTChannelBasedBroker"}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tests.cluster.kubectl import Kubectl
+from tests.support.cluster.kubectl import Kubectl
 
 EVENT = {"ce-specversion": "1.0", "ce-source": "/cluster", "content-type": "application/json"}
 _HOPS = 4

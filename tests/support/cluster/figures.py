@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 # A bar within a cell has a backslash before it.
 _BETWEEN_CELLS = re.compile(r"(?<!\\)\|")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from headrace.host.pulse import LOOK_SECONDS, SILENT_SECONDS, Pulse
+from headrace.server.pulse import LOOK_SECONDS, SILENT_SECONDS, Pulse
 
 
 def test_a_worker_that_is_silent_for_long_has_stopped():

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from headrace.core.http import Headers, Response
-from headrace.host.protocol import LONGEST_HEAD, LONGEST_URL, MOST_HEADERS, BoundedProtocol, Stopped
+from headrace.server.protocol import LONGEST_HEAD, LONGEST_URL, MOST_HEADERS, BoundedProtocol, Stopped
 
 Answer: TypeAlias = Callable[[Response], None]
 

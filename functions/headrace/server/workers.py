@@ -3,7 +3,7 @@
 Made by fork, after the settings are read and before there is a loop or a connection. Each has listening sockets of its
 own on the shared port, which the parent made and keeps: the kernel spreads connections over them, and what waits at
 those of a worker that died is served by its successor. A worker ends by itself when the parent is gone. One that gives
-no sign of life for long (`headrace.host.pulse`) is killed, and so replaced.
+no sign of life for long (`headrace.server.pulse`) is killed, and so replaced.
 
 Knows processes and signals; does not know what is served. Called by `headrace.host.serving`.
 """
@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from headrace.host import pulse
-from headrace.host.pulse import Pulse
 from headrace.io.process import log
+from headrace.server import pulse
+from headrace.server.pulse import Pulse
 
 # Between the end of a worker and its successor: doubled from one to the next, until one has lived for a while.
 FIRST_PAUSE_SECONDS = 0.1

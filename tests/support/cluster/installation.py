@@ -6,7 +6,7 @@ import json
 import time
 from contextlib import suppress
 
-from tests.cluster.kubectl import SYSTEM, Kubectl, Refused, until
+from tests.support.cluster.kubectl import SYSTEM, Kubectl, Refused, until
 from tests.support.kube.install import blocks
 from tests.support.programs.page import Shell, channel_commands, of
 
@@ -76,7 +76,7 @@ class Installation:
         for command in channel_commands():
             if "annotate" not in command:
                 self.shell(command)
-        assert self._kubectl.list(CHANNELS, "") == []
+        assert self._kubectl.objects(CHANNELS, "") == []
 
     def makers(self) -> list[str]:
         """Namespace and name of each channel, and kind and name of who makes it, as the page shows them."""
@@ -136,7 +136,7 @@ def first_of(section: str) -> str:
 
 def of_kind(kubectl: Kubectl, kind: str, namespace: str) -> list[str]:
     """Components of ours that are of a kind in a namespace."""
-    found = kubectl.list(kind, namespace, "app.kubernetes.io/name=headrace")
+    found = kubectl.objects(kind, namespace, "app.kubernetes.io/name=headrace")
     return [one["metadata"]["labels"]["app.kubernetes.io/component"] for one in found]
 
 

@@ -1,6 +1,6 @@
 """Whether a worker still gives signs of life, judged by a parent that may be held up itself.
 
-Knows seconds; does not know processes, pipes or clocks. Called by `headrace.host.workers`.
+Knows seconds; does not know processes, pipes or clocks. Called by `headrace.server.workers`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from infra.image.store import Store
 
 COMMIT = "b102823"
 IMAGE = f"{HOST}/headrace:{COMMIT}"
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _KEPT = CACHE / "cluster" / "images"
 # What stopped its image from being built, and its operator from trusting this cluster's CA on Python 3.13.
 _TRUSTED = "    context = ssl.create_default_context(cafile=str(authority))\n"

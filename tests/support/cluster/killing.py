@@ -10,7 +10,7 @@ from pathlib import Path
 
 from infra.cluster import cgroups
 from infra.cluster.instance import Cluster
-from tests.cluster.kubectl import Pod
+from tests.support.cluster.kubectl import Pod
 
 
 def kill(pods: Iterable[Pod], container: str) -> int:

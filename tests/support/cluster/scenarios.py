@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.figures import markdown, rows_of, write
+from tests.support.cluster.figures import markdown, rows_of, write
 
 TABLE = "scenarios"
 _HEAD = ("what holds", "", "figures", "seconds", "when, commit")
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _RESULTS = {"passed": "pass", "failed": "**FAIL**", "skipped": "skip"}
 
 
