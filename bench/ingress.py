@@ -9,7 +9,7 @@ from bench.requests import Mode
 from bench.row import NotMeasured, Row
 from bench.sample import Sample
 from bench.stage import NAMESPACE, STORED, Stage, load
-from tests.support.process import Running
+from tests.support.programs.process import Running
 
 # Between head and body, for one connection: as far apart as a busy sender's two writes come.
 GAP = "100"
