@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.control_plane.test_operator_channels import create, ready, until_status
-from tests.support.api_relay import ApiRelay
-from tests.support.children import IMAGE
-from tests.support.functions import Function
-from tests.support.hook import Hook
-from tests.support.kube_api import CHANNELS, Api
-from tests.support.nats_server import NatsServer
-from tests.support.operator_process import OperatorProcess
-from tests.support.wanted_children import answers, deployment, path, until_there
+from tests.control_plane.channels.test_channels import create, ready, until_status
+from tests.support.functions.children import IMAGE
+from tests.support.functions.functions import Function
+from tests.support.kube.api_relay import ApiRelay
+from tests.support.kube.hook import Hook
+from tests.support.kube.kube_api import CHANNELS, Api
+from tests.support.kube.operator_process import OperatorProcess
+from tests.support.kube.wanted_children import answers, deployment, path, until_there
+from tests.support.nats.nats_server import NatsServer
 
 Start = Callable[..., OperatorProcess]
 SHARED = {"headrace.dev/shared": "true"}
