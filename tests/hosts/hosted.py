@@ -12,7 +12,7 @@ import aiohttp
 
 from headrace.core import names
 from tests.hosts.environments import ROOT, Environment, Kind
-from tests.support.functions.functions import channels
+from tests.support.functions import channels
 from tests.support.nats.nats_server import free_port
 from tests.support.programs.process import Running
 

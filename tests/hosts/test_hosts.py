@@ -12,7 +12,7 @@ import pytest
 
 from headrace.core import names
 from tests.hosts.hosted import DATA, EVENT, NAMESPACE, unique
-from tests.support.functions.functions import channels
+from tests.support.functions import channels
 
 
 @pytest.mark.parametrize("target", ["receive", "forward", "reconcile"])

@@ -9,7 +9,7 @@ import psutil
 
 from tests.hosts.environments import Kind
 from tests.hosts.hosted import unique
-from tests.support.functions.functions import channels
+from tests.support.functions import channels
 from tests.support.nats.nats_server import free_port
 
 
