@@ -23,7 +23,7 @@ from headrace.core.metrics import LONG_BOUNDS, Distribution, Labels, Snapshot, T
 from headrace.core.nats import own_account as lent
 from headrace.core.quoting import quoted
 from headrace.host.counts import Watched
-from headrace.host.lending import lend
+from headrace.host.own_account import lend
 from headrace.io import web
 from headrace.io.jetstream.admin import Admin
 from headrace.io.jetstream.api import JetStreamApi

@@ -13,17 +13,16 @@ from typing import Any
 from headrace.core.channel import (
     children,
     counts,
-    credentials_gone,
     hook,
-    left_behind,
     related,
     stream_config,
     truth,
     unenforced,
 )
-from headrace.core.channel.credentials_gone import Shut
 from headrace.core.channel.desired import Desired, desired
 from headrace.core.channel.hook import HookRequest, HookResponse
+from headrace.core.channel.own_account import leftovers, lockout
+from headrace.core.channel.own_account.lockout import Lockout
 from headrace.core.channel.status import RETRY_REFUSED, invalid_status, removal_refused_status, resync_after, status
 from headrace.core.conditions import added
 from headrace.core.errors import InvalidSpec, NotLetIn, Refused, Unavailable
@@ -34,8 +33,8 @@ from headrace.core.manifest import channel_status, manifest
 from headrace.core.nats.stream import Place
 from headrace.core.quoting import quoted
 from headrace.reconcile import in_nats
+from headrace.reconcile.own_account import Account, AccountUnreachable, cluster_of, find, settings_condition
 from headrace.reconcile.ports import Administration, Around
-from headrace.reconcile.seat import NotThere, Seat, cluster_of, find, settings_condition
 
 VERBS = ("sync", "finalize", "customize")
 # How often to look at a channel in an account that the operator can't look into: nothing notifies us of changes there.
@@ -99,13 +98,13 @@ class _Call:
         merged = self._merged(request.parent)
         request = replace(request, parent=merged.parent)
         try:
-            seat = await self._seat(request)
-        except NotThere as error:
-            return self._unreached(request, error.seat, str(error), merged.told)
+            account = await self._account(request)
+        except AccountUnreachable as error:
+            return self._unreached(request, error.account, str(error), merged.told)
 
         def told(body: dict[str, Any]) -> dict[str, Any]:
             body = merged.told(body, self._now)
-            broken = settings_condition(seat)
+            broken = settings_condition(account)
             asked = unenforced.condition(request.parent, request.related, request.unseen)
             for one in (*asked, *([broken] if broken is not None else [])):
                 body = added(body, one, request.parent, self._now)
@@ -114,20 +113,20 @@ class _Call:
         wish = desired(request.parent, self._settings, request.related, truth.read(request), request.unserved)
         if isinstance(wish, InvalidSpec):
             body = told(invalid_status(request.parent, merged.blamed(wish), self._now))
-            return HookResponse(body, self._remaining(request, seat))
+            return HookResponse(body, self._remaining(request, account))
         if self._around.defaults is not None:
             wish = replace(wish, wanted=replace(wish.wanted, unsaid=merged.unsaid))
         try:
-            return await self._make_so(request, wish, seat, told)
+            return await self._make_so(request, wish, account, told)
         except NotLetIn as error:
-            body = told(credentials_gone.status(request.parent, str(error), self._now))
-            wait = credentials_gone.LOOK_AGAIN.total_seconds()
-            return HookResponse(body, self._remaining(request, seat), resync_after_seconds=wait)
+            body = told(lockout.status(request.parent, str(error), self._now))
+            wait = lockout.LOOK_AGAIN.total_seconds()
+            return HookResponse(body, self._remaining(request, account), resync_after_seconds=wait)
         except (Refused, Unavailable) as error:
             # A fault in another account is this channel's trouble; only our own NATS makes the whole call fail.
-            if seat.apart is None:
+            if account.apart is None:
                 raise
-            return self._unreached(request, seat, str(error), lambda body, _: told(body))
+            return self._unreached(request, account, str(error), lambda body, _: told(body))
 
     async def finalize(self, request: HookRequest) -> HookResponse:
         """Take away what is this channel's: its consumers, its stream, and its aside unless events are parked there."""
@@ -141,16 +140,16 @@ class _Call:
         merged = self._merged(request.parent)
         retain = stream_config.retained(identity.metadata)
         try:
-            seat = await self._seat(replace(request, parent=merged.parent))
-        except NotThere as error:
-            return await self._go_without(request, place, error.seat, error, retain=retain)
-        apart = seat.apart
+            account = await self._account(replace(request, parent=merged.parent))
+        except AccountUnreachable as error:
+            return await self._go_without(request, place, error.account, error, retain=retain)
+        apart = account.apart
         try:
-            refusal = await in_nats.take_away(place, seat.api, retain=retain)
+            refusal = await in_nats.take_away(place, account.api, retain=retain)
         except (NotLetIn, Refused, Unavailable) as error:
             if apart is None and not isinstance(error, NotLetIn):
                 raise
-            return await self._go_without(request, place, seat, error, retain=retain)
+            return await self._go_without(request, place, account, error, retain=retain)
         if refusal is None and apart is not None:
             # What is left in the installation's account is from before the channel had a connection of its own.
             refusal = await in_nats.take_away(place, self._own, retain=retain)
@@ -164,17 +163,17 @@ class _Call:
         )
 
     async def _go_without(
-        self, request: HookRequest, place: Place, seat: Seat, error: Exception, *, retain: bool
+        self, request: HookRequest, place: Place, account: Account, error: Exception, *, retain: bool
     ) -> HookResponse:
         """Let a channel go whose NATS account can't be reached: wait for a while, then leave its streams behind."""
-        reason = credentials_gone.REASON if isinstance(error, NotLetIn) else credentials_gone.UNREACHED_REASON
-        grace, apart = self._settings.orphan_grace, seat.apart
-        answer = credentials_gone.leaving(
+        reason = lockout.REASON if isinstance(error, NotLetIn) else lockout.UNREACHED_REASON
+        grace, apart = self._settings.orphan_grace, account.apart
+        answer = lockout.leaving(
             request.parent,
             place,
-            Shut(str(error), reason, seat.connection),
+            Lockout(str(error), reason, account.connection),
             now=self._now,
-            patience=min(grace, credentials_gone.MOST_PATIENCE_AT_END) if request.ending else grace,
+            patience=min(grace, lockout.MOST_PATIENCE_AT_END) if request.ending else grace,
             retained=retain,
         )
         if not answer.finalized:
@@ -187,22 +186,22 @@ class _Call:
     def _merged(self, parent: dict[str, Any]) -> Merged:
         return channel_defaults.merged(parent, self._around.defaults or Defaults(), self._settings.domain)
 
-    async def _seat(self, request: HookRequest) -> Seat:
+    async def _account(self, request: HookRequest) -> Account:
         return await find(request, self._own, self._settings, self._around)
 
     async def _make_so(
-        self, request: HookRequest, wish: Desired, seat: Seat, told: Callable[[dict[str, Any]], dict[str, Any]]
+        self, request: HookRequest, wish: Desired, account: Account, told: Callable[[dict[str, Any]], dict[str, Any]]
     ) -> HookResponse:
-        result = await in_nats.make_so(wish, seat.api, self._settings, self._now)
+        result = await in_nats.make_so(wish, account.api, self._settings, self._now)
         before = request.parent.get("status") or {}
         created = result.health.created if result.health is not None else ""
-        ours = await self._in_cluster(wish.wanted.place) if seat.apart is not None else None
-        elsewhere = seat.apart is not None and _elsewhere(before, created, ours)
+        ours = await self._in_cluster(wish.wanted.place) if account.apart is not None else None
+        elsewhere = account.apart is not None and _elsewhere(before, created, ours)
         cluster = replace(cluster_of(request, self._settings), elsewhere=elsewhere)
         stream = wish.wanted.place.stream
-        functions = children.functions(wish.manifest, stream, result.served, self._settings, seat.access, cluster)
-        left = left_behind.condition(
-            before, wish.wanted.place, seat.connection, created, ours if isinstance(ours, dict) else None
+        functions = children.functions(wish.manifest, stream, result.served, self._settings, account.access, cluster)
+        left = leftovers.condition(
+            before, wish.wanted.place, account.connection, created, ours if isinstance(ours, dict) else None
         )
         result = replace(
             result,
@@ -210,10 +209,10 @@ class _Call:
             elsewhere=elsewhere,
         )
         body = status(request.parent, wish, result, self._now)
-        fresh = told({**body, **left_behind.written(before, seat.connection, created)})
+        fresh = told({**body, **leftovers.written(before, account.connection, created)})
         written = counts.calm(request.parent.get("status"), fresh, self._now)
         again = resync_after(result, counts.look_again(fresh, written, self._now))
-        if seat.apart is not None:
+        if account.apart is not None:
             again = min(again or LOOK_APART_SECONDS, LOOK_APART_SECONDS)
         return HookResponse(
             written,
@@ -234,14 +233,14 @@ class _Call:
     def _unreached(
         self,
         request: HookRequest,
-        seat: Seat,
+        account: Account,
         words: str,
         told: Callable[[dict[str, Any], datetime], dict[str, Any]],
     ) -> HookResponse:
-        body = told(credentials_gone.unreached(request.parent, words, self._now), self._now)
-        return HookResponse(body, self._remaining(request, seat), resync_after_seconds=STARTING_SECONDS)
+        body = told(lockout.unreached(request.parent, words, self._now), self._now)
+        return HookResponse(body, self._remaining(request, account), resync_after_seconds=STARTING_SECONDS)
 
-    def _remaining(self, request: HookRequest, seat: Seat) -> tuple[dict[str, Any], ...]:
+    def _remaining(self, request: HookRequest, account: Account) -> tuple[dict[str, Any], ...]:
         """The functions of a channel whose spec is invalid, or whose NATS account is closed to us: they go on."""
         try:
             identity = manifest.parse_identity(request.parent)
@@ -250,10 +249,10 @@ class _Call:
         before = request.parent.get("status") or {}
         cluster = replace(
             cluster_of(request, self._settings),
-            elsewhere=seat.apart is not None and bool(before.get("elsewhere", True)),
+            elsewhere=account.apart is not None and bool(before.get("elsewhere", True)),
         )
         return children.remaining(
-            identity.metadata, self._settings, seat.access, cluster, addressed=bool(before.get("address"))
+            identity.metadata, self._settings, account.access, cluster, addressed=bool(before.get("address"))
         )
 
 

@@ -1,7 +1,7 @@
-"""`reconcile` lends what it is let into: another one decides, and asks this one to do it.
+"""Answers the `reconcile` that decides about a channel in a NATS account which only this `reconcile` is let into.
 
-The form of its question and answer is `headrace.core.nats.own_account`'s.
-Works without NATS, too: what a ConfigMap names must be known before anybody can be let in.
+The form of question and answer is that of `headrace.core.nats.own_account`. The call `named` works without NATS, too:
+what a ConfigMap names must be known before NATS lets anybody in.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.http import Response, json_response
 from headrace.core.installation.named import Named
-from headrace.core.nats import own_account as lent
+from headrace.core.nats import own_account as form
 from headrace.io.jetstream.admin import Admin
 
 
@@ -21,14 +21,14 @@ async def lend(body: bytes, admin: Admin, named: Callable[[], Named]) -> Respons
     Raises:
         InvalidSpec: it is no call.
     """
-    call = lent.read_call(body)
+    call = form.read_call(body)
     if call.name == "named":
-        return json_response(200, lent.answer(named().to_json()))
+        return json_response(200, form.answer(named().to_json()))
     try:
         result = await getattr(admin, call.name)(*call.arguments)
     except (Refused, Unavailable) as error:
-        return json_response(200, lent.failure(error))
+        return json_response(200, form.failure(error))
     except TypeError as error:
         problem = f"body.arguments don't fit {call.name}: both sides should be of one version"
         raise InvalidSpec(problem, field="body") from error
-    return json_response(200, lent.answer(result))
+    return json_response(200, form.answer(result))

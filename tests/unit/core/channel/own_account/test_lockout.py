@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headrace.core import names
-from headrace.core.channel import credentials_gone
-from headrace.core.channel.credentials_gone import Shut
 from headrace.core.channel.hook import HookResponse
+from headrace.core.channel.own_account import lockout
+from headrace.core.channel.own_account.lockout import Lockout
 from headrace.core.nats.stream import Owner, Place
 from tests.support.functions.channels import channel
 
@@ -20,13 +20,13 @@ PLACE = Place(
 
 
 def leaving(status: dict[str, Any] | None, now: datetime, *, retained: bool = False, where: str = "") -> HookResponse:
-    return credentials_gone.leaving(
-        channel(status=status), PLACE, Shut("no entry", where=where), now=now, patience=PATIENCE, retained=retained
+    return lockout.leaving(
+        channel(status=status), PLACE, Lockout("no entry", where=where), now=now, patience=PATIENCE, retained=retained
     )
 
 
 def test_a_channel_that_is_wanted_says_why_it_is_not_ready_and_keeps_what_it_said_before():
-    body = credentials_gone.status(channel(status={"stream": "KN_SHOP__ORDERS"}), "no entry", NOON)
+    body = lockout.status(channel(status={"stream": "KN_SHOP__ORDERS"}), "no entry", NOON)
     assert body["stream"] == "KN_SHOP__ORDERS"
     assert {one["type"]: one["reason"] for one in body["conditions"]} == {
         "CredentialsAccepted": "CredentialsRefused",

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from headrace.core.channel import left_behind, stream_config
-from headrace.core.channel.left_behind import condition
+from headrace.core.channel import stream_config
+from headrace.core.channel.own_account import leftovers
+from headrace.core.channel.own_account.leftovers import condition
 from headrace.core.manifest.manifest import Metadata
 from headrace.core.nats.stream import UID_KEY, Role
 
@@ -95,4 +96,4 @@ def test_what_was_left_elsewhere_is_told_for_as_long_as_the_status_knows_of_it()
 )
 def test_what_the_status_remembers_of_the_connection(connection: str, created: str, written: dict[str, str]) -> None:
     status = {"connection": "x", "streamCreated": OLD, "stream": "S"}
-    assert left_behind.written(status, connection, created) == written
+    assert leftovers.written(status, connection, created) == written

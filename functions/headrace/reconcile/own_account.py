@@ -27,7 +27,7 @@ SETTINGS = "NatsSettingsRead"
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class Account:
     """How the NATS account of one channel is reached.
 
     Attributes:
@@ -45,19 +45,19 @@ class Seat:
     connection: str = ""
 
 
-class NotThere(Exception):
+class AccountUnreachable(Exception):
     """The `reconcile` that has the credentials for a channel's NATS account does not answer; it may be starting."""
 
-    def __init__(self, words: str, seat: Seat) -> None:
+    def __init__(self, words: str, account: Account) -> None:
         super().__init__(words)
-        self.seat = seat
+        self.account = account
 
 
-async def find(request: HookRequest, own: Administration, settings: ReconcileSettings, around: Around) -> Seat:
+async def find(request: HookRequest, own: Administration, settings: ReconcileSettings, around: Around) -> Account:
     """How the NATS account of the channel in a request is reached.
 
     Raises:
-        NotThere: through another `reconcile`, and that does not answer.
+        AccountUnreachable: through another `reconcile`, and that does not answer.
     """
     secret = connection_spec.own_secret(request.parent)
     namespace = str(request.parent["metadata"]["namespace"])
@@ -66,7 +66,7 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
     usual = children.with_own(children.by_settings(settings, *keys, config_map=chosen), secret)
     cluster, channel = cluster_of(request, settings), _parsed(request.parent)
     if channel is None or around.elsewhere is None or children.apart(channel, settings, usual, cluster) is None:
-        return Seat(own, usual.with_named(around.named.secrets), ours)
+        return Account(own, usual.with_named(around.named.secrets), ours)
     config_map = (around.defaults or Defaults()).config_name(namespace)
     access = children.with_own(children.by_settings(settings, *keys, config_map=config_map), secret)
     connection = f"Secret {secret}" if secret else f"namespace {namespace}"
@@ -77,9 +77,9 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
     try:
         named = await api.named()
     except (Refused, Unavailable) as error:
-        raise NotThere(str(error), Seat(api, kept, Named(), apart, connection)) from error
+        raise AccountUnreachable(str(error), Account(api, kept, Named(), apart, connection)) from error
     access = access.with_named(named.secrets)
-    return Seat(api, access, named, children.apart(channel, settings, access, cluster), connection)
+    return Account(api, access, named, children.apart(channel, settings, access, cluster), connection)
 
 
 def _chosen(around: Around, settings: ReconcileSettings) -> tuple[str, Named]:
@@ -105,15 +105,17 @@ def cluster_of(request: HookRequest, settings: ReconcileSettings) -> Cluster:
     )
 
 
-def settings_condition(seat: Seat) -> Condition | None:
-    named = seat.named
+def settings_condition(account: Account) -> Condition | None:
+    named = account.named
     if named.problem:
         return Condition(SETTINGS, False, "SettingsBroken", named.problem, informative=True)
     # A channel's own Secret may stand for all that a ConfigMap names.
-    if named.missing and not seat.access.own:
+    if named.missing and not account.access.own:
         missing = ", ".join(f"{one.secret} (key {one.key})" for one in named.missing)
-        where = "the namespace of its pods" if seat.apart is not None else "the pods of reconcile and of the operator"
-        advice = "make it there" if seat.apart is not None else "mount it there, as docs/install.md says"
+        where = (
+            "the namespace of its pods" if account.apart is not None else "the pods of reconcile and of the operator"
+        )
+        advice = "make it there" if account.apart is not None else "mount it there, as docs/install.md says"
         message = f"ConfigMap {named.config_map} names what is not mounted in {where}: Secret {missing}: {advice}"
         return Condition(SETTINGS, False, "SecretMissing", message, informative=True)
     return None

@@ -1,4 +1,4 @@
-"""What becomes of a channel whose credentials NATS does not accept, or are gone with their Secret.
+"""What becomes of a channel that NATS lets nobody into: its credentials are refused, or are gone with their Secret.
 
 While the channel is wanted, its status says so. While it is being deleted, it waits a while for them to come back, and
 then goes without: its stream stays behind in NATS, and an Event names it. Since when is kept in a status condition.
@@ -50,7 +50,7 @@ def status(parent: Mapping[str, Any], words: str, now: datetime, reason: str = R
 
 
 @dataclass(frozen=True, slots=True)
-class Shut:
+class Lockout:
     """Nobody is let in.
 
     Attributes:
@@ -65,7 +65,7 @@ class Shut:
 
 
 def leaving(
-    parent: Mapping[str, Any], place: Place, shut: Shut, *, now: datetime, patience: timedelta, retained: bool
+    parent: Mapping[str, Any], place: Place, lockout: Lockout, *, now: datetime, patience: timedelta, retained: bool
 ) -> HookResponse:
     """The answer of finalize.
 
@@ -73,17 +73,17 @@ def leaving(
         patience: how long to wait for the credentials, from the first answer that missed them.
         retained: the author wants to keep the streams: nothing is left behind against his will.
     """
-    body = status(parent, shut.words, now, shut.reason)
+    body = status(parent, lockout.words, now, lockout.reason)
     # Whoever wrote the condition may have had a clock ahead of ours.
     left = patience - max(timedelta(), now - (_since(parent) or now))
     if left > timedelta():
         # A little after the exact moment: a clock that rounds down would cost one more round.
         wait = min(left, LOOK_AGAIN).total_seconds() + 0.1
         return HookResponse(body, resync_after_seconds=round(wait, 1), finalized=False)
-    account = f", in the account of {shut.where}," if shut.where else ""
+    account = f", in the account of {lockout.where}," if lockout.where else ""
     message = (
         f"the streams {place.stream} and {place.aside}, if they exist, stay behind in NATS{account} with their "
-        f"consumers and events: nobody was let in there for {_minutes(patience)} ({shut.words}). Delete them there "
+        f"consumers and events: nobody was let in there for {_minutes(patience)} ({lockout.words}). Delete them there "
         "when nobody needs them"
     )
     event = Event("Warning", "StreamOrphaned", message)
