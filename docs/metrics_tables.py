@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headrace.core import metric_families as families
 from headrace.core.delivery.lease import Outcome
-from headrace.core.metrics import Family, Kind
+from headrace.core.metrics import Family, FamilyKind
 from headrace.io.process import log
 
 PAGE = Path(__file__).parent / "metrics.md"
@@ -52,7 +52,7 @@ def _metrics(found: Iterable[Family]) -> str:
 
 
 def _meaning(family: Family) -> str:
-    if family.kind is not Kind.HISTOGRAM:
+    if family.kind is not FamilyKind.HISTOGRAM:
         return family.words
     return f"{family.words}; in seconds, buckets {', '.join(f'{bound:g}' for bound in family.bounds)}"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from headrace.core.manifest.channel_status import Status
-from headrace.core.manifest.delivery_spec import Entry
+from headrace.core.manifest.channel_status import ChannelStatus
+from headrace.core.manifest.delivery_spec import SubscriberEntry
 from headrace.core.manifest.manifest import Spec
 from infra.generate.structural import Schema, default_of, schema
 
@@ -84,7 +84,7 @@ def text() -> str:
 
 
 def _channel() -> Schema:
-    spec, status = schema(Spec), schema(Status, lax=True)
+    spec, status = schema(Spec), schema(ChannelStatus, lax=True)
     spec["properties"]["subscribers"] |= {
         "type": "array",
         "items": _entry(),
@@ -114,7 +114,7 @@ def _entry() -> Schema:
     Types alone: the Subscription controller writes the whole list, and a value that is refused here would keep all
     others out. What is wrong with an entry is its own trouble, told in status.subscribers.
     """
-    found = schema(Entry, lax=True)
+    found = schema(SubscriberEntry, lax=True)
     for name in _NOT_IN_THE_CRD:
         del found["properties"][name]
     found["description"] = "One subscriber, as Knative's Subscription controller writes it."

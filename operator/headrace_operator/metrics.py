@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from headrace.core import metric_families as families
 from headrace.core.errors import Misconfigured
-from headrace.core.metrics import Family, Kind
+from headrace.core.metrics import Family, FamilyKind
 from headrace_operator.channels.hook_calls import HookCalls
 from headrace_operator.scaling.storage import Storage
 
@@ -100,7 +100,7 @@ class ConnectionMetrics(Collector):
 
 
 def _empty(family: Family) -> CounterMetricFamily | GaugeMetricFamily:
-    if family.kind is Kind.COUNTER:
+    if family.kind is FamilyKind.COUNTER:
         return CounterMetricFamily(family.name, family.words, labels=family.labels)
     return GaugeMetricFamily(family.name, family.words, labels=family.labels)
 

@@ -12,7 +12,7 @@ from pyspark_jetstream import offsets, plan, schema
 from pyspark_jetstream.batches import record_batches
 from pyspark_jetstream.client import Connection, JetStream
 from pyspark_jetstream.options import ReadOptions
-from pyspark_jetstream.task import Part
+from pyspark_jetstream.task import TaskPart
 
 
 class BatchReader(DataSourceReader):
@@ -43,5 +43,5 @@ class BatchReader(DataSourceReader):
             yield from record_batches(partition.value, self._options, self._schema)
 
 
-def part(one: offsets.Range, selected: plan.Selected, options: ReadOptions) -> Part:
-    return Part(one, selected.filters, selected.mode, one.opens, options.fail_on_data_loss)
+def part(one: offsets.Range, selected: plan.Selected, options: ReadOptions) -> TaskPart:
+    return TaskPart(one, selected.filters, selected.mode, one.opens, options.fail_on_data_loss)

@@ -73,7 +73,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class ChannelName:
     """A channel as it is named in an option."""
 
     namespace: str
@@ -86,7 +86,7 @@ class ReadOptions:
 
     access: Access
     streams: tuple[str, ...]
-    channels: tuple[Channel, ...]
+    channels: tuple[ChannelName, ...]
     subjects: tuple[str, ...]
     starting: Position
     ending: Position
@@ -190,7 +190,7 @@ def check_stream_name(option: str, name: str) -> None:
         raise wrong(option, name, "a stream's name has no blanks and none of . * > / \\")
 
 
-def _channels(values: Values) -> tuple[Channel, ...]:
+def _channels(values: Values) -> tuple[ChannelName, ...]:
     found = []
     for option in ("channel", "channels"):
         for text in values.names(option):
@@ -201,7 +201,7 @@ def _channels(values: Values) -> tuple[Channel, ...]:
                 raise wrong(option, text, f"write it as namespace/name ({error})") from error
             if not slash:
                 raise wrong(option, text, "write it as namespace/name")
-            found.append(Channel(namespace, name))
+            found.append(ChannelName(namespace, name))
     return tuple(dict.fromkeys(found))
 
 

@@ -16,7 +16,7 @@ from pyspark_jetstream.client.messages import nanoseconds
 from pyspark_jetstream.client.subjects import overlaps
 from pyspark_jetstream.offsets import Range, data_loss
 from pyspark_jetstream.option_values import wrong
-from pyspark_jetstream.options import EARLIEST, Channel, Position, ReadOptions
+from pyspark_jetstream.options import EARLIEST, ChannelName, Position, ReadOptions
 
 PULL = "pull"
 DIRECT = "direct"
@@ -184,7 +184,7 @@ def _sequence(jetstream: JetStream, info: StreamInfo, position: Position) -> int
     return info.first if wanted == EARLIEST else info.last + 1
 
 
-def _of_channel(jetstream: JetStream, channel: Channel, options: ReadOptions) -> Selected:
+def _of_channel(jetstream: JetStream, channel: ChannelName, options: ReadOptions) -> Selected:
     """The stream of a channel, found by the subject that is its name; of an adopted stream its subject only."""
     shown = f"{channel.namespace}/{channel.name}"
     own = names.stream(channel.namespace, channel.name)

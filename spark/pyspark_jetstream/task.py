@@ -19,7 +19,7 @@ _log = logging.getLogger("pyspark_jetstream")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TaskPart:
     """What a task is to read; pickled to it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Part:
     fail_on_data_loss: bool
 
 
-def read(jetstream: JetStream, part: Part) -> Iterator[Messages]:
+def read(jetstream: JetStream, part: TaskPart) -> Iterator[Messages]:
     """The part's messages, in chunks.
 
     Raises:
@@ -58,12 +58,12 @@ def read(jetstream: JetStream, part: Part) -> Iterator[Messages]:
         _judge(part, reached, wanted.end - 1, info)
 
 
-def _check(jetstream: JetStream, part: Part, reached: int, last: int) -> None:
+def _check(jetstream: JetStream, part: TaskPart, reached: int, last: int) -> None:
     """Whether a gap may be what the stream has discarded meanwhile, from its front on, and not what was deleted."""
     _judge(part, reached, last, _current(jetstream, part.range))
 
 
-def _judge(part: Part, reached: int, last: int, info: StreamInfo) -> None:
+def _judge(part: TaskPart, reached: int, last: int, info: StreamInfo) -> None:
     if info.first <= reached:
         return
     problem = data_loss(info.name, reached, min(info.first, last + 1))

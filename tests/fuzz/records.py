@@ -13,7 +13,7 @@ from headrace.core.channel import consumer, hook, stream_config
 from headrace.core.delivery import lease, parked, stage_record, subscriber
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.delivery.parked import Parked
-from headrace.core.delivery.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.delivery.stage_record import Attempts, Stage, StageFailure, StageRecord
 from headrace.core.delivery.subscriber import METADATA_KEY, Destination, Subscriber
 from headrace.core.errors import InvalidEvent, InvalidSpec, Refused
 from headrace.core.event import http_codec, nats_codec
@@ -33,7 +33,15 @@ EVENT = Event({"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "da
 BILLING = Destination("http://billing/", "PEM", None)
 SERVED = Subscriber("shop", "orders", "billing", "u-1", 1, "KN_SHOP__ORDERS_aside", "shop", BILLING, BILLING, BILLING)
 RECORD = StageRecord(
-    Stage.REPLY, Attempts(1), 5.0, Failure("http://b/", 500, "x"), "said", EVENT, ((b"traceparent", b"0"),), "key", True
+    Stage.REPLY,
+    Attempts(1),
+    5.0,
+    StageFailure("http://b/", 500, "x"),
+    "said",
+    EVENT,
+    ((b"traceparent", b"0"),),
+    "key",
+    True,
 )
 CHANNEL = channel(
     entry(delivery={"retry": 3, "timeout": "PT10S", "backoffDelay": "PT1S", "deadLetterSink": {"uri": "http://d/"}}),
@@ -46,7 +54,7 @@ _HEAD = RequestHead(address.parse("http://billing/"), HeaderNames())
 
 def dead_letter(destination: str) -> None:
     """An event that failed there can be sent on, and says so without smuggling."""
-    told = EVENT.with_attributes(Failure(destination, 500).extensions())
+    told = EVENT.with_attributes(StageFailure(destination, 500).extensions())
     message = http_codec.to_http(told)
     written_well(message.headers)
     assert http_codec.from_http(message) == told
@@ -69,7 +77,9 @@ def _park(given: tuple[bytes, bytes, str, str]) -> tuple[Parked | None, Parked |
     block, data, subject, reason = given
     headers = nats_wire.Headers(block)
     message = Message(subject, headers, data, "$JS.ACK.x", "KN_S__C", "KN_SUB_A", 1, 7, 1_700_000_000_000_000_000)
-    kept = nats_codec.encoded(parked.parked_message(message, StageRecord(failure=Failure(reason, 500)), reason, SERVED))
+    kept = nats_codec.encoded(
+        parked.parked_message(message, StageRecord(failure=StageFailure(reason, 500)), reason, SERVED)
+    )
     now = datetime(2026, 1, 1, tzinfo=UTC)
     ours = parked.read(1, now, nats_wire.Headers(kept.block), kept.data, len(kept.data))
     return parked.read(1, now, headers, data, len(data)), ours

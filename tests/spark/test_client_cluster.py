@@ -14,7 +14,7 @@ from headrace.core.errors import Unavailable
 from pyspark_jetstream.client import Access, Connection, JetStream, read_direct, read_pulled
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
-from pyspark_jetstream.writing.task import Place, write
+from pyspark_jetstream.writing.task import RowsOf, write
 from tests.support.nats.nats_cluster import NatsCluster
 from tests.support.spark.spark_streams import Streams
 
@@ -214,7 +214,7 @@ def test_a_write_goes_on_when_the_leader_changes_and_when_it_dies(
             if number == 7:
                 cluster.server(cluster.wait_for_leader(jetstream, stream)).kill()
 
-    written = write(batches(), parts([("data", "binary")], options), options, Place("run", 0, 0))
+    written = write(batches(), parts([("data", "binary")], options), options, RowsOf("run", 0, 0))
     assert (written.rows, written.is_fast) == (6000, fast)
     found = [payload for chunk in read_pulled(jetstream, stream, 1, 10_000) for payload in chunk.payloads]
     assert sorted(found, key=int) == [b"%d" % row for row in range(6000)]

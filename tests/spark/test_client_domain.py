@@ -13,7 +13,7 @@ from headrace.core.errors import Unavailable
 from pyspark_jetstream.client import Access, Connection, JetStream, read_direct, read_pulled
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
-from pyspark_jetstream.writing.task import Place, write
+from pyspark_jetstream.writing.task import RowsOf, write
 from tests.support.nats.nats_server import NatsServer, free_port
 from tests.support.spark.spark_streams import Streams
 
@@ -52,7 +52,7 @@ def test_streams_of_another_domain_are_read_and_written(leaf: NatsServer) -> Non
         options = write_options(given, {}, streaming=False)
         batch = pa.RecordBatch.from_arrays([pa.array([b"1", b"2"])], ["data"])
         for _ in range(2):
-            written = write([batch], parts([("data", "binary")], options), options, Place("r", 0, 0))
+            written = write([batch], parts([("data", "binary")], options), options, RowsOf("r", 0, 0))
             assert written.stored + written.duplicates == 2
         info = jetstream.stream(stream)
         assert info is not None

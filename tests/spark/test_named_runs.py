@@ -15,7 +15,7 @@ from pyspark_jetstream.writing import ledger, task
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.marker import Batch, Markers
 from pyspark_jetstream.writing.options import MARKER_STREAM, write_options
-from pyspark_jetstream.writing.task import Place, Written, write
+from pyspark_jetstream.writing.task import RowsOf, Written, write
 from pyspark_jetstream.writing.writers import BatchWriter, Committed, look
 from tests.support.nats.nats_server import NatsServer
 from tests.support.spark.spark_streams import Streams
@@ -60,7 +60,7 @@ class Run:
         writer.commit(list(done))
 
     def task(self, partition: int, rows: Sequence[bytes], batch: Batch, breaks_after: int | None = None) -> Written:
-        place = Place(self.options.run, 0, partition, batch)
+        place = RowsOf(self.options.run, 0, partition, batch)
         return write(self._batches(rows, breaks_after), self._parts, self.options, place)
 
     def _batches(self, rows: Sequence[bytes], breaks_after: int | None) -> Iterator[pa.RecordBatch]:

@@ -17,20 +17,20 @@ from headrace.core.nats.nats_wire import Headers, header_block
 from pyspark_jetstream.client import Outgoing
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.ids import ContentIds
-from pyspark_jetstream.writing.messages import Fault, messages, texts
+from pyspark_jetstream.writing.messages import RowFault, messages, texts
 from pyspark_jetstream.writing.options import write_options
 
 MAP = pa.map_(pa.string(), pa.string())
 
 
-def made(batch: pa.RecordBatch, kinds: list[str], **options: str) -> list[Outgoing | Fault]:
+def made(batch: pa.RecordBatch, kinds: list[str], **options: str) -> list[Outgoing | RowFault]:
     given = {"servers": "nats://nats.example", "subject": "a.b", **options}
     wanted = write_options(given, {}, streaming=False)
     found = parts(zip(batch.schema.names, kinds, strict=True), wanted)
     return list(messages(batch, found, wanted, ContentIds("s."), 0))
 
 
-def headers_of(message: Outgoing | Fault) -> dict[str, str]:
+def headers_of(message: Outgoing | RowFault) -> dict[str, str]:
     assert isinstance(message, Outgoing)
     return dict(Headers(message.block))
 
@@ -115,7 +115,7 @@ def test_headers_of_a_column_are_those_of_the_encoder_and_what_it_refuses_is_a_f
         try:
             block = header_block(headers) if headers else b""
         except Refused:
-            assert isinstance(message, Fault)
+            assert isinstance(message, RowFault)
         else:
             assert isinstance(message, Outgoing)
             [own] = [line for line in message.block.split(b"\r\n") if line.startswith(b"Nats-Msg-Id")]

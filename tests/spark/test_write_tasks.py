@@ -16,11 +16,11 @@ from pyspark_jetstream.client import Access, Connection, JetStream
 from pyspark_jetstream.client.pull import read_pulled
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
-from pyspark_jetstream.writing.task import FaultyRow, Place, Written, write
+from pyspark_jetstream.writing.task import FaultyRow, RowsOf, Written, write
 from tests.support.nats.nats_server import NatsServer
 from tests.support.spark.spark_streams import Streams
 
-PLACE = Place("run", 3, 1)
+PLACE = RowsOf("run", 3, 1)
 BATCH = 500
 
 
@@ -41,7 +41,7 @@ class Rows:
             arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def write(self, rows: list[tuple[Any, ...]], place: Place = PLACE) -> Written:
+    def write(self, rows: list[tuple[Any, ...]], place: RowsOf = PLACE) -> Written:
         return write(self.batches(rows), self.parts, self.options, place)
 
 
@@ -79,7 +79,7 @@ def test_a_repeated_task_stores_nothing_twice_in_whatever_order_its_rows_come(
 
 def test_another_partition_and_another_epoch_may_have_the_same_rows(messages: Rows, streams: Streams):
     stream = streams.make()
-    for place in (Place("run", 3, 1), Place("run", 3, 2), Place("run", 4, 1), Place("other", 3, 1)):
+    for place in (RowsOf("run", 3, 1), RowsOf("run", 3, 2), RowsOf("run", 4, 1), RowsOf("other", 3, 1)):
         messages.write(numbered(10), place)
     assert len(stored(streams.jetstream, stream)) == 40
 
@@ -185,7 +185,7 @@ def test_an_epoch_that_broke_and_is_repeated_beyond_the_window(
     subject = f"{streams.root}.a"
     # All of the window is acknowledged when the next batch is asked for, so that it is known what is stored.
     rows = Rows(nats_server, {"data": "binary"}, subject=subject, runId=stream, commitMarker=marker, ackWindow="1")
-    place = Place(stream, 0, 0)
+    place = RowsOf(stream, 0, 0)
     with pytest.raises(Broken):
         write(half(rows.batches(numbered(2000))), rows.parts, rows.options, place)
     forgotten(streams, subject)
@@ -201,7 +201,7 @@ def test_ids_of_a_column_are_known_again_beyond_the_window(nats_server: NatsServ
     columns = {"data": "binary", "msg_id": "string"}
     rows = Rows(nats_server, columns, subject=subject, runId=stream, commitMarker="true", ackWindow="1")
     numbers = [(b"%d" % number, f"mine {number}") for number in range(2000)]
-    place = Place(stream, 0, 0)
+    place = RowsOf(stream, 0, 0)
     with pytest.raises(Broken):
         write(half(rows.batches(numbers)), rows.parts, rows.options, place)
     forgotten(streams, subject)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headrace.core.metrics import KNATIVE_BOUNDS, LONG_BOUNDS, SHORT_BOUNDS, Family, Fold, Kind
+from headrace.core.metrics import KNATIVE_BOUNDS, LONG_BOUNDS, SHORT_BOUNDS, Family, FamilyKind, Fold
 
 CHANNEL = ("namespace", "channel")
 SUBSCRIPTION = ("namespace", "channel", "subscription")
@@ -16,57 +16,57 @@ SUBSCRIPTION = ("namespace", "channel", "subscription")
 
 REQUESTS = Family(
     "headrace_requests_total",
-    Kind.COUNTER,
+    FamilyKind.COUNTER,
     "Requests by the status that they were answered with, refusals of the server included, probes not",
     ("function", "code"),
 )
 STARTED = Family(
     "headrace_start_seconds",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "From the start of the process until it listened (serving), first found NATS (ready), and had given its first "
     "answer to a request that is no probe (answer); of several workers, of the first",
     ("function", "until"),
     fold=Fold.LEAST,
 )
-WORKERS = Family("headrace_workers", Kind.GAUGE, "Processes that serve, and are added up here", ("function",))
+WORKERS = Family("headrace_workers", FamilyKind.GAUGE, "Processes that serve, and are added up here", ("function",))
 NATS_CONNECTED = Family(
-    "headrace_nats_connected", Kind.GAUGE, "Connections to NATS that stand: one for each process", ("function",)
+    "headrace_nats_connected", FamilyKind.GAUGE, "Connections to NATS that stand: one for each process", ("function",)
 )
 NATS_DISCONNECTS = Family(
     "headrace_nats_disconnects_total",
-    Kind.COUNTER,
+    FamilyKind.COUNTER,
     "Connections to NATS that broke, or were replaced as the server had asked for",
     ("function",),
 )
-CPU_SECONDS = Family("process_cpu_seconds_total", Kind.COUNTER, "CPU time, user and system, in seconds")
-MEMORY_BYTES = Family("process_resident_memory_bytes", Kind.GAUGE, "Memory that is held, in bytes")
+CPU_SECONDS = Family("process_cpu_seconds_total", FamilyKind.COUNTER, "CPU time, user and system, in seconds")
+MEMORY_BYTES = Family("process_resident_memory_bytes", FamilyKind.GAUGE, "Memory that is held, in bytes")
 START_TIME = Family(
-    "process_start_time_seconds", Kind.GAUGE, "When the process started, seconds since the epoch", fold=Fold.LEAST
+    "process_start_time_seconds", FamilyKind.GAUGE, "When the process started, seconds since the epoch", fold=Fold.LEAST
 )
 
 # Of `receive`.
 
 STORED = Family(
     "headrace_receive_stored_events_total",
-    Kind.COUNTER,
+    FamilyKind.COUNTER,
     "Events that JetStream has acknowledged, duplicates included",
     CHANNEL,
 )
 DUPLICATES = Family(
     "headrace_receive_duplicate_events_total",
-    Kind.COUNTER,
+    FamilyKind.COUNTER,
     "Those of them that the stream had already: same source and id, or the same delivery, within its duplicate window",
     CHANNEL,
 )
 STORE_SECONDS = Family(
     "headrace_receive_store_duration_seconds",
-    Kind.HISTOGRAM,
+    FamilyKind.HISTOGRAM,
     "From an event that is here, whole, to JetStream's acknowledgement",
     bounds=SHORT_BOUNDS,
 )
 WAITING_BYTES = Family(
     "headrace_receive_waiting_bytes",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "Bytes held for events on their way in, or not acknowledged yet; RECEIVE_MAX_WAITING_BYTES bounds them",
 )
 
@@ -74,7 +74,7 @@ WAITING_BYTES = Family(
 
 DISPATCH_SECONDS = Family(
     "kn_eventing_dispatch_duration_seconds",
-    Kind.HISTOGRAM,
+    FamilyKind.HISTOGRAM,
     "POSTs to subscribers, as Knative's own dispatchers tell of them; 500 also stands for no answer",
     (
         "kn_channel_namespace",
@@ -87,34 +87,36 @@ DISPATCH_SECONDS = Family(
 )
 ONWARD_SECONDS = Family(
     "headrace_forward_onward_duration_seconds",
-    Kind.HISTOGRAM,
+    FamilyKind.HISTOGRAM,
     "POSTs to reply addresses (stage reply) and dead letter sinks (stage dead_letter); 500 also stands for no answer",
     (*SUBSCRIPTION, "stage", "code"),
     bounds=KNATIVE_BOUNDS,
 )
 NO_ANSWERS = Family(
     "headrace_forward_no_answers_total",
-    Kind.COUNTER,
+    FamilyKind.COUNTER,
     "POSTs of any stage that nobody answered: refused, reset, cut off, or out of time",
     SUBSCRIPTION,
 )
 FORWARDED = Family(
     "headrace_forward_events_total",
-    Kind.COUNTER,
+    FamilyKind.COUNTER,
     "Events by how they left the hands of this process; what all processes have done is headrace_events_total",
     (*SUBSCRIPTION, "outcome"),
 )
-LEASES_OPEN = Family("headrace_forward_leases_open", Kind.GAUGE, "Leases that this process serves now")
+LEASES_OPEN = Family("headrace_forward_leases_open", FamilyKind.GAUGE, "Leases that this process serves now")
 LEASE_SECONDS = Family(
     "headrace_forward_lease_duration_seconds",
-    Kind.HISTOGRAM,
+    FamilyKind.HISTOGRAM,
     "How long leases were served, the last answer of a subscriber included",
     bounds=LONG_BOUNDS,
 )
-IN_FLIGHT = Family("headrace_forward_in_flight_events", Kind.GAUGE, "Events in subscribers' hands, or being settled")
+IN_FLIGHT = Family(
+    "headrace_forward_in_flight_events", FamilyKind.GAUGE, "Events in subscribers' hands, or being settled"
+)
 IN_FLIGHT_BYTES = Family(
     "headrace_forward_in_flight_bytes",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "Bytes of events that leases hold or have asked for; FORWARD_MAX_PROCESS_BYTES bounds them",
 )
 
@@ -122,7 +124,7 @@ IN_FLIGHT_BYTES = Family(
 
 RECONCILE_SECONDS = Family(
     "headrace_reconcile_duration_seconds",
-    Kind.HISTOGRAM,
+    FamilyKind.HISTOGRAM,
     "Calls of the hooks, by verb and by the status that they were answered with",
     ("verb", "code"),
     bounds=LONG_BOUNDS,
@@ -157,87 +159,95 @@ BY_NAME: Mapping[str, Family] = {family.name: family for family in FUNCTIONS}
 # for every `forward`, also for those that are long gone.
 
 PENDING = Family(
-    "headrace_consumer_pending_events", Kind.GAUGE, "Stored events that no lease has pulled yet: the lag", SUBSCRIPTION
+    "headrace_consumer_pending_events",
+    FamilyKind.GAUGE,
+    "Stored events that no lease has pulled yet: the lag",
+    SUBSCRIPTION,
 )
 ACK_PENDING = Family(
     "headrace_consumer_ack_pending_events",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "Events that are pulled and not settled, retries included",
     SUBSCRIPTION,
 )
 MAX_ACK_PENDING = Family(
     "headrace_consumer_max_ack_pending_events",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "How many of those there may be; 0 or less: any",
     SUBSCRIPTION,
 )
 WINDOW_FULL = Family(
     "headrace_consumer_ack_window_full",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "1 while no fresh event is delivered since those are too many",
     SUBSCRIPTION,
 )
-OPEN = Family("headrace_leases_open", Kind.GAUGE, "Leases that are open", SUBSCRIPTION)
-OPENED = Family("headrace_leases_opened_total", Kind.COUNTER, "Leases that were opened", SUBSCRIPTION)
+OPEN = Family("headrace_leases_open", FamilyKind.GAUGE, "Leases that are open", SUBSCRIPTION)
+OPENED = Family("headrace_leases_opened_total", FamilyKind.COUNTER, "Leases that were opened", SUBSCRIPTION)
 FAILURES = Family(
-    "headrace_lease_failures_total", Kind.COUNTER, "Leases that broke, or could not be opened", SUBSCRIPTION
+    "headrace_lease_failures_total", FamilyKind.COUNTER, "Leases that broke, or could not be opened", SUBSCRIPTION
 )
 EVENTS = Family(
     "headrace_events_total",
-    Kind.COUNTER,
+    FamilyKind.COUNTER,
     "Events by how they left a lease; redelivered and replied beside another",
     (*SUBSCRIPTION, "outcome"),
 )
 OLDEST_SECONDS = Family(
     "headrace_consumer_oldest_event_age_seconds",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "How long ago the oldest event was stored that is not settled; 0 when all are",
     SUBSCRIPTION,
 )
-STREAM_MESSAGES = Family("headrace_stream_messages", Kind.GAUGE, "Events that the channel's stream holds", CHANNEL)
-STREAM_BYTES = Family("headrace_stream_bytes", Kind.GAUGE, "Bytes of them", CHANNEL)
+STREAM_MESSAGES = Family(
+    "headrace_stream_messages", FamilyKind.GAUGE, "Events that the channel's stream holds", CHANNEL
+)
+STREAM_BYTES = Family("headrace_stream_bytes", FamilyKind.GAUGE, "Bytes of them", CHANNEL)
 STREAM_MAX_BYTES = Family(
     "headrace_stream_max_bytes",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "How many bytes the stream may hold; without a limit it is left out",
     CHANNEL,
 )
 STREAM_MAX_MESSAGES = Family(
     "headrace_stream_max_messages",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "How many events the stream may hold; without a limit it is left out",
     CHANNEL,
 )
 PARKED = Family(
     "headrace_parked_events",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "Events that could be delivered nowhere, and are kept aside; with more than 20,000 messages aside, all of those",
     CHANNEL,
 )
 ASIDE_MESSAGES = Family(
-    "headrace_aside_messages", Kind.GAUGE, "Messages of the aside stream: stage records and parked events", CHANNEL
+    "headrace_aside_messages",
+    FamilyKind.GAUGE,
+    "Messages of the aside stream: stage records and parked events",
+    CHANNEL,
 )
-ASIDE_BYTES = Family("headrace_aside_bytes", Kind.GAUGE, "Bytes of them", CHANNEL)
+ASIDE_BYTES = Family("headrace_aside_bytes", FamilyKind.GAUGE, "Bytes of them", CHANNEL)
 ASIDE_MAX_BYTES = Family(
     "headrace_aside_max_bytes",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "How many bytes the aside stream may hold; left out while nobody has set a limit, as reconcile does not",
     CHANNEL,
 )
 STORAGE_READ = Family(
     "headrace_storage_read_timestamp_seconds",
-    Kind.GAUGE,
+    FamilyKind.GAUGE,
     "When ages, streams and aside streams were last read, seconds since the epoch; every 15 s while somebody scrapes",
 )
 HOOK_SECONDS = Family(
     "headrace_hook_duration_seconds",
-    Kind.HISTOGRAM,
+    FamilyKind.HISTOGRAM,
     "Calls of reconcile by verb, and by result: ok, unavailable, or refused",
     ("verb", "result"),
     bounds=LONG_BOUNDS,
 )
 SCALER_CONNECTED = Family(
-    "headrace_scaler_nats_connected", Kind.GAUGE, "1 while whoever opens leases is connected to NATS"
+    "headrace_scaler_nats_connected", FamilyKind.GAUGE, "1 while whoever opens leases is connected to NATS"
 )
 
 SCALER = (PENDING, ACK_PENDING, MAX_ACK_PENDING, WINDOW_FULL, OPEN, OPENED, FAILURES, EVENTS)

@@ -26,7 +26,7 @@ SHORT_BOUNDS = (0.0005, 0.001, 0.0025, *KNATIVE_BOUNDS)
 LONG_BOUNDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 
 
-class Kind(StrEnum):
+class FamilyKind(StrEnum):
     """How Prometheus is to understand a family."""
 
     COUNTER = "counter"
@@ -52,7 +52,7 @@ class Family:
     """
 
     name: str
-    kind: Kind
+    kind: FamilyKind
     words: str
     labels: tuple[str, ...] = ()
     bounds: tuple[float, ...] = ()
@@ -110,7 +110,7 @@ def added(snapshots: Iterable[Snapshot], families: Mapping[str, Family]) -> dict
 
 def lasting(snapshot: Snapshot, families: Mapping[str, Family]) -> Snapshot:
     """The part of a snapshot that outlives its process: what only ever grows."""
-    return {name: series for name, series in snapshot.items() if families[name].kind is not Kind.GAUGE}
+    return {name: series for name, series in snapshot.items() if families[name].kind is not FamilyKind.GAUGE}
 
 
 def to_json(snapshot: Snapshot) -> bytes:

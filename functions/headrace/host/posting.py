@@ -15,7 +15,7 @@ from headrace.forward import closing_headers
 from headrace.host.forward_counts import ForwardCounts
 from headrace.io.http import HttpClient
 from headrace.io.http.posting import Sender
-from headrace.io.tracing import PARENT, Kind, Tracing
+from headrace.io.tracing import PARENT, SpanKind, Tracing
 
 Post = Callable[[Destination, Headers, bytes, timedelta], Awaitable[HttpAnswer]]
 
@@ -95,7 +95,7 @@ def _traced(post: Post, subscriber: Subscriber, tracing: Tracing) -> Post:
         stage = _stage(to, subscriber)
         facts = {_FACTS[name]: value.decode("latin-1") for name, value in headers if name in _FACTS}
         attributes = {**fixed, **facts, "url.full": uri.hidden(to.uri)}
-        with tracing.span(SPANS[stage], Kind.CLIENT, attributes, headers) as span:
+        with tracing.span(SPANS[stage], SpanKind.CLIENT, attributes, headers) as span:
             answer = await post(to, span.headers(headers), body, timeout)
             span.answered(answer.status, uri.hidden(answer.error))
             if stage is Stage.SUBSCRIBER and answer.header(PARENT) is None:

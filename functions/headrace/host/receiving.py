@@ -23,7 +23,7 @@ from headrace.io.jetstream.data_path import JetStream
 from headrace.io.jetstream.wake import FullHints, WakeHints
 from headrace.io.nats.client import Client
 from headrace.io.process import environment, log
-from headrace.io.tracing import Kind, OpenSpan, Tracing
+from headrace.io.tracing import OpenSpan, SpanKind, Tracing
 from headrace.receive.story import (
     ACCEPTED,
     ALLOW,
@@ -160,7 +160,7 @@ class Receiving:
     def _traced(self, tracing: Tracing) -> Callable[[Request, web.Receive], Awaitable[Response]]:
         async def receive_traced(request: Request, receive_: web.Receive) -> Response:
             attributes = {"http.request.method": request.method, "url.path": request.path, **_event_facts(request)}
-            with tracing.span("receive", Kind.SERVER, attributes, tuple(request.headers)) as span:
+            with tracing.span("receive", SpanKind.SERVER, attributes, tuple(request.headers)) as span:
                 # What is stored goes on from here.
                 inside = http_request(request.method, request.path, span.headers(tuple(request.headers)))
                 return await _told(self._receive(inside, receive_), span)
@@ -210,7 +210,7 @@ class Receiving:
             ack = await self._jetstream.publish(message, self._publish_seconds)
         else:
             attributes = {"messaging.system": "nats", "messaging.destination.name": message.subject}
-            with self._tracing.span("publish", Kind.PRODUCER, attributes) as span:
+            with self._tracing.span("publish", SpanKind.PRODUCER, attributes) as span:
                 moved = Encoded(message.subject, span.moved(message.block), message.data)
                 ack = await self._jetstream.publish(moved, self._publish_seconds)
                 span.tell({"headrace.stream": ack.stream, "headrace.sequence": ack.sequence})

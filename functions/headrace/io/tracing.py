@@ -43,7 +43,7 @@ CLOSE_SECONDS = 3.0
 _log = log.get("tracing")
 
 
-class Kind(Enum):
+class SpanKind(Enum):
     """Which side of what a span is."""
 
     SERVER = "SERVER"
@@ -132,7 +132,7 @@ class Tracing:
 
     @contextmanager
     def span(
-        self, name: str, kind: Kind, attributes: Mapping[str, str | int], parent: Headers | None = None
+        self, name: str, kind: SpanKind, attributes: Mapping[str, str | int], parent: Headers | None = None
     ) -> Iterator[OpenSpan]:
         """A span for the time of the block.
 

@@ -13,7 +13,7 @@ from headrace.core.channel.health import Noted
 from headrace.core.delivery import forgotten
 from headrace.core.delivery.forgotten import Mark
 from headrace.core.nats.action import Done, KeepText, ParkForgotten, PurgeSubjects
-from headrace.core.nats.stream import Place
+from headrace.core.nats.stream import ChannelStream
 from headrace.reconcile.ports import Administration
 
 # Of one consumer at one look: each takes a few requests, and the rest follows with the next.
@@ -21,7 +21,7 @@ MOST = 200
 
 
 async def see_to(
-    place: Place, noted: Noted, infos: Iterable[Mapping[str, Any]], api: Administration, now: datetime
+    place: ChannelStream, noted: Noted, infos: Iterable[Mapping[str, Any]], api: Administration, now: datetime
 ) -> dict[str, tuple[int, ...]]:
     """Mark what is suspected, park what is sure.
 
@@ -44,7 +44,7 @@ async def see_to(
 
 
 async def _of_one(
-    place: Place,
+    place: ChannelStream,
     consumer: str,
     records: tuple[int, ...],
     info: Mapping[str, Any],
@@ -65,7 +65,7 @@ async def _of_one(
 
 
 async def _is_parked(
-    place: Place, consumer: str, sequence: int, due: float | None, api: Administration, now: datetime
+    place: ChannelStream, consumer: str, sequence: int, due: float | None, api: Administration, now: datetime
 ) -> bool:
     subject = place.channel.forgotten_subject(consumer, sequence)
     mark = forgotten.read_mark(await api.text(place.aside, subject))

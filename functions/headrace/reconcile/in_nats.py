@@ -15,16 +15,16 @@ from headrace.core import subject_pattern
 from headrace.core.channel import aside_bound, binding, counts, granted, health, peer, plan
 from headrace.core.channel.desired import Desired
 from headrace.core.channel.health import Health
-from headrace.core.channel.leaving import Terms
+from headrace.core.channel.leaving import LeavingTerms
 from headrace.core.channel.own_consumer import owned
-from headrace.core.channel.plan import Observed, Progress
+from headrace.core.channel.plan import Observed, StreamsDone
 from headrace.core.channel.status import Result
-from headrace.core.channel.stream_config import Wanted
+from headrace.core.channel.stream_config import WantedStreams
 from headrace.core.delivery import pull_trouble
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.installation.settings import ReconcileSettings
 from headrace.core.nats.action import PurgeSubjects, Rejected
-from headrace.core.nats.stream import Place
+from headrace.core.nats.stream import ChannelStream
 from headrace.reconcile import forgetting
 from headrace.reconcile.deeds import Deeds
 from headrace.reconcile.ports import Administration
@@ -45,7 +45,7 @@ async def make_so(wish: Desired, api: Administration, settings: ReconcileSetting
     )
 
 
-async def take_away(place: Place, api: Administration, *, retain: bool) -> Rejected | None:
+async def take_away(place: ChannelStream, api: Administration, *, retain: bool) -> Rejected | None:
     """Take away what is this channel's; the server's refusal, if it refuses.
 
     Args:
@@ -62,11 +62,11 @@ async def take_away(place: Place, api: Administration, *, retain: bool) -> Rejec
     return refusal
 
 
-async def _streams(wanted: Wanted, deeds: Deeds) -> Progress:
-    progress = Progress(wanted.place, await _observe(wanted.place, deeds.api))
+async def _streams(wanted: WantedStreams, deeds: Deeds) -> StreamsDone:
+    progress = StreamsDone(wanted.place, await _observe(wanted.place, deeds.api))
     actions = plan.streams(wanted, progress.observed)
     if isinstance(actions, plan.Problem):
-        return Progress(wanted.place, progress.observed, (actions,), stopped=True)
+        return StreamsDone(wanted.place, progress.observed, (actions,), stopped=True)
     for action in actions:
         outcome = await deeds.carry_out(action, wanted.defaults, progress.observed.stream)
         bounded = aside_bound.demanded(action, outcome, wanted.place, progress.observed.stream)
@@ -79,11 +79,11 @@ async def _streams(wanted: Wanted, deeds: Deeds) -> Progress:
 
 
 async def _consumers(
-    wish: Desired, progress: Progress, deeds: Deeds, settings: ReconcileSettings, now: datetime
+    wish: Desired, progress: StreamsDone, deeds: Deeds, settings: ReconcileSettings, now: datetime
 ) -> Result:
     spec, place = wish.manifest.spec, wish.wanted.place
     infos = await deeds.api.consumer_infos(place.stream)
-    terms = Terms(
+    terms = LeavingTerms(
         place=place,
         template=spec.consumer_config_template,
         subjects=plan.seen_subjects(place, progress.observed, spec.stream.config.additional_subjects),
@@ -108,7 +108,7 @@ async def _consumers(
     return Result(progress.observed, progress.problems, bindings, leavers, refusals)
 
 
-async def _health(place: Place, observed: Observed, api: Administration, now: datetime) -> Health | None:
+async def _health(place: ChannelStream, observed: Observed, api: Administration, now: datetime) -> Health | None:
     stream, aside = await api.info(place.stream), await api.info(place.aside, place.stages)
     if stream is None or aside is None:
         # Deleted this moment: the next call makes them anew.
@@ -135,7 +135,7 @@ async def _health(place: Place, observed: Observed, api: Administration, now: da
     )
 
 
-async def _room(place: Place, api: Administration) -> dict[str, Any]:
+async def _room(place: ChannelStream, api: Administration) -> dict[str, Any]:
     """What the server has room for, as fields of `Health`; none that it does not tell, which hides no other trouble."""
     try:
         no_room = await api.no_room(place.channel.probe_subject)
@@ -145,7 +145,7 @@ async def _room(place: Place, api: Administration) -> dict[str, Any]:
 
 
 async def _unseen(
-    place: Place, stream: Mapping[str, Any], infos: Iterable[Mapping[str, Any]], api: Administration
+    place: ChannelStream, stream: Mapping[str, Any], infos: Iterable[Mapping[str, Any]], api: Administration
 ) -> dict[str, int]:
     """What an adopted stream holds that none of the channel's consumers is given; nothing while it has none."""
     ours = [info["config"] for info in infos if owned(info["config"], place.owner) is not None]
@@ -157,7 +157,7 @@ async def _unseen(
 
 
 async def _vain_pulls(
-    place: Place, noted: Iterable[str], infos: Iterable[Mapping[str, Any]], api: Administration
+    place: ChannelStream, noted: Iterable[str], infos: Iterable[Mapping[str, Any]], api: Administration
 ) -> dict[str, str]:
     """Why pulls bring nothing, by consumer; of those who have noted it and for whom it is still so."""
     known, found = {str(info["name"]): info for info in infos}, {}
@@ -169,7 +169,7 @@ async def _vain_pulls(
     return found
 
 
-async def _parked(place: Place, aside: Mapping[str, Any], api: Administration) -> Iterable[str] | None:
+async def _parked(place: ChannelStream, aside: Mapping[str, Any], api: Administration) -> Iterable[str] | None:
     """The subjects of parked events; None when they are too many to be listed."""
     events = health.parked(aside)
     if not health.countable(events):
@@ -178,7 +178,7 @@ async def _parked(place: Place, aside: Mapping[str, Any], api: Administration) -
     return () if info is None else info["state"].get("subjects") or ()
 
 
-async def _count_lost(place: Place, consumer: str, sequences: Iterable[int], api: Administration) -> None:
+async def _count_lost(place: ChannelStream, consumer: str, sequences: Iterable[int], api: Administration) -> None:
     """Count events that were discarded while they waited, and delete their records.
 
     The records go first: a crash in between loses a few from the count, but counts none twice.
@@ -195,5 +195,5 @@ async def _count_lost(place: Place, consumer: str, sequences: Iterable[int], api
         await api.add(place.aside, place.channel.discarded_subject(consumer), forgotten)
 
 
-async def _observe(place: Place, api: Administration) -> Observed:
+async def _observe(place: ChannelStream, api: Administration) -> Observed:
     return Observed(await api.stream(place.stream), await api.stream(place.aside))

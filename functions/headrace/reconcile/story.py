@@ -30,7 +30,7 @@ from headrace.core.installation import channel_defaults
 from headrace.core.installation.channel_defaults import Defaults, Merged
 from headrace.core.installation.settings import ReconcileSettings
 from headrace.core.manifest import channel_status, manifest
-from headrace.core.nats.stream import Place
+from headrace.core.nats.stream import ChannelStream
 from headrace.core.quoting import quoted
 from headrace.reconcile import in_nats
 from headrace.reconcile.own_account import Account, AccountUnreachable, cluster_of, find, settings_condition
@@ -163,7 +163,7 @@ class _Call:
         )
 
     async def _go_without(
-        self, request: HookRequest, place: Place, account: Account, error: Exception, *, retain: bool
+        self, request: HookRequest, place: ChannelStream, account: Account, error: Exception, *, retain: bool
     ) -> HookResponse:
         """Let a channel go whose NATS account can't be reached: wait for a while, then leave its streams behind."""
         reason = lockout.REASON if isinstance(error, NotLetIn) else lockout.UNREACHED_REASON
@@ -222,7 +222,7 @@ class _Call:
             prune=result.leftovers,
         )
 
-    async def _in_cluster(self, place: Place) -> dict[str, Any] | Unavailable | None:
+    async def _in_cluster(self, place: ChannelStream) -> dict[str, Any] | Unavailable | None:
         """The stream of that name in the installation's own account; the error when it does not say."""
         try:
             info = await self._own.info(place.stream)

@@ -96,7 +96,7 @@ def _sunk(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
 
 
 def _window(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
-    window = health.Window(one.subscription.unacked, int(one.subscription.config.get("max_ack_pending", 0)))
+    window = health.AckWindow(one.subscription.unacked, int(one.subscription.config.get("max_ack_pending", 0)))
     if window.full:
         yield Finding(
             Severity.PROBLEM,

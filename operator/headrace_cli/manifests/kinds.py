@@ -74,7 +74,7 @@ class Destination(_Model):
         }
 
 
-class Delivery(delivery_spec.Delivery):
+class Delivery(delivery_spec.DeliverySpec):
     """`delivery` of a channel or Subscription; durations and limits are `headrace.core.manifest.delivery_spec`'s."""
 
     model_config = ConfigDict(extra="forbid")

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from headrace.core.delivery.parked import Parked
-from headrace.core.delivery.parked import Wanted as WantedParked
+from headrace.core.delivery.parked import ParkedFilter as WantedParked
 from headrace.core.errors import Refused
 from headrace.core.event.nats_codec import FOREIGN_TYPE
 from headrace.io.jetstream.api import JetStreamApi

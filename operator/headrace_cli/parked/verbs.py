@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import click
 
 from headrace.core.delivery.parked import Parked
-from headrace.core.delivery.parked import Wanted as WantedParked
+from headrace.core.delivery.parked import ParkedFilter as WantedParked
 from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.http import Headers, HttpAnswer

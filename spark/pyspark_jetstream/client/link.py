@@ -12,7 +12,7 @@ import time
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace.core.nats import nats_wire
-from headrace.core.nats.nats_wire import Arrival, Bulk, Decoder, Frame, Info, Server, ServerError, Severity, Signal
+from headrace.core.nats.nats_wire import Arrival, Bulk, Decoder, ErrorCost, Frame, Info, Server, ServerError, Signal
 from pyspark_jetstream.client.access import Access
 
 # For all of it, name resolution aside. A server that is there answers in milliseconds, and the cores may be busy.
@@ -144,12 +144,12 @@ class Link:
                 self._refused(frame, words)
 
     def _refused(self, error: ServerError, words: str) -> None:
-        if error.severity is Severity.OPERATION:
+        if error.severity is ErrorCost.OPERATION:
             who = self._access.identity_options
             self._refusal = Refused(f"NATS says {words!r}: check the permissions of the user, {who}", status=403)
             return
         self.close()
-        if error.severity is Severity.IDENTITY:
+        if error.severity is ErrorCost.IDENTITY:
             raise TurnedAway(f"{self.server.address} refuses us ({words}): check {self._access.identity_options}")
         raise Broken(f"{self.server.address} says {words!r}")
 

@@ -32,7 +32,7 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RowFault:
     """A row that is no message.
 
     Attributes:
@@ -46,7 +46,7 @@ class Fault:
 
 def messages(
     batch: pa.RecordBatch, parts: Parts, options: WriteOptions, ids: ContentIds, first: int
-) -> Iterator[Outgoing | Fault]:
+) -> Iterator[Outgoing | RowFault]:
     """One of both per row, in their order.
 
     Args:
@@ -65,7 +65,7 @@ def messages(
             elif not is_event_id:
                 block = _with_id(block, ids.of(row, subject, block, data))
         except (InvalidEvent, Refused) as error:
-            yield Fault(row, f"{frame.name_of(at)}{error}")
+            yield RowFault(row, f"{frame.name_of(at)}{error}")
         else:
             yield Outgoing(subject, block, data, row)
 

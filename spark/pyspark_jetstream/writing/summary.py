@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from headrace.core.plural import counted
-from pyspark_jetstream.writing.task import CONTENT_MODULUS, MOST_SHOWN, Place, Written
+from pyspark_jetstream.writing.task import CONTENT_MODULUS, MOST_SHOWN, RowsOf, Written
 
 
 def content(parts: Iterable[Written]) -> str:
@@ -52,7 +52,7 @@ class Summary:
         )
         return f"{words}; {'; '.join(self.faults)}" if self.faults else words
 
-    def record(self, place: Place, stream: str) -> dict[str, Any]:
+    def record(self, place: RowsOf, stream: str) -> dict[str, Any]:
         """As `summaryFile` has it."""
         return {
             "run": place.run,

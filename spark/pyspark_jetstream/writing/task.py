@@ -18,7 +18,7 @@ from pyspark_jetstream.writing.columns import Parts
 from pyspark_jetstream.writing.ids import ContentIds
 from pyspark_jetstream.writing.ledger import DIGEST_BYTES, Ledger, refuse_missing
 from pyspark_jetstream.writing.marker import NO_BATCH, Batch
-from pyspark_jetstream.writing.messages import Fault
+from pyspark_jetstream.writing.messages import RowFault
 from pyspark_jetstream.writing.options import CONTENT, SKIP, WriteOptions
 from pyspark_jetstream.writing.spool import Spool
 from pyspark_jetstream.writing.target import Target
@@ -39,7 +39,7 @@ class FaultyRow(Refused):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RowsOf:
     """Which rows these are; the same whenever they are written again, but for the try at a batch."""
 
     run: str
@@ -63,7 +63,7 @@ class Written:
         window_seconds: how long the target remembers ids; None when there is no single target.
     """
 
-    place: Place
+    place: RowsOf
     stream: str = ""
     rows: int = 0
     stored: int = 0
@@ -80,7 +80,7 @@ class Written:
     faults: list[str] = field(default_factory=list)
 
 
-def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions, place: Place) -> Written:
+def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions, place: RowsOf) -> Written:
     """Store all rows; they are acknowledged when this returns.
 
     Raises:
@@ -105,7 +105,7 @@ class _Task:
         connection: Connection,
         parts: Parts,
         options: WriteOptions,
-        place: Place,
+        place: RowsOf,
         one: Target | None,
         *,
         has_own_ids: bool,
@@ -195,12 +195,12 @@ class _Task:
             rows = self._noted(rows, self._ledger)
         for one in rows:
             written.rows += 1
-            if isinstance(one, Fault):
+            if isinstance(one, RowFault):
                 self._faulty(one)
                 continue
             size = len(one.block) + len(one.data)
             if size > most:
-                self._faulty(Fault(one.row, f"has {size} bytes: at most {most} can be stored"))
+                self._faulty(RowFault(one.row, f"has {size} bytes: at most {most} can be stored"))
                 continue
             if known and _id_of(one.block) in known:
                 written.known += 1
@@ -225,7 +225,7 @@ class _Task:
             self._publisher.flush()
             time.sleep(self._turn - now)
 
-    def _noted(self, rows: Iterator[Outgoing | Fault], ledger: Ledger) -> Iterator[Outgoing | Fault]:
+    def _noted(self, rows: Iterator[Outgoing | RowFault], ledger: Ledger) -> Iterator[Outgoing | RowFault]:
         """The same, some at a time, each of them after it is written down that the run has it."""
         while some := list(_some(rows)):
             keys = []
@@ -237,8 +237,8 @@ class _Task:
             ledger.add(self._place.partition, self._place.batch.attempt, keys)
             yield from some
 
-    def _is_good(self, one: Outgoing | Fault) -> TypeGuard[Outgoing]:
-        return not isinstance(one, Fault) and len(one.block) + len(one.data) <= self._most
+    def _is_good(self, one: Outgoing | RowFault) -> TypeGuard[Outgoing]:
+        return not isinstance(one, RowFault) and len(one.block) + len(one.data) <= self._most
 
     def _add(self, content: bytes) -> None:
         self.written.content = (self.written.content + int.from_bytes(content, "big")) % CONTENT_MODULUS
@@ -261,9 +261,9 @@ class _Task:
         return digest.digest()
 
     def _refused(self, message: Outgoing, refusal: Refused) -> None:
-        self._faulty(Fault(message.row, str(refusal)))
+        self._faulty(RowFault(message.row, str(refusal)))
 
-    def _faulty(self, fault: Fault) -> None:
+    def _faulty(self, fault: RowFault) -> None:
         words = f"row {fault.row} of partition {self._place.partition}: {fault.reason}"
         if self._options.on_faulty_row != SKIP:
             raise FaultyRow(f"{words}. Set onFaultyRow to skip to write the others", status=400)
@@ -272,12 +272,12 @@ class _Task:
             self.written.faults.append(words)
 
 
-def _some(rows: Iterator[Outgoing | Fault]) -> Iterator[Outgoing | Fault]:
+def _some(rows: Iterator[Outgoing | RowFault]) -> Iterator[Outgoing | RowFault]:
     """The next ones, few enough to be held."""
     size = 0
     for one in islice(rows, _NOTED_ROWS):
         yield one
-        size += 0 if isinstance(one, Fault) else len(one.block) + len(one.data)
+        size += 0 if isinstance(one, RowFault) else len(one.block) + len(one.data)
         if size >= _NOTED_BYTES:
             return
 

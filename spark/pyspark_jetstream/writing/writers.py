@@ -27,7 +27,7 @@ from pyspark_jetstream.writing.ledger import MOST_DIGESTS, refuse_uncovered
 from pyspark_jetstream.writing.marker import Batch
 from pyspark_jetstream.writing.options import WriteOptions
 from pyspark_jetstream.writing.summary import Summary, content
-from pyspark_jetstream.writing.task import Place, Written, write
+from pyspark_jetstream.writing.task import RowsOf, Written, write
 
 _log = logging.getLogger("pyspark_jetstream")
 _EPOCH = "streaming.sql.batchId"
@@ -84,7 +84,7 @@ class BatchWriter(DataSourceArrowWriter):
         self.batch = Batch(uuid4().hex[:12], named(schema), options.selection)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        place = Place(self._run, 0, _context().partitionId(), self.batch)
+        place = RowsOf(self._run, 0, _context().partitionId(), self.batch)
         return Committed(write(iterator, self._parts, self._options, place))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -114,7 +114,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         query, epoch = context.getLocalProperty(_QUERY), context.getLocalProperty(_EPOCH)
         if query is None or epoch is None:
             raise Misconfigured("Spark does not tell the query and the batch: PySpark 4.2 or later does", field="spark")
-        place = Place(query, int(epoch), context.partitionId())
+        place = RowsOf(query, int(epoch), context.partitionId())
         return Committed(write(iterator, self._parts, self._options, place))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.core import metric_families as families
-from headrace.core.metrics import Kind
+from headrace.core.metrics import FamilyKind
 from infra.generate.dashboards import ALL
 from tests.support.functions.functions import TOKEN, Function
 from tests.support.http.sending import BINARY, send
@@ -124,8 +124,8 @@ async def test_a_real_run_tells_all_that_dashboards_and_alerts_ask_for(
 
     # And the other way round: what is told is what docs/metrics.md says of it.
     for family in (*families.FUNCTIONS, *families.OPERATOR):
-        stem = family.name.removesuffix("_total") if family.kind is Kind.COUNTER else family.name
+        stem = family.name.removesuffix("_total") if family.kind is FamilyKind.COUNTER else family.name
         assert kinds.pop(stem) == family.kind, family.name
-        sample = f"{family.name}_count" if family.kind is Kind.HISTOGRAM else family.name
+        sample = f"{family.name}_count" if family.kind is FamilyKind.HISTOGRAM else family.name
         assert told[sample] == set(family.labels), family.name
     assert kinds == {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.channel import children, consumer
-from headrace.core.channel.children import Access, Cluster, Functions, Served
+from headrace.core.channel.children import Cluster, Functions, NatsAccess, ServedConsumer
 from headrace.core.installation.settings import ReconcileSettings
 from headrace.core.manifest import manifest
 from tests.support.functions.channels import channel
@@ -29,7 +29,7 @@ def wanted(
     *entries: dict[str, Any],
     apis: Iterable[str] | None = BOTH,
     observed: Iterable[dict[str, Any]] = (),
-    access: Access | None = None,
+    access: NatsAccess | None = None,
     settings: dict[str, Any] | None = None,
     reached: bool = True,
     elsewhere: bool = False,
@@ -45,7 +45,7 @@ def wanted(
     stream = names.stream(parsed.metadata.namespace, parsed.metadata.name)
     rows = consumer.rows(parsed, stream)
     seen = as_observed(observed, parsed.metadata.namespace)
-    served = [Served(names.durable(row.uid), row.subscriber) for row in rows if row.subscriber is not None]
+    served = [ServedConsumer(names.durable(row.uid), row.subscriber) for row in rows if row.subscriber is not None]
     return children.functions(
         parsed,
         stream,

@@ -16,7 +16,7 @@ from typing import Any
 
 from headrace.core.channel import binding, consumer, stream_config
 from headrace.core.channel.binding import Binding
-from headrace.core.channel.leaving import Leaver, Terms
+from headrace.core.channel.leaving import Leaver, LeavingTerms
 from headrace.core.channel.truth import Subscription, Truth
 from headrace.core.delivery.subscriber import Subscriber, SubscriberState, from_metadata
 from headrace.core.manifest import manifest
@@ -169,7 +169,7 @@ class World:
     def _ask(self, absent: frozenset[str]) -> tuple[tuple[Binding, ...], tuple[Leaver, ...]]:
         truth = Truth({one.uid: one for one in self.seen.values()}, complete=True, absent=absent)
         rows = consumer.rows(manifest.parse(channel(*self.history[-1].values())), STREAM, truth)
-        terms = Terms(PLACE, ConsumerTemplate(), (), GRACE, self.now, truth)
+        terms = LeavingTerms(PLACE, ConsumerTemplate(), (), GRACE, self.now, truth)
         bindings, leavers = binding.consumers(rows, self.server.consumers.values(), terms)
         before = self.server.serving()
         for name in self.server.carry_out(bindings, leavers):

@@ -14,17 +14,17 @@ from headrace.core import metric_families, metrics
 from headrace.core.delivery.lease import Outcome, Tally
 from headrace.core.delivery.stage_record import Stage
 from headrace.core.delivery.subscriber import Subscriber
-from headrace.core.metrics import Distribution, Family, Fold, Kind, Timings
+from headrace.core.metrics import Distribution, Family, FamilyKind, Fold, Timings
 from headrace.core.nats.jetstream import PubAck
 from headrace.host.forward_counts import ForwardCounts
 from headrace.host.receive_counts import MOST_CHANNELS, OTHERS, ReceiveCounts
 from headrace.io.process import usage
 from headrace.server.scraping import HALF_BYTES, Scraped, Slots
 
-COUNT = Family("a_total", Kind.COUNTER, "what \\ it counts", ("who",))
-LEVEL = Family("b", Kind.GAUGE, "a level")
-FIRST = Family("c", Kind.GAUGE, "the first", fold=Fold.LEAST)
-TOOK = Family("d_seconds", Kind.HISTOGRAM, "how long", ("who",), bounds=(0.1, 1.0))
+COUNT = Family("a_total", FamilyKind.COUNTER, "what \\ it counts", ("who",))
+LEVEL = Family("b", FamilyKind.GAUGE, "a level")
+FIRST = Family("c", FamilyKind.GAUGE, "the first", fold=Fold.LEAST)
+TOOK = Family("d_seconds", FamilyKind.HISTOGRAM, "how long", ("who",), bounds=(0.1, 1.0))
 FAMILIES = {family.name: family for family in (COUNT, LEVEL, FIRST, TOOK)}
 
 numbers = st.integers(0, 2**53)
@@ -90,9 +90,9 @@ def test_only_what_grows_outlives_a_process() -> None:
 
 def test_families_are_what_prometheus_demands_of_names() -> None:
     for family in metric_families.FUNCTIONS:
-        assert (family.kind is Kind.COUNTER) == family.name.endswith("_total"), family
-        assert (family.kind is Kind.HISTOGRAM) == bool(family.bounds), family
-        assert family.fold is Fold.SUM or family.kind is Kind.GAUGE, family
+        assert (family.kind is FamilyKind.COUNTER) == family.name.endswith("_total"), family
+        assert (family.kind is FamilyKind.HISTOGRAM) == bool(family.bounds), family
+        assert family.fold is Fold.SUM or family.kind is FamilyKind.GAUGE, family
 
 
 # ── the memory that workers share ───────────────────────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from headrace.core.channel.plan import Observed
 from headrace.core.channel.status import Result
 from headrace.core.installation.settings import ReconcileSettings
 from headrace.core.manifest import obeyed
-from headrace.core.manifest.channel_status import Status
+from headrace.core.manifest.channel_status import ChannelStatus
 from infra.generate import crd, fields
 from tests.support.functions.channels import channel, entry
 
@@ -128,7 +128,7 @@ def test_the_status_that_reconcile_writes_loses_nothing_to_the_api_server(channe
 
     assert written["readySubscribers"] == "0/2"
     assert unknown(written, at(channel_schema, "status")) == []
-    Status.model_validate(written)
+    ChannelStatus.model_validate(written)
 
 
 def unknown(value: Any, schema: Schema, path: str = "status") -> list[str]:

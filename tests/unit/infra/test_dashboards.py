@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from headrace.core import metric_families as families
-from headrace.core.metrics import Family, Kind
+from headrace.core.metrics import Family, FamilyKind
 from infra.generate import grafana
 from infra.generate.dashboards import ALL
 from infra.generate.grafana import Dashboard
@@ -25,10 +25,10 @@ def family_of(name: str) -> Family:
     """That a sample belongs to; a histogram has three kinds of them."""
     for suffix in ("_bucket", "_count", "_sum"):
         stem = name.removesuffix(suffix)
-        if stem != name and stem in KNOWN and KNOWN[stem].kind is Kind.HISTOGRAM:
+        if stem != name and stem in KNOWN and KNOWN[stem].kind is FamilyKind.HISTOGRAM:
             return KNOWN[stem]
     assert name in KNOWN, f"there is no metric {name}"
-    assert KNOWN[name].kind is not Kind.HISTOGRAM, f"{name} is a histogram: ask for its buckets, count or sum"
+    assert KNOWN[name].kind is not FamilyKind.HISTOGRAM, f"{name} is a histogram: ask for its buckets, count or sum"
     return KNOWN[name]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core.errors import Misconfigured
 from pyspark_jetstream.client import Access, Secret
-from pyspark_jetstream.options import Channel, Position, ReadOptions, read_options
+from pyspark_jetstream.options import ChannelName, Position, ReadOptions, read_options
 
 HALF_PAST_NINE = 1_769_851_800_500_000_000
 SERVERS = {"servers": "nats://nats.example:4222"}
@@ -96,7 +96,7 @@ def test_an_ending_sequence_is_read_and_an_ending_offset_is_not() -> None:
 def test_several_streams_channels_and_subjects_come_with_commas_or_as_json() -> None:
     found = options(streams='["B", "EV"]', channels="demo/orders, demo/audit", subject="a.*,b.>,a.b")
     assert found.streams == ("EV", "B")
-    assert found.channels == (Channel("demo", "orders"), Channel("demo", "audit"))
+    assert found.channels == (ChannelName("demo", "orders"), ChannelName("demo", "audit"))
     # What another filter includes would be refused by the server.
     assert found.subjects == ("a.*", "b.>")
 

@@ -8,7 +8,7 @@ whoever carries its actions out.
 from __future__ import annotations
 
 from headrace.core.nats.action import Action, CreateStream, Outcome, Rejected, UpdateStream
-from headrace.core.nats.stream import PREFIX, Place
+from headrace.core.nats.stream import PREFIX, ChannelStream
 from headrace.core.raw_config import Config, merged
 
 BOUND_KEY = f"{PREFIX}aside-bound"
@@ -36,7 +36,7 @@ def following(aside: Config, observed: Config | None, max_bytes: int) -> Config:
     return merged(aside, {"max_bytes": of_stream(max_bytes)}) if marked and max_bytes > 0 else aside
 
 
-def demanded(action: Action, outcome: Outcome, place: Place, stream: Config | None) -> Action | None:
+def demanded(action: Action, outcome: Outcome, place: ChannelStream, stream: Config | None) -> Action | None:
     """The same action with a bound, where the server has refused it for want of one; None: that is not why.
 
     Args:

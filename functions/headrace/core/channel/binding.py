@@ -16,13 +16,13 @@ from headrace.core import names
 from headrace.core.channel import peer, truth
 from headrace.core.channel.consumer import BEGIN, FILTERS, FIXED_AT_BIRTH, OBEYED, Row, config
 from headrace.core.channel.hook import Reference
-from headrace.core.channel.leaving import Leaver, Terms, forget, see_off
+from headrace.core.channel.leaving import Leaver, LeavingTerms, forget, see_off
 from headrace.core.channel.own_consumer import OwnConsumer, owned
 from headrace.core.channel.truth import Truth
 from headrace.core.delivery import order_spec
 from headrace.core.delivery.subscriber import Subscriber, SubscriberState
 from headrace.core.nats.action import Action, CreateConsumer, DeleteConsumer, UpdateConsumer
-from headrace.core.nats.stream import Owner, Place
+from headrace.core.nats.stream import ChannelStream, Owner
 from headrace.core.raw_config import Config, differs, merged
 
 
@@ -57,7 +57,7 @@ class Binding:
 
 
 def consumers(
-    rows: Sequence[Row], observed: Iterable[Config], terms: Terms
+    rows: Sequence[Row], observed: Iterable[Config], terms: LeavingTerms
 ) -> tuple[tuple[Binding, ...], tuple[Leaver, ...]]:
     """Bind every entry to a consumer, in the order of the entries, and see off the consumers that are left over.
 
@@ -88,7 +88,7 @@ def consumers(
     return tuple(bindings), tuple(sorted(leavers, key=lambda leaver: leaver.durable))
 
 
-def removal(observed: Iterable[Config], place: Place) -> tuple[Action, ...]:
+def removal(observed: Iterable[Config], place: ChannelStream) -> tuple[Action, ...]:
     """Delete all consumers of the channel."""
     durables = sorted(str(config["name"]) for config in observed if owned(config, place.owner) is not None)
     return tuple(DeleteConsumer(place.stream, durable) for durable in durables)
@@ -152,7 +152,7 @@ def _name(subscriber: Subscriber | None) -> tuple[str, str]:
     return subscriber.subscription_namespace or subscriber.namespace, subscriber.name
 
 
-def _leftover(row: Row, subscriber: Subscriber, known: OwnConsumer | None, terms: Terms) -> Binding:
+def _leftover(row: Row, subscriber: Subscriber, known: OwnConsumer | None, terms: LeavingTerms) -> Binding:
     """An entry without a Subscription: not delivered to, and taken out once the API server itself has said so.
 
     The watch may be a moment behind the entry of a new Subscription.
@@ -174,14 +174,14 @@ def _leftover(row: Row, subscriber: Subscriber, known: OwnConsumer | None, terms
     )
 
 
-def _keep(serving: OwnConsumer, everything: dict[str, Config], terms: Terms) -> Binding:
+def _keep(serving: OwnConsumer, everything: dict[str, Config], terms: LeavingTerms) -> Binding:
     """A live Subscription goes on as it was while the list has no entry for it."""
     known = serving.subscriber
     row = Row(known.uid, known.generation, _revived(known))
     return _bind(row, serving, everything, terms)
 
 
-def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], terms: Terms) -> Binding:
+def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], terms: LeavingTerms) -> Binding:
     if row.subscriber is None:
         return Binding(row.uid, row.generation, None, problem=row.problem)
     if serving is None:
@@ -218,7 +218,7 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
     )
 
 
-def _create(row: Row, subscriber: Subscriber, everything: dict[str, Config], terms: Terms) -> Binding:
+def _create(row: Row, subscriber: Subscriber, everything: dict[str, Config], terms: LeavingTerms) -> Binding:
     durable = names.durable(row.uid)
     if terms.harm:
         return Binding(row.uid, row.generation, None, problem=terms.harm, refusal=terms.harm)
@@ -247,7 +247,7 @@ def _create(row: Row, subscriber: Subscriber, everything: dict[str, Config], ter
     )
 
 
-def _by_hand(observed: Config | None, terms: Terms) -> str:
+def _by_hand(observed: Config | None, terms: LeavingTerms) -> str:
     """Why a consumer can't serve that somebody has made as a push consumer, with our name or even our mark.
 
     The Go channel's are known by where they deliver to, and are taken over; NATS can't make one a pull consumer.
@@ -264,7 +264,7 @@ def _by_hand(observed: Config | None, terms: Terms) -> str:
 
 
 def _take_over(
-    row: Row, subscriber: Subscriber, theirs: peer.Peer, everything: dict[str, Config], terms: Terms
+    row: Row, subscriber: Subscriber, theirs: peer.Peer, everything: dict[str, Config], terms: LeavingTerms
 ) -> Binding:
     """Make the Go channel's consumer ours, or put one of ours into its place."""
     if theirs.busy:

@@ -36,7 +36,7 @@ from headrace.core.errors import InvalidSpec
 from headrace.core.event.uri import checked_uri
 from headrace.core.manifest import own_address
 from headrace.core.manifest.consumer_spec import ConsumerTemplate
-from headrace.core.manifest.delivery_spec import Delivery, Entry
+from headrace.core.manifest.delivery_spec import DeliverySpec, SubscriberEntry
 from headrace.core.manifest.manifest import Manifest, parse_entry
 from headrace.core.manifest.own_address import OwnAddress
 from headrace.core.nats.jetstream import ACK_WAIT
@@ -242,7 +242,7 @@ def _annotated(identity: Subscriber, annotations: Mapping[str, str], path: str, 
     )
 
 
-def _served(identity: Subscriber, entry: Entry, field: str, defaults: _Defaults) -> Subscriber:
+def _served(identity: Subscriber, entry: SubscriberEntry, field: str, defaults: _Defaults) -> Subscriber:
     """The subscriber with its addresses and its patience; InvalidSpec when it can't be delivered to."""
     _refuse_identities(entry, field)
     if not entry.subscriber_uri and not entry.reply_uri:
@@ -258,7 +258,7 @@ def _served(identity: Subscriber, entry: Entry, field: str, defaults: _Defaults)
         path = f"{field}.delivery.deadLetterSink"
         defaults.own.refuse(dead_letter.uri, own_address.DEAD_LETTER, field=path)
     # As Knative inherits: a delivery of one's own excludes the channel's but for its dead letter sink.
-    delivery = entry.delivery or defaults.manifest.spec.delivery or Delivery()
+    delivery = entry.delivery or defaults.manifest.spec.delivery or DeliverySpec()
     return replace(
         identity,
         subscriber=_destination(entry.subscriber_uri, entry.subscriber_ca_certs, f"{field}.subscriberUri"),
@@ -274,7 +274,7 @@ def _served(identity: Subscriber, entry: Entry, field: str, defaults: _Defaults)
     )
 
 
-def _refuse_identities(entry: Entry, field: str) -> None:
+def _refuse_identities(entry: SubscriberEntry, field: str) -> None:
     """Whoever asks for a token must never be sent an event without one (ADR 012).
 
     An audience is what asks for one. `auth` says as whom it would be sent, and Knative's Subscription controller writes
@@ -294,7 +294,7 @@ def _destination(uri: str | None, ca_certs: str | None, field: str) -> Destinati
     return Destination(checked_uri(uri, field=field), ca_certs) if uri else None
 
 
-def _dead_letter(delivery: Delivery | None, field: str) -> Destination | None:
+def _dead_letter(delivery: DeliverySpec | None, field: str) -> Destination | None:
     sink = delivery.dead_letter_sink if delivery else None
     if sink is None:
         return None

@@ -24,7 +24,7 @@ _NUMBERS = ("lag", "pending", "redelivered", "parked")
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Backlog:
     """What waits for one subscriber.
 
     Attributes:
@@ -45,7 +45,7 @@ class Counts:
         return {key: rounded(value) for key, value in found.items() if value is not None}
 
 
-def counted(infos: Iterable[Mapping[str, Any]], parked: Iterable[str] | None) -> dict[str, Counts]:
+def counted(infos: Iterable[Mapping[str, Any]], parked: Iterable[str] | None) -> dict[str, Backlog]:
     """What waits for each consumer, by its name.
 
     Args:
@@ -57,7 +57,7 @@ def counted(infos: Iterable[Mapping[str, Any]], parked: Iterable[str] | None) ->
     for info in infos:
         name = str(info["name"])
         pending, out = int(info.get("num_pending") or 0), int(info.get("num_ack_pending") or 0)
-        found[name] = Counts(
+        found[name] = Backlog(
             lag=pending + out,
             pending=pending,
             redelivered=int(info.get("num_redelivered") or 0),

@@ -14,7 +14,7 @@ from headrace.core import names
 from headrace.core.channel import consumer, dead_letter, stream_config
 from headrace.core.channel.consumer import Row
 from headrace.core.channel.dead_letter import Resolution
-from headrace.core.channel.stream_config import Wanted
+from headrace.core.channel.stream_config import WantedStreams
 from headrace.core.channel.truth import Truth
 from headrace.core.delivery import placement_spec
 from headrace.core.errors import InvalidSpec
@@ -34,7 +34,7 @@ class Desired:
     """
 
     manifest: Manifest
-    wanted: Wanted
+    wanted: WantedStreams
     rows: tuple[Row, ...]
     url: str
     sink: Resolution = None

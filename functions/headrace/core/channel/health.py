@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headrace.core.channel.counts import MOST_PARKED, Counts
+from headrace.core.channel.counts import MOST_PARKED, Backlog
 from headrace.core.conditions import Condition
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.nats import payload
@@ -50,7 +50,7 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class AckWindow:
     """The ack window of one consumer.
 
     Attributes:
@@ -85,11 +85,11 @@ class Health:
     """
 
     aside: Mapping[str, Any]
-    windows: Mapping[str, Window]
+    windows: Mapping[str, AckWindow]
     stuck: Mapping[str, tuple[int, ...]]
     discarded: Mapping[str, int]
     waiting: bool = False
-    counts: Mapping[str, Counts] = field(default_factory=dict)
+    counts: Mapping[str, Backlog] = field(default_factory=dict)
     created: str = ""
     forgotten: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     unseen: Mapping[str, int] = field(default_factory=dict)
@@ -166,9 +166,9 @@ def countable(events: int) -> bool:
     return 0 < events <= MOST_PARKED
 
 
-def window(info: Mapping[str, Any]) -> Window:
+def window(info: Mapping[str, Any]) -> AckWindow:
     """From one item of CONSUMER.LIST."""
-    return Window(int(info.get("num_ack_pending", 0)), int(info["config"].get("max_ack_pending", 0)))
+    return AckWindow(int(info.get("num_ack_pending", 0)), int(info["config"].get("max_ack_pending", 0)))
 
 
 def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[Condition, ...]:

@@ -19,12 +19,12 @@ from headrace.core.channel.truth import Truth
 from headrace.core.delivery.subscriber import Subscriber, SubscriberState
 from headrace.core.manifest.consumer_spec import ConsumerTemplate
 from headrace.core.nats.action import Action, DeleteConsumer, PurgeSubjects, UpdateConsumer
-from headrace.core.nats.stream import Place
+from headrace.core.nats.stream import ChannelStream
 from headrace.core.raw_config import merged
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeavingTerms:
     """What holds for all consumers of a channel.
 
     Attributes:
@@ -36,7 +36,7 @@ class Terms:
         harm: what every consumer that is made or changed would inherit of the stream, for people; empty for nothing.
     """
 
-    place: Place
+    place: ChannelStream
     template: ConsumerTemplate
     subjects: tuple[str, ...]
     grace: timedelta
@@ -64,7 +64,7 @@ class Leaver:
     question: Reference | None = None
 
 
-def see_off(consumer: OwnConsumer, terms: Terms, *, spare: bool = False) -> Leaver:
+def see_off(consumer: OwnConsumer, terms: LeavingTerms, *, spare: bool = False) -> Leaver:
     """The next step of a consumer on its way out.
 
     Args:
@@ -85,12 +85,12 @@ def see_off(consumer: OwnConsumer, terms: Terms, *, spare: bool = False) -> Leav
     return Leaver(consumer.durable, (update,), left, gone)
 
 
-def forget(place: Place, durable: str) -> PurgeSubjects:
+def forget(place: ChannelStream, durable: str) -> PurgeSubjects:
     """Do away with the stage records of a consumer."""
     return PurgeSubjects(place.aside, f"{place.stages.removesuffix('>')}{durable}.>")
 
 
-def _go(consumer: OwnConsumer, terms: Terms, *, spare: bool) -> Leaver:
+def _go(consumer: OwnConsumer, terms: LeavingTerms, *, spare: bool) -> Leaver:
     known, asked = consumer.subscriber, terms.truth
     if asked.complete and not spare:
         namespace = known.subscription_namespace or known.namespace

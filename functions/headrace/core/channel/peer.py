@@ -13,7 +13,7 @@ from typing import Any
 
 from headrace.core.conditions import Condition
 from headrace.core.nats.action import Action, CreateConsumer, DeleteConsumer, PurgeSubjects
-from headrace.core.nats.stream import PREFIX, Place
+from headrace.core.nats.stream import PREFIX, ChannelStream
 from headrace.core.raw_config import Config
 
 TAKEN_KEY = "headrace.dev/taken-over"
@@ -40,7 +40,7 @@ class Peer:
     floor: int
 
 
-def read(infos: Iterable[Mapping[str, Any]], place: Place) -> dict[str, Peer]:
+def read(infos: Iterable[Mapping[str, Any]], place: ChannelStream) -> dict[str, Peer]:
     """Those among the consumers of a channel's stream that the Go channel made, by durable name.
 
     Args:
@@ -50,7 +50,7 @@ def read(infos: Iterable[Mapping[str, Any]], place: Place) -> dict[str, Peer]:
     return {peer.durable: peer for peer in found if peer is not None}
 
 
-def _peer(info: Mapping[str, Any], place: Place) -> Peer | None:
+def _peer(info: Mapping[str, Any], place: ChannelStream) -> Peer | None:
     name, config = str(info["name"]), info["config"]
     marked = any(key.startswith(PREFIX) for key in config.get("metadata") or {})
     if marked or not name.startswith(_PREFIX) or config.get("ack_policy") != "explicit":
@@ -79,7 +79,9 @@ def successor(durable: str) -> str:
     return f"{durable}_pull"
 
 
-def replacement(peer: Peer, place: Place, config: Config, forget: PurgeSubjects, retention: str) -> tuple[Action, ...]:
+def replacement(
+    peer: Peer, place: ChannelStream, config: Config, forget: PurgeSubjects, retention: str
+) -> tuple[Action, ...]:
     """Put a pull consumer into the place of a push consumer; nothing is lost wherever this breaks off.
 
     Events beyond the ack floor that were settled already are delivered once more.

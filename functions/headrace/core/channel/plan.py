@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.core import subject_pattern
 from headrace.core.channel import aside_bound
-from headrace.core.channel.stream_config import Wanted
+from headrace.core.channel.stream_config import WantedStreams
 from headrace.core.nats.action import (
     Action,
     CreateStream,
@@ -28,9 +28,9 @@ from headrace.core.nats.stream import (
     CREATED_KEY,
     PEER,
     PREFIX,
-    Place,
+    ChannelStream,
+    Ownership,
     Role,
-    Standing,
     added_subject,
     captures,
     created_by_us,
@@ -71,7 +71,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StreamsDone:
     """How far the actions on the streams came.
 
     Attributes:
@@ -80,12 +80,12 @@ class Progress:
         stopped: the streams that consumers need are not there.
     """
 
-    place: Place
+    place: ChannelStream
     observed: Observed
     problems: tuple[Problem, ...] = ()
     stopped: bool = False
 
-    def after(self, action: Action, outcome: Outcome) -> Progress:
+    def after(self, action: Action, outcome: Outcome) -> StreamsDone:
         """The progress once one more action came to its end."""
         match action, outcome:
             case UpdateStream(config), Rejected(words):
@@ -116,11 +116,11 @@ class Progress:
                 return f": {advice}"
         return ""
 
-    def _with(self, problem: Problem) -> Progress:
+    def _with(self, problem: Problem) -> StreamsDone:
         return replace(self, problems=(*self.problems, problem))
 
 
-def streams(wanted: Wanted, observed: Observed) -> tuple[Action, ...] | Problem:
+def streams(wanted: WantedStreams, observed: Observed) -> tuple[Action, ...] | Problem:
     """The actions that make the streams as wanted, in order; none when they are.
 
     Each may fail on its own; without a stream, or its aside, the consumers can't be made.
@@ -129,7 +129,7 @@ def streams(wanted: Wanted, observed: Observed) -> tuple[Action, ...] | Problem:
     conflict = _conflict(wanted.place, observed)
     if conflict is not None:
         return conflict
-    if stands is Standing.ADOPTED and observed.stream is not None:
+    if stands is Ownership.ADOPTED and observed.stream is not None:
         if lost := _moved_away(observed.stream, wanted.config["subjects"]):
             return lost
         return tuple(_adopt(wanted, observed.stream, observed.aside))
@@ -140,7 +140,7 @@ def streams(wanted: Wanted, observed: Observed) -> tuple[Action, ...] | Problem:
     return (*purge, *_own(wanted, observed.stream, stands), *_aside(observed.aside, aside))
 
 
-def told(progress: Progress) -> Progress:
+def told(progress: StreamsDone) -> StreamsDone:
     """The progress with the problems that no action can mend: a sealed stream."""
     stream = progress.observed.stream
     if stream is None or not stream.get("sealed"):
@@ -150,7 +150,7 @@ def told(progress: Progress) -> Progress:
     return replace(progress, problems=(*progress.problems, problem))
 
 
-def seen_subjects(place: Place, observed: Observed, additional: tuple[str, ...]) -> tuple[str, ...]:
+def seen_subjects(place: ChannelStream, observed: Observed, additional: tuple[str, ...]) -> tuple[str, ...]:
     """What the consumers are to see of the stream, as it lies there; empty for all of it.
 
     An adopted stream holds others' messages, too, and may store what it takes under other subjects.
@@ -162,12 +162,12 @@ def seen_subjects(place: Place, observed: Observed, additional: tuple[str, ...])
     return tuple(one for one in found if one is not None)
 
 
-def adopted(place: Place, observed: Observed) -> bool:
+def adopted(place: ChannelStream, observed: Observed) -> bool:
     """Is the channel's stream somebody else's?"""
-    return standing(place, Role.CHANNEL, observed.stream) is Standing.ADOPTED
+    return standing(place, Role.CHANNEL, observed.stream) is Ownership.ADOPTED
 
 
-def removal(place: Place, observed: Observed, *, retain: bool, parked: int) -> tuple[Action, ...]:
+def removal(place: ChannelStream, observed: Observed, *, retain: bool, parked: int) -> tuple[Action, ...]:
     """The actions that take the streams away with their channel, once its consumers are gone.
 
     Args:
@@ -178,16 +178,16 @@ def removal(place: Place, observed: Observed, *, retain: bool, parked: int) -> t
         return ()
     actions: list[Action] = []
     stands = standing(place, Role.CHANNEL, observed.stream)
-    if observed.stream is not None and stands is Standing.ADOPTED:
+    if observed.stream is not None and stands is Ownership.ADOPTED:
         actions.extend(_leave(observed.stream, observed.aside))
-    if observed.stream is not None and stands is Standing.OURS and created_by_us(observed.stream):
+    if observed.stream is not None and stands is Ownership.OURS and created_by_us(observed.stream):
         actions.append(DeleteStream(place.stream))
     if observed.aside is not None and parked == 0:
         actions.append(DeleteStream(place.aside))
     return tuple(actions)
 
 
-def may_remove(place: Place, observed: Observed) -> bool:
+def may_remove(place: ChannelStream, observed: Observed) -> bool:
     """Whether streams and consumers are those of this very channel.
 
     A finalizer may run late: when a channel of the same name has taken over in the meantime (another uid), its streams
@@ -199,10 +199,10 @@ def may_remove(place: Place, observed: Observed) -> bool:
     return not place.owner.uid or uids <= {"", place.owner.uid}
 
 
-def _conflict(place: Place, observed: Observed) -> Problem | None:
+def _conflict(place: ChannelStream, observed: Observed) -> Problem | None:
     pairs = ((Role.CHANNEL, place.stream, observed.stream), (Role.ASIDE, place.aside, observed.aside))
     for role, name, config in pairs:
-        if config is not None and standing(place, role, config) is Standing.FOREIGN:
+        if config is not None and standing(place, role, config) is Ownership.FOREIGN:
             advice = "give this channel another name or another spec.stream.overrideName, or delete that stream"
             return Problem("StreamNotOurs", f"stream {name} exists and {foreign_owner(config)}: {advice}")
     return None
@@ -220,7 +220,7 @@ def _moved_away(stream: Config, subjects: Iterable[str]) -> Problem | None:
     return None
 
 
-def _own(wanted: Wanted, observed: Config | None, stands: Standing) -> Iterator[Action]:
+def _own(wanted: WantedStreams, observed: Config | None, stands: Ownership) -> Iterator[Action]:
     if observed is None:
         yield CreateStream(wanted.config)
         return
@@ -228,7 +228,7 @@ def _own(wanted: Wanted, observed: Config | None, stands: Standing) -> Iterator[
         # A sealed stream can't be changed any more; `told` reports it.
         return
     mark: dict[str, Any] = dict(wanted.config["metadata"])
-    if stands is Standing.PEERS:
+    if stands is Ownership.PEERS:
         mark[CREATED_KEY] = PEER
     # First the mark alone: whatever the server thinks of the rest, the stream then has an owner.
     marked = merged(observed, {"metadata": mark})
@@ -239,7 +239,7 @@ def _own(wanted: Wanted, observed: Config | None, stands: Standing) -> Iterator[
         yield UpdateStream(merged(marked, config))
 
 
-def _possible(wanted: Wanted, observed: Config) -> Config:
+def _possible(wanted: WantedStreams, observed: Config) -> Config:
     """The wanted configuration without defaults that NATS can't apply to a stream that exists.
 
     A default that was added later holds for new streams; it must not put an old one out of order.
@@ -258,7 +258,7 @@ def _aside(observed: Config | None, wanted: Config) -> Iterator[Action]:
         yield UpdateStream(merged(observed, wanted))
 
 
-def _adopt(wanted: Wanted, stream: Config, aside: Config | None) -> Iterator[Action]:
+def _adopt(wanted: WantedStreams, stream: Config, aside: Config | None) -> Iterator[Action]:
     """Make the aside stream, which is ours, and add our subject; all else of an adopted stream is its maker's."""
     subject = wanted.place.channel.subject
     missing = not captures(stream, subject) and not stream.get("mirror")

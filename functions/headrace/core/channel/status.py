@@ -13,7 +13,7 @@ from typing import Any
 from headrace.core import names
 from headrace.core.channel import granted, peer
 from headrace.core.channel.binding import Binding
-from headrace.core.channel.children import Forward, Functions, Readiness, Served
+from headrace.core.channel.children import Forward, Functions, Readiness, ServedConsumer
 from headrace.core.channel.dead_letter import Unresolved
 from headrace.core.channel.desired import Desired
 from headrace.core.channel.granted import Lowered
@@ -66,7 +66,7 @@ class Result:
     elsewhere: bool = False
 
     @property
-    def served(self) -> tuple[Served, ...] | None:
+    def served(self) -> tuple[ServedConsumer, ...] | None:
         """The consumers that need a `forward`; None when they were not reached.
 
         Consumers that no entry wants any more need one until they go, since the list of entries may be wrong.
@@ -75,7 +75,7 @@ class Result:
             return None
         known = [(one.durable, one.subscriber) for one in self.bindings if one.durable]
         known += [(one.durable, one.subscriber) for one in self.leavers]
-        return tuple(Served(durable, subscriber) for durable, subscriber in known if subscriber is not None)
+        return tuple(ServedConsumer(durable, subscriber) for durable, subscriber in known if subscriber is not None)
 
     @property
     def questions(self) -> tuple[Reference, ...]:

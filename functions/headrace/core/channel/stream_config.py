@@ -12,8 +12,8 @@ from typing import Any
 from headrace.core import names
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest.manifest import RETAIN, Manifest, Metadata
-from headrace.core.manifest.stream_spec import Origin, Republish, StreamConfig, SubjectTransform
-from headrace.core.nats.stream import Owner, Place, Role
+from headrace.core.manifest.stream_spec import Republish, SourceStream, StreamConfig, SubjectTransform
+from headrace.core.nats.stream import ChannelStream, Owner, Role
 from headrace.core.quoting import quoted
 from headrace.core.raw_config import Config
 
@@ -26,7 +26,7 @@ _FORBIDDEN_IN_NAMES = frozenset(" \t\r\n.*>/\\")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedStreams:
     """What a channel wants of its streams.
 
     Attributes:
@@ -37,7 +37,7 @@ class Wanted:
         unsaid: members of `spec.stream.config` that he has not set himself, whatever a namespace's defaults say.
     """
 
-    place: Place
+    place: ChannelStream
     config: Config
     aside: Config
     replicas: int = 0
@@ -45,7 +45,7 @@ class Wanted:
     defaults: frozenset[str] = frozenset()
 
 
-def wanted(manifest: Manifest, cluster: str) -> Wanted:
+def wanted(manifest: Manifest, cluster: str) -> WantedStreams:
     """The streams of a channel.
 
     Raises:
@@ -53,7 +53,7 @@ def wanted(manifest: Manifest, cluster: str) -> Wanted:
     """
     where = place(manifest.metadata, manifest.spec.stream.override_name, cluster)
     config = manifest.spec.stream.config
-    return Wanted(
+    return WantedStreams(
         where,
         _stream_config(where, config),
         _aside_config(where, config),
@@ -62,7 +62,7 @@ def wanted(manifest: Manifest, cluster: str) -> Wanted:
     )
 
 
-def place(metadata: Metadata, override: str, cluster: str) -> Place:
+def place(metadata: Metadata, override: str, cluster: str) -> ChannelStream:
     """Where a channel lives: in the stream that its author names, else in the one of the grammar.
 
     Raises:
@@ -75,7 +75,7 @@ def place(metadata: Metadata, override: str, cluster: str) -> Place:
         problem = f"a stream's name has at most {_LONGEST_NAME} characters, no blanks and none of . * > / \\"
         raise InvalidSpec(f"{field} is {quoted(override)}: {problem}", field=field)
     owner = Owner(cluster, metadata.namespace, metadata.name, metadata.uid)
-    return Place(owner, channel, stream, overridden=bool(override))
+    return ChannelStream(owner, channel, stream, overridden=bool(override))
 
 
 def retained(metadata: Metadata) -> bool:
@@ -83,7 +83,7 @@ def retained(metadata: Metadata) -> bool:
     return metadata.annotations.get(RETAIN, "false").lower() != "false"
 
 
-def _stream_config(place: Place, config: StreamConfig) -> dict[str, Any]:
+def _stream_config(place: ChannelStream, config: StreamConfig) -> dict[str, Any]:
     wanted: dict[str, Any] = {
         "name": place.stream,
         "subjects": [] if config.mirror else list(dict.fromkeys((place.channel.subject, *config.additional_subjects))),
@@ -109,7 +109,7 @@ def _stream_config(place: Place, config: StreamConfig) -> dict[str, Any]:
     return wanted
 
 
-def _aside_config(place: Place, config: StreamConfig) -> dict[str, Any]:
+def _aside_config(place: ChannelStream, config: StreamConfig) -> dict[str, Any]:
     return {
         "name": place.aside,
         "subjects": [place.channel.aside_subjects],
@@ -178,7 +178,7 @@ def _placement(config: StreamConfig) -> dict[str, Any]:
     return {"placement": {"cluster": config.placement.cluster, "tags": [tag for tag in config.placement.tags if tag]}}
 
 
-def _origin(origin: Origin) -> dict[str, Any]:
+def _origin(origin: SourceStream) -> dict[str, Any]:
     body: dict[str, Any] = {"name": origin.name, "filter_subject": origin.filter_subject}
     if origin.opt_start_seq:
         body["opt_start_seq"] = origin.opt_start_seq

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from headrace.core.delivery import broker_filter
-from headrace.core.delivery.stage_record import Failure, Stage, StageRecord
+from headrace.core.delivery.stage_record import Stage, StageFailure, StageRecord
 from headrace.core.delivery.subscriber import DeliveryPolicy, Subscriber
 from headrace.core.errors import InvalidEvent
 from headrace.core.event import http_codec, uri
@@ -247,7 +247,7 @@ def invalid(event_uri: str, error: InvalidEvent, record: StageRecord) -> StageRe
     data = base64.b64encode(str(error).encode("utf-8", "backslashreplace")[:ERROR_DATA_BYTES]).decode()
     named = ", ".join(sorted({fault.attribute for fault in error.faults}))
     last = f"the message is not a valid event: see {named[:200]}"
-    return replace(record, failure=Failure(event_uri, 400, data), last=last)
+    return replace(record, failure=StageFailure(event_uri, 400, data), last=last)
 
 
 def _after_success(record: StageRecord, answer: Answer, subscriber: Subscriber) -> Decision:
@@ -255,7 +255,7 @@ def _after_success(record: StageRecord, answer: Answer, subscriber: Subscriber) 
         return Ack(record)
     assert subscriber.reply is not None, "may_reply says so"
     if answer.reply_too_large:
-        failure = Failure(subscriber.reply.uri, 413)
+        failure = StageFailure(subscriber.reply.uri, 413)
         record = replace(record, stage=Stage.REPLY, failure=failure, last="the reply event is larger than we read")
         return give_up(record, subscriber)
     if answer.reply is None:
@@ -292,7 +292,7 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
     if answer.status is not None and (told := broker_filter.behind(uri_of, body)) is not None:
         (uri_of, body), kind = told, ""
     data = base64.b64encode(body[:ERROR_DATA_BYTES]).decode()
-    failure = Failure(uri_of, code, data, kind, answered=answer.status is not None)
+    failure = StageFailure(uri_of, code, data, kind, answered=answer.status is not None)
     return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} {said} on attempt {count}")
 
 

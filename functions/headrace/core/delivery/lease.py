@@ -236,7 +236,7 @@ def read_news(line: bytes) -> News | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class LeaseFailure:
     """What a lease says in the place of its answer when it fails after the head of its response was sent.
 
     Attributes:
@@ -249,12 +249,12 @@ class Failure:
     retry_after: float | None = None
 
 
-def read_failure(body: object) -> Failure | None:
+def read_failure(body: object) -> LeaseFailure | None:
     """Read a problem (RFC 9457) that came in the body of a 200; None: it is none."""
     match body:
         case {"title": str(), "status": int(status), "detail": str(detail), **more} if 400 <= status <= 599:
             wait = more.get(RETRY_AFTER)
-            return Failure(status, detail, float(wait) if type(wait) is int and _is_count(wait) else None)
+            return LeaseFailure(status, detail, float(wait) if type(wait) is int and _is_count(wait) else None)
         case _:
             return None
 

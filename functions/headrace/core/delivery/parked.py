@@ -118,7 +118,7 @@ class Parked:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ParkedFilter:
     """Which parked events are meant; all of them when nothing is said.
 
     Attributes:

@@ -40,7 +40,7 @@ class Attempts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class StageFailure:
     """The last thing that went wrong, as the dead letter extensions tell it.
 
     Attributes:
@@ -81,7 +81,7 @@ class StageRecord:
     stage: Stage = Stage.SUBSCRIBER
     attempts: Attempts = Attempts()
     due: float | None = None
-    failure: Failure | None = None
+    failure: StageFailure | None = None
     last: str = ""
     reply: Event | None = None
     reply_headers: Headers = ()
@@ -171,9 +171,11 @@ def _moment(due: float) -> float:
     return moment
 
 
-def _failure(destination: object, code: int, data: object, content_type: object = "", *, answered: bool) -> Failure:
+def _failure(
+    destination: object, code: int, data: object, content_type: object = "", *, answered: bool
+) -> StageFailure:
     """Records of earlier versions know no content type."""
-    return Failure(_told(destination), int(code), _told(data), _told(content_type), answered)
+    return StageFailure(_told(destination), int(code), _told(data), _told(content_type), answered)
 
 
 def _told(value: object) -> str:

@@ -34,7 +34,7 @@ class ConditionStatus(Part):
     """When the status last changed."""
 
 
-class Address(Part):
+class AddressStatus(Part):
     """Where the channel takes events."""
 
     name: str = ""
@@ -94,7 +94,7 @@ class PolicyStatus(Part):
     """Its name."""
 
 
-class Status(Part):
+class ChannelStatus(Part):
     """What is so of the channel."""
 
     observed_generation: int = 0
@@ -103,8 +103,8 @@ class Status(Part):
     """Ready, and what it is made of."""
     annotations: dict[str, str] = {}
     """What Knative's controllers want remembered."""
-    address: Address | None = None
-    addresses: Annotated[tuple[Address, ...], Field(strict=False)] = ()
+    address: AddressStatus | None = None
+    addresses: Annotated[tuple[AddressStatus, ...], Field(strict=False)] = ()
     """Not written: there is one, in address."""
     dead_letter_sink_uri: str = ""
     """The resolved address of spec.delivery.deadLetterSink."""
@@ -134,7 +134,7 @@ class Status(Part):
     """When the numbers of the consumers last changed."""
 
 
-_FIELDS = {str(field.alias): field for field in Status.model_fields.values()}
+_FIELDS = {str(field.alias): field for field in ChannelStatus.model_fields.values()}
 
 
 def legible(found: object) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _without_null(value: Any) -> Any:
 
 def _fits(name: str, value: Any) -> bool:
     try:
-        Status.model_validate({name: value})
+        ChannelStatus.model_validate({name: value})
     except ValidationError:
         return False
     return _countable(value)

@@ -21,7 +21,7 @@ class SecretRef(Part):
     """Name of the Secret."""
 
 
-class Connection(Part):
+class ConnectionSpec(Part):
     """How this channel reaches NATS, where not as its namespace does; it then has functions of its own."""
 
     secret_ref: SecretRef | None = None

@@ -62,7 +62,7 @@ class Sink(Part):
     )
 
 
-class Delivery(Part):
+class DeliverySpec(Part):
     """How delivery is tried and what happens when it fails; Knative's DeliverySpec. Durations are ISO 8601."""
 
     dead_letter_sink: Sink | None = None
@@ -90,7 +90,7 @@ class Auth(Part):
     """Service accounts, where there are several."""
 
 
-class Entry(Part):
+class SubscriberEntry(Part):
     """One of `spec.subscribers`, as Knative's Subscription controller writes it.
 
     `annotations` are the Subscription's own, which that controller does not copy: whoever has both adds them. They
@@ -116,7 +116,7 @@ class Entry(Part):
     """PEM certificates that replyUri is checked against, beside the system's."""
     reply_audience: str | None = None
     """OIDC audience of replyUri. Not served yet: such a subscriber is not ready, reason OIDCNotSupported."""
-    delivery: Delivery | None = None
+    delivery: DeliverySpec | None = None
     """How this subscriber is delivered to, in place of the channel's delivery."""
     auth: Auth | None = None
     """As whom tokens are sent to addresses with an audience; it counts for nothing where none has one."""

@@ -13,13 +13,13 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.manifest.connection_spec import Connection
+from headrace.core.manifest.connection_spec import ConnectionSpec
 from headrace.core.manifest.consumer_spec import ConsumerTemplate
-from headrace.core.manifest.delivery_spec import Delivery, Entry
+from headrace.core.manifest.delivery_spec import DeliverySpec, SubscriberEntry
 from headrace.core.manifest.field_words import path_of, sentence
 from headrace.core.manifest.part import RULE, Part, Rule
 from headrace.core.manifest.pod_template import PodTemplate
-from headrace.core.manifest.stream_spec import Stream
+from headrace.core.manifest.stream_spec import StreamSpec
 
 RETAIN = "headrace.dev/retain"
 
@@ -39,12 +39,12 @@ class Spec(Part):
 
     subscribers: tuple[Any, ...] = Field((), strict=False)
     """Who gets the events. Written by Knative's Subscription controller: make Subscriptions instead."""
-    delivery: Delivery | None = None
+    delivery: DeliverySpec | None = None
     """How subscribers are delivered to that bring no delivery of their own."""
-    stream: Stream = Stream()
+    stream: StreamSpec = StreamSpec()
     consumer_config_template: ConsumerTemplate = ConsumerTemplate()
     deployment_spec_template: PodTemplate | None = None
-    connection: Connection | None = None
+    connection: ConnectionSpec | None = None
 
     rules: ClassVar = (
         Rule(
@@ -115,13 +115,13 @@ def parse_identity(parent: Mapping[str, Any]) -> Identity:
     return _parsed(Identity, parent, "")
 
 
-def parse_entry(raw: object, index: int) -> Entry:
+def parse_entry(raw: object, index: int) -> SubscriberEntry:
     """Read one subscriber.
 
     Raises:
         InvalidSpec: naming the first wrong field, as in `spec.subscribers[0].delivery.retry`.
     """
-    return _parsed(Entry, raw, f"spec.subscribers[{index}]")
+    return _parsed(SubscriberEntry, raw, f"spec.subscribers[{index}]")
 
 
 def _parsed(model: type[Parsed], raw: object, path: str) -> Parsed:

@@ -44,7 +44,7 @@ class External(Part):
     """Prefix of the subjects that its messages are delivered on."""
 
 
-class Origin(Part):
+class SourceStream(Part):
     """A stream to mirror or to take messages from."""
 
     name: str
@@ -148,9 +148,9 @@ class StreamConfig(Part):
     """How long an event is recognised as sent twice; 2m, or maxAge if that is less, when it is not given."""
     placement: Placement | None = None
     """Which servers hold the stream."""
-    mirror: Origin | None = None
+    mirror: SourceStream | None = None
     """Another stream that this one is a copy of; such a channel takes no events. Can be taken out, not be changed."""
-    sources: Annotated[tuple[Origin, ...], Field(strict=False, max_length=32)] = ()
+    sources: Annotated[tuple[SourceStream, ...], Field(strict=False, max_length=32)] = ()
     """Other streams whose messages are copied into this one."""
     compression: Literal["None", "S2"] = "None"
     """How the server compresses what it stores in files."""
@@ -195,7 +195,7 @@ class StreamConfig(Part):
     fixed: ClassVar = FIXED
 
 
-class Stream(Part):
+class StreamSpec(Part):
     """The JetStream stream of the channel."""
 
     override_name: StreamName = ""

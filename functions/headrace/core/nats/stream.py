@@ -56,7 +56,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChannelStream:
     """Where a channel lives in NATS.
 
     Attributes:
@@ -86,7 +86,7 @@ class Place:
         return self.channel.aside_subjects.removesuffix(">") + "parked.>"
 
 
-class Standing(Enum):
+class Ownership(Enum):
     """How a channel stands to a stream of the name that it wants.
 
     MISSING: there is none. OURS: it carries our mark. PEERS: unmarked, by the grammar's name and with our very subject,
@@ -101,20 +101,20 @@ class Standing(Enum):
     FOREIGN = "foreign"
 
 
-def standing(place: Place, role: Role, observed: Config | None) -> Standing:
+def standing(place: ChannelStream, role: Role, observed: Config | None) -> Ownership:
     """Decide from the marks; the uid does not count, since a channel may be re-created."""
     if observed is None:
-        return Standing.MISSING
+        return Ownership.MISSING
     mark, ours = _mark_of(observed), place.owner.mark(role)
     if mark:
-        return Standing.OURS if all(mark.get(key) == ours[key] for key in _IDENTITY) else Standing.FOREIGN
+        return Ownership.OURS if all(mark.get(key) == ours[key] for key in _IDENTITY) else Ownership.FOREIGN
     if role is Role.ASIDE:
-        return Standing.FOREIGN
+        return Ownership.FOREIGN
     if place.overridden:
-        return Standing.ADOPTED
+        return Ownership.ADOPTED
     if place.channel.subject in (observed.get("subjects") or ()):
-        return Standing.PEERS
-    return Standing.ADOPTED if captures(observed, place.channel.subject) else Standing.FOREIGN
+        return Ownership.PEERS
+    return Ownership.ADOPTED if captures(observed, place.channel.subject) else Ownership.FOREIGN
 
 
 def foreign_owner(observed: Config) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 from headrace.core import names, subject_pattern
 from headrace.core.delivery import delivery, parked
 from headrace.core.delivery import subscriber as subscribers
-from headrace.core.delivery.parked import Parked, Wanted
+from headrace.core.delivery.parked import Parked, ParkedFilter
 from headrace.core.delivery.subscriber import Destination, Subscriber, SubscriberState
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.event import http_codec
@@ -57,19 +57,19 @@ class ParkedEvents:
         self._aside = aside
         self._jetstream = JetStream(client, api)
 
-    async def page(self, wanted: Wanted | None = None, *, after: int = 0, limit: int = PAGE) -> Page:
+    async def page(self, wanted: ParkedFilter | None = None, *, after: int = 0, limit: int = PAGE) -> Page:
         """The first `limit` events that are wanted, of those beyond position `after`, oldest first."""
         found: list[Parked] = []
-        async with aclosing(self._all(wanted or Wanted(), after)) as events:
+        async with aclosing(self._all(wanted or ParkedFilter(), after)) as events:
             async for event in events:
                 if len(found) == limit:
                     return Page(tuple(found), found[-1].position)
                 found.append(event)
         return Page(tuple(found), None)
 
-    async def counts(self, wanted: Wanted | None = None) -> dict[str, int]:
+    async def counts(self, wanted: ParkedFilter | None = None) -> dict[str, int]:
         """How many of the wanted events there are of each Subscription (`namespace/name`)."""
-        async with aclosing(self._all(wanted or Wanted(), 0)) as events:
+        async with aclosing(self._all(wanted or ParkedFilter(), 0)) as events:
             return dict(Counter([event.subscription async for event in events]))
 
     async def show(self, position: int) -> Parked:
@@ -143,7 +143,7 @@ class ParkedEvents:
     async def _stored(self, position: int) -> dict[str, Any] | None:
         return await self._api.find(f"STREAM.MSG.GET.{self._aside}", {"seq": position})
 
-    async def _all(self, wanted: Wanted, after: int) -> AsyncGenerator[Parked]:
+    async def _all(self, wanted: ParkedFilter, after: int) -> AsyncGenerator[Parked]:
         start: dict[str, Any] = {}
         if after:
             start = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}

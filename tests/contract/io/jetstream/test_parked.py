@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace.core.delivery.parked import Wanted
+from headrace.core.delivery.parked import ParkedFilter
 from headrace.core.errors import Refused
 from headrace.io.jetstream.aside import Page
 from headrace.io.nats.client import Client
@@ -68,12 +68,14 @@ async def test_a_list_is_narrowed_by_subscription_time_and_reason(
     await park(lane, "b")
     await park(other)
     events = shelf(client, lane.channel)
-    assert ids(await events.page(Wanted(subscription="demo/audit"))) == ["a", "b"]
-    assert ids(await events.page(Wanted(since=between, subscription="demo/billing"))) == ["b"]
-    assert ids(await events.page(Wanted(until=between, subscription="demo/billing"))) == ["a"]
-    assert [one.subscription for one in (await events.page(Wanted(reason="Status 422"))).events] == ["demo/audit"] * 2
+    assert ids(await events.page(ParkedFilter(subscription="demo/audit"))) == ["a", "b"]
+    assert ids(await events.page(ParkedFilter(since=between, subscription="demo/billing"))) == ["b"]
+    assert ids(await events.page(ParkedFilter(until=between, subscription="demo/billing"))) == ["a"]
+    assert [one.subscription for one in (await events.page(ParkedFilter(reason="Status 422"))).events] == [
+        "demo/audit"
+    ] * 2
     assert await events.counts() == {"demo/billing": 2, "demo/audit": 2}
-    assert await events.counts(Wanted(since=between)) == {"demo/billing": 1, "demo/audit": 1}
+    assert await events.counts(ParkedFilter(since=between)) == {"demo/billing": 1, "demo/audit": 1}
 
 
 async def test_more_than_one_batch_is_listed_whole(nats: Nats, client: Client) -> None:

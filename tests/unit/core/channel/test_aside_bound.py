@@ -9,11 +9,11 @@ import pytest
 from headrace.core import names
 from headrace.core.channel import aside_bound
 from headrace.core.channel.aside_bound import BOUND_KEY
-from headrace.core.channel.plan import Observed, Progress
+from headrace.core.channel.plan import Observed, StreamsDone
 from headrace.core.nats.action import Action, CreateStream, DeleteStream, Done, Outcome, Rejected, UpdateStream
-from headrace.core.nats.stream import Owner, Place
+from headrace.core.nats.stream import ChannelStream, Owner
 
-PLACE = Place(Owner("c", "shop", "orders", "u"), names.channel("shop", "orders"), "KN", overridden=False)
+PLACE = ChannelStream(Owner("c", "shop", "orders", "u"), names.channel("shop", "orders"), "KN", overridden=False)
 ASIDE: dict[str, Any] = {"name": "KN_aside", "metadata": {"a": "b"}}
 DEMAND = Rejected("account requires a stream config to have max bytes set")
 MARK = {"a": "b", BOUND_KEY: "share of maxBytes"}
@@ -67,6 +67,6 @@ def test_a_bound_that_was_given_follows_the_streams() -> None:
     ],
 )
 def test_a_refusal_names_the_field_that_mends_it(name: str, words: str, told: str) -> None:
-    progress = Progress(PLACE, Observed(None, None)).after(CreateStream({"name": name}), Rejected(words))
+    progress = StreamsDone(PLACE, Observed(None, None)).after(CreateStream({"name": name}), Rejected(words))
 
     assert progress.problems[0].message.endswith(told)

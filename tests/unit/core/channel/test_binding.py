@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headrace.core.channel import binding, consumer, stream_config
 from headrace.core.channel.binding import Binding
-from headrace.core.channel.leaving import Leaver, Terms
+from headrace.core.channel.leaving import Leaver, LeavingTerms
 from headrace.core.delivery.subscriber import METADATA_KEY, Subscriber, SubscriberState, from_metadata
 from headrace.core.manifest import manifest
 from headrace.core.manifest.consumer_spec import ConsumerTemplate
@@ -27,11 +27,11 @@ STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"
 BILLING, MAIL = "KN_SUB_AAAA1", "KN_SUB_BBBB2"
 
 PLACE = stream_config.place(Metadata(name="orders", namespace="shop"), "", "default")
-TERMS = Terms(PLACE, ConsumerTemplate(), (), timedelta(seconds=60), NOON)
+TERMS = LeavingTerms(PLACE, ConsumerTemplate(), (), timedelta(seconds=60), NOON)
 
 
 def bind(
-    entries: list[dict[str, Any]], observed: Mapping[str, Config], terms: Terms = TERMS
+    entries: list[dict[str, Any]], observed: Mapping[str, Config], terms: LeavingTerms = TERMS
 ) -> tuple[tuple[Binding, ...], tuple[Leaver, ...]]:
     rows = consumer.rows(manifest.parse(channel(*entries)), STREAM)
     return binding.consumers(rows, observed.values(), terms)

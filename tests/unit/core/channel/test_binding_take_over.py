@@ -8,7 +8,7 @@ import pytest
 
 from headrace.core.channel import binding, consumer, peer
 from headrace.core.channel.binding import Binding
-from headrace.core.channel.leaving import Terms
+from headrace.core.channel.leaving import LeavingTerms
 from headrace.core.manifest import manifest
 from headrace.core.manifest.consumer_spec import ConsumerTemplate
 from headrace.core.nats.action import Action, DeleteConsumer
@@ -17,7 +17,7 @@ from tests.support.kube.flapping import GRACE, NOON, PLACE, STREAM, Server
 
 BILLING = "KN_SUB_AAAA1"
 THEIRS = peer.Peer(BILLING, {"name": BILLING, "deliver_subject": "x"}, push=True, busy=False, floor=7)
-TERMS = Terms(PLACE, ConsumerTemplate(), (), GRACE, NOON)
+TERMS = LeavingTerms(PLACE, ConsumerTemplate(), (), GRACE, NOON)
 
 
 def decided(server: Server, theirs: peer.Peer | None) -> Binding:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.channel.counts import Counts, calm, counted, look_again, rounded
+from headrace.core.channel.counts import Backlog, calm, counted, look_again, rounded
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
@@ -20,7 +20,7 @@ def at(seconds: float) -> datetime:
 
 def status(lag: int = 0, *, ready: str = "True", words: str = "", **counts: int) -> dict[str, Any]:
     """A status with one consumer, and with what a condition of severity Info has to say."""
-    numbers = Counts(lag=lag, **counts).to_json()
+    numbers = Backlog(lag=lag, **counts).to_json()
     trouble = {"type": "NoEventsStuck", "status": "False", "severity": "Info", "message": words}
     return {
         "conditions": [{"type": "Ready", "status": ready}, *([trouble] if words else [])],
@@ -39,7 +39,7 @@ def test_what_is_counted_of_a_consumer() -> None:
     info = {"name": "A", "num_pending": 7, "num_ack_pending": 3, "num_redelivered": 2}
     subjects = [f"shop.orders._knative_aside.parked.{name}.1" for name in ("A.4", "A.5", "B.4")]
 
-    assert counted([info, {"name": "C"}], subjects) == {"A": Counts(10, 7, 2, 2), "C": Counts()}
+    assert counted([info, {"name": "C"}], subjects) == {"A": Backlog(10, 7, 2, 2), "C": Backlog()}
 
 
 def test_parked_events_that_were_not_counted_are_not_told() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.core.channel import health
-from headrace.core.channel.health import Health, Noted, Window
+from headrace.core.channel.health import AckWindow, Health, Noted
 from headrace.core.delivery.subscriber import Subscriber
 
 BILLING = Subscriber("shop", "orders", "billing", "u", 1, "KN_aside", subscription_namespace="till")
@@ -42,14 +42,14 @@ def test_what_waited_below_the_first_sequence_is_gone() -> None:
 @pytest.mark.parametrize(
     ("window", "full"),
     [
-        pytest.param(Window(2, 3), False, id="there is room"),
-        pytest.param(Window(3, 3), True, id="none is left"),
-        pytest.param(Window(4, 3), True, id="it was made smaller"),
-        pytest.param(Window(9, 0), False, id="any number"),
-        pytest.param(Window(9, -1), False, id="any number, as older servers say it"),
+        pytest.param(AckWindow(2, 3), False, id="there is room"),
+        pytest.param(AckWindow(3, 3), True, id="none is left"),
+        pytest.param(AckWindow(4, 3), True, id="it was made smaller"),
+        pytest.param(AckWindow(9, 0), False, id="any number"),
+        pytest.param(AckWindow(9, -1), False, id="any number, as older servers say it"),
     ],
 )
-def test_full_windows(window: Window, full: bool) -> None:
+def test_full_windows(window: AckWindow, full: bool) -> None:
     assert ("AckWindowFull" in troubles(windows={"C": window})) is full
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headrace.core.channel import consumer, hook, stream_config
 from headrace.core.delivery import lease, stage_record, subscriber
 from headrace.core.delivery.lease import Lease, LeaseAnswer
-from headrace.core.delivery.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.delivery.stage_record import Attempts, Stage, StageFailure, StageRecord
 from headrace.core.delivery.subscriber import Destination, Subscriber
 from headrace.core.errors import HeadraceError, InvalidSpec
 from headrace.core.event import json_format
@@ -35,7 +35,7 @@ EVENT = Event({"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "da
 BILLING = Destination("http://billing/", "PEM", None)
 SERVED = Subscriber("shop", "orders", "billing", "u-1", 1, "KN_SHOP__ORDERS_aside", "shop", BILLING, BILLING, BILLING)
 RECORD = StageRecord(
-    Stage.REPLY, Attempts(1), 5.0, Failure("http://b/", 500, "x"), "said", EVENT, ((b"traceparent", b"0"),), "key"
+    Stage.REPLY, Attempts(1), 5.0, StageFailure("http://b/", 500, "x"), "said", EVENT, ((b"traceparent", b"0"),), "key"
 )
 CHANNEL = channel(
     entry(delivery={"retry": 3, "timeout": "PT10S", "backoffDelay": "PT1S", "deadLetterSink": {"uri": "http://d/"}}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from headrace.core.channel.leaving import Terms, forget, see_off
+from headrace.core.channel.leaving import LeavingTerms, forget, see_off
 from headrace.core.channel.own_consumer import OwnConsumer
 from headrace.core.channel.truth import Truth
 from headrace.core.delivery.subscriber import Subscriber, SubscriberState
@@ -24,7 +24,7 @@ GONE = Subscriber(
     state=SubscriberState.GONE,
     gone_since=(NOON - timedelta(hours=1)).isoformat(),
 )
-TERMS = Terms(PLACE, ConsumerTemplate(), (), GRACE, NOON, Truth(complete=True))
+TERMS = LeavingTerms(PLACE, ConsumerTemplate(), (), GRACE, NOON, Truth(complete=True))
 
 
 def test_a_consumer_beyond_its_grace_goes_when_the_api_server_has_been_asked_for_its_subscription() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from headrace.core.channel import plan, stream_config
-from headrace.core.channel.plan import Observed, Problem, Progress
-from headrace.core.channel.stream_config import Wanted
+from headrace.core.channel.plan import Observed, Problem, StreamsDone
+from headrace.core.channel.stream_config import WantedStreams
 from headrace.core.manifest import manifest
 from headrace.core.nats.action import Action, CreateStream, DeleteStream, Done, PurgeSubjects, Rejected, UpdateStream
 from headrace.core.raw_config import Config
@@ -18,18 +18,18 @@ from tests.support.functions.channels import channel, stream
 STREAM, ASIDE = "KN_SHOP__ORDERS", "KN_SHOP__ORDERS_aside"
 
 
-def wanted(**spec: Any) -> Wanted:
+def wanted(**spec: Any) -> WantedStreams:
     return stream_config.wanted(manifest.parse(channel(**spec)), "default")
 
 
-def planned(asked: Wanted, observed: Observed) -> tuple[Action, ...]:
+def planned(asked: WantedStreams, observed: Observed) -> tuple[Action, ...]:
     """The actions, where there is no conflict."""
     actions = plan.streams(asked, observed)
     assert isinstance(actions, tuple)
     return actions
 
 
-def settled(asked: Wanted) -> Observed:
+def settled(asked: WantedStreams) -> Observed:
     """What the server has once everything was done, with a few keys of its own."""
     return Observed({**asked.config, "sealed": False}, {**asked.aside, "sealed": False})
 
@@ -139,7 +139,7 @@ def test_what_is_not_ours_is_a_conflict_and_not_touched(observed: Observed, says
 ADOPTED = {"name": "ORDERS", "subjects": ["legacy"], "num_replicas": 3, "max_msgs": 7, "theirs": 1}
 
 
-def adopting(**config: Any) -> Wanted:
+def adopting(**config: Any) -> WantedStreams:
     return wanted(stream={"overrideName": "ORDERS", "config": {"maxMsgs": 5, **config}})
 
 
@@ -221,7 +221,7 @@ def test_only_consumers_of_an_adopted_stream_are_filtered() -> None:
 
 
 ASKED = wanted()
-START = Progress(ASKED.place, Observed(None, None))
+START = StreamsDone(ASKED.place, Observed(None, None))
 REFUSED = Rejected("no space")
 
 

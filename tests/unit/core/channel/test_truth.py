@@ -11,7 +11,7 @@ import pytest
 
 from headrace.core.channel import binding, consumer, truth
 from headrace.core.channel.binding import Binding
-from headrace.core.channel.leaving import Leaver, Terms
+from headrace.core.channel.leaving import Leaver, LeavingTerms
 from headrace.core.channel.truth import Subscription, Truth
 from headrace.core.delivery.order_spec import DeliveryOrder
 from headrace.core.delivery.subscriber import Subscriber, SubscriberState
@@ -33,7 +33,7 @@ def step(
 ) -> tuple[dict[str, Binding], dict[str, Leaver]]:
     """Decide, and do it; bindings by uid and leavers by durable name."""
     rows = consumer.rows(manifest.parse(channel(*entries)), STREAM, asked)
-    terms = Terms(PLACE, ConsumerTemplate(), (), GRACE, NOON + timedelta(seconds=seconds), asked)
+    terms = LeavingTerms(PLACE, ConsumerTemplate(), (), GRACE, NOON + timedelta(seconds=seconds), asked)
     bindings, leavers = binding.consumers(rows, server.consumers.values(), terms)
     server.carry_out(bindings, leavers)
     return {one.uid: one for one in bindings}, {one.durable: one for one in leavers}

@@ -11,7 +11,7 @@ import pytest
 
 from headrace.core.delivery import delivery, stage_record
 from headrace.core.delivery.delivery import Ack, Answer, DeadLetter, Nak, Park, Reply
-from headrace.core.delivery.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.delivery.stage_record import Attempts, Stage, StageFailure, StageRecord
 from headrace.core.delivery.subscriber import BackoffPolicy, DeliveryPolicy, Destination, Subscriber
 from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event.event import Event
@@ -174,13 +174,13 @@ class TestReply:
             StageRecord(Stage.REPLY, reply=EVENT), Answer(400, body=b"no"), subscriber(reply=True, sink=True)
         )
         assert isinstance(decision, DeadLetter)
-        assert decision.record.failure == Failure(REPLY, 400, "bm8=")
+        assert decision.record.failure == StageFailure(REPLY, 400, "bm8=")
 
     def test_a_reply_larger_than_we_read_is_a_failed_reply(self) -> None:
         answer = Answer(200, reply_too_large=True)
         decision = delivery.decide(StageRecord(), answer, subscriber(retry=5, reply=True, sink=True))
         assert isinstance(decision, DeadLetter)
-        assert decision.record.failure == Failure(REPLY, 413)
+        assert decision.record.failure == StageFailure(REPLY, 413)
 
     def test_a_reply_larger_than_we_read_is_parked_as_a_reply_so_that_its_subscriber_is_not_called_again(self) -> None:
         decision = delivery.decide(StageRecord(), Answer(200, reply_too_large=True), subscriber(retry=5, reply=True))
@@ -198,7 +198,7 @@ class TestDeadLetter:
         decision = delivery.decide(record, Answer(503, body=b"busy"), subscriber(retry=3, sink=True))
         assert isinstance(decision, DeadLetter)
         assert decision.record.stage is Stage.DEAD_LETTER
-        assert decision.record.failure == Failure(SUBSCRIBER, 503, "YnVzeQ==")
+        assert decision.record.failure == StageFailure(SUBSCRIBER, 503, "YnVzeQ==")
 
     def test_the_failure_tells_what_the_answer_says_that_it_is(self) -> None:
         answered = HttpAnswer(400, ((b"content-type", b"text/html; charset=\xff\r\n" + b"x" * 200),), b"<p>no</p>")
@@ -215,7 +215,7 @@ class TestDeadLetter:
         body = b'{"errdestination": "http://orders.shop.svc.cluster.local", "errresponsebody": "bm8="}'
         decision = delivery.decide(StageRecord(), Answer(422, body=body, content_type="text/plain"), whom)
         assert isinstance(decision, DeadLetter)
-        assert decision.record.failure == Failure("http://orders.shop.svc.cluster.local", 422, "bm8=")
+        assert decision.record.failure == StageFailure("http://orders.shop.svc.cluster.local", 422, "bm8=")
 
     @pytest.mark.parametrize(
         ("address", "body"),
@@ -236,7 +236,7 @@ class TestDeadLetter:
         whom = replace(subscriber(sink=True), subscriber=Destination(address))
         decision = delivery.decide(StageRecord(), Answer(400, body=body), whom)
         assert isinstance(decision, DeadLetter)
-        assert decision.record.failure == Failure(address, 400, base64.b64encode(body).decode())
+        assert decision.record.failure == StageFailure(address, 400, base64.b64encode(body).decode())
 
     def test_without_a_sink_the_event_is_parked_with_the_reason(self) -> None:
         decision = delivery.decide(StageRecord(), Answer(400), subscriber())
@@ -244,7 +244,7 @@ class TestDeadLetter:
         assert decision.reason == "no dead letter sink, and subscriber gave status 400 on attempt 1"
 
     def test_a_failing_sink_has_its_own_budget_and_keeps_the_first_failure(self) -> None:
-        first = Failure(SUBSCRIBER, 400, "bm8=")
+        first = StageFailure(SUBSCRIBER, 400, "bm8=")
         record = StageRecord(Stage.DEAD_LETTER, Attempts(subscriber=1), failure=first)
         decision = delivery.decide(record, Answer(503), subscriber(retry=1, sink=True))
         assert isinstance(decision, Nak)
@@ -304,7 +304,7 @@ class TestDeadLetter:
         assert (kept.failure.code, kept.failure.answered) == (500, answered)
 
     def test_an_empty_body_leaves_the_data_extension_out(self) -> None:
-        assert Failure(SUBSCRIBER, 404).extensions() == {
+        assert StageFailure(SUBSCRIBER, 404).extensions() == {
             "knativeerrordest": SUBSCRIBER,
             "knativeerrorcode": "404",
         }

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.delivery import delivery, stage_record
-from headrace.core.delivery.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.delivery.stage_record import Attempts, Stage, StageFailure, StageRecord
 from headrace.core.event import http_codec
 from headrace.core.event.event import Event, is_value
 from headrace.core.http import HttpAnswer
@@ -96,7 +96,7 @@ records = st.builds(
     stage=st.sampled_from(Stage),
     attempts=st.builds(Attempts, st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)),
     due=st.none() | st.floats(0, 2e9),
-    failure=st.none() | st.builds(Failure, told, st.integers(0, 999), told),
+    failure=st.none() | st.builds(StageFailure, told, st.integers(0, 999), told),
     last=st.text(),
     reply=st.none() | st.just(EVENT),
     reply_headers=st.just(()) | st.just(((b"knative-x", b"\xff"),)),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.core.delivery import lease
-from headrace.core.delivery.lease import Failure, Lease, LeaseAnswer, Outcome, Tally
+from headrace.core.delivery.lease import Lease, LeaseAnswer, LeaseFailure, Outcome, Tally
 from headrace.core.errors import InvalidSpec, Unavailable
 from headrace.core.http import Response
 from headrace.io import web
@@ -190,11 +190,13 @@ def test_what_waits_is_left_out_when_it_is_no_count(pending: bytes) -> None:
     [
         pytest.param(
             {"title": "Not available", "status": 503, "detail": "NATS is away", "retryAfter": 3},
-            Failure(503, "NATS is away", 3.0),
+            LeaseFailure(503, "NATS is away", 3.0),
             id="it may be better later",
         ),
         pytest.param(
-            {"title": "Refused", "status": 409, "detail": "no", "retryAfter": "soon"}, Failure(409, "no"), id="refused"
+            {"title": "Refused", "status": 409, "detail": "no", "retryAfter": "soon"},
+            LeaseFailure(409, "no"),
+            id="refused",
         ),
         pytest.param({"title": "Fine", "status": 200, "detail": "yes"}, None, id="no failure"),
         pytest.param({"title": "Not available", "status": "503", "detail": "x"}, None, id="no number"),
@@ -202,7 +204,7 @@ def test_what_waits_is_left_out_when_it_is_no_count(pending: bytes) -> None:
         pytest.param([503], None, id="no object"),
     ],
 )
-def test_a_failure_after_the_head_of_the_answer_is_read_from_its_body(body: Any, then: Failure | None) -> None:
+def test_a_failure_after_the_head_of_the_answer_is_read_from_its_body(body: Any, then: LeaseFailure | None) -> None:
     assert lease.read_failure(body) == then
 
 
@@ -219,4 +221,4 @@ async def test_an_answer_that_has_begun_ends_with_what_its_head_could_not_say() 
     await early.begin()
     await web.answer(fails(), send, early=early)
 
-    assert lease.read_failure(json.loads(sent[-1]["body"])) == Failure(503, "NATS is away", 3.0)
+    assert lease.read_failure(json.loads(sent[-1]["body"])) == LeaseFailure(503, "NATS is away", 3.0)

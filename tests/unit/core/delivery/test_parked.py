@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.delivery import parked
-from headrace.core.delivery.parked import Parked, Wanted
-from headrace.core.delivery.stage_record import Attempts, Failure, StageRecord
+from headrace.core.delivery.parked import Parked, ParkedFilter
+from headrace.core.delivery.stage_record import Attempts, StageFailure, StageRecord
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.event import nats_codec
 from headrace.core.event.nats_codec import msg_id
@@ -20,7 +20,7 @@ from headrace.core.nats.jetstream import Message
 NOON = datetime(2026, 11, 28, 12, tzinfo=UTC)
 BILLING = Subscriber("shop", "orders", "billing", "aaaa-1", 1, "KN_SHOP__ORDERS_aside", "money")
 EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}
-FAILED = StageRecord(attempts=Attempts(subscriber=3), failure=Failure("http://billing/", 503))
+FAILED = StageRecord(attempts=Attempts(subscriber=3), failure=StageFailure("http://billing/", 503))
 
 
 def message(headers: dict[str, str] | None = None, *, stored: int = 77) -> Message:
@@ -57,7 +57,7 @@ def test_a_parked_event_tells_where_it_came_from_and_why_it_is_here() -> None:
 
 
 def test_a_parked_event_tells_what_came_back() -> None:
-    record = replace(FAILED, failure=Failure("http://billing/", 422, "bm8g8J+YgA==", "text/plain; charset=utf-8"))
+    record = replace(FAILED, failure=StageFailure("http://billing/", 422, "bm8g8J+YgA==", "text/plain; charset=utf-8"))
     made = parked.parked_message(message(), record, "no", BILLING)
     found = parked.read(5, NOON, {name.lower(): value for name, value in made.headers.items()}, made.data, 4)
 
@@ -68,8 +68,8 @@ def test_a_parked_event_tells_what_came_back() -> None:
 
 @pytest.mark.parametrize("answer", [True, False])
 def test_silence_is_told_of_whether_or_not_there_was_room_for_why(answer: bool) -> None:
-    silent = replace(FAILED, failure=Failure("http://billing/", 500, "bm8=", answered=False))
-    said = replace(FAILED, failure=Failure("http://billing/", 500, "bm8="))
+    silent = replace(FAILED, failure=StageFailure("http://billing/", 500, "bm8=", answered=False))
+    said = replace(FAILED, failure=StageFailure("http://billing/", 500, "bm8="))
     found = [
         parked.read(5, NOON, {name.lower(): value for name, value in made.headers.items()}, made.data, 4)
         for made in (parked.parked_message(message(), each, "no", BILLING, answer=answer) for each in (silent, said))
@@ -78,11 +78,11 @@ def test_silence_is_told_of_whether_or_not_there_was_room_for_why(answer: bool) 
 
 
 def test_an_answer_costs_a_parked_event_at_most_its_bounds() -> None:
-    record = replace(FAILED, failure=Failure("http://billing/", 422, "A" * 1024, "x" * 5000))
+    record = replace(FAILED, failure=StageFailure("http://billing/", 422, "A" * 1024, "x" * 5000))
     whole, slim = (parked.parked_message(message(), record, "no", BILLING, answer=answer) for answer in (True, False))
 
     assert 0 < nats_codec.encoded(whole).size - nats_codec.encoded(slim).size < 2200
-    longer = replace(record, failure=Failure("http://billing/", 422, "A" * 1028))
+    longer = replace(record, failure=StageFailure("http://billing/", 422, "A" * 1028))
     assert parked.parked_message(message(), longer, "no", BILLING).headers == slim.headers
 
 
@@ -149,7 +149,7 @@ def test_headers_that_no_line_can_carry_are_left_out_and_counted() -> None:
     st.text(),
 )
 def test_any_message_can_be_kept_aside(headers: dict[str, str], words: str, name: str) -> None:
-    record = replace(FAILED, failure=Failure(words, 500))
+    record = replace(FAILED, failure=StageFailure(words, 500))
     made = parked.parked_message(message(headers), record, words, replace(BILLING, name=name))
     assert nats_codec.encoded(made).data == b"data"
 
@@ -161,7 +161,7 @@ def test_a_subject_with_a_nul_is_told_without_it() -> None:
 
 
 def test_a_parked_event_tells_no_query() -> None:
-    record = replace(FAILED, failure=Failure("http://billing/hook?token=secret#x", 503))
+    record = replace(FAILED, failure=StageFailure("http://billing/hook?token=secret#x", 503))
     made = parked.parked_message(message(), record, "no", BILLING)
     assert made.headers["Headrace-Destination"] == "http://billing/hook"
 
@@ -173,19 +173,19 @@ def test_a_strangers_message_is_no_parked_event() -> None:
 @pytest.mark.parametrize(
     ("wanted", "meant"),
     [
-        (Wanted(), True),
-        (Wanted(subscription="money/billing"), True),
-        (Wanted(subscription="shop/billing"), False),
-        (Wanted(since=NOON), True),
-        (Wanted(since=NOON + timedelta(seconds=1)), False),
-        (Wanted(until=NOON), True),
-        (Wanted(until=NOON - timedelta(seconds=1)), False),
-        (Wanted(reason="STATUS 503"), True),
-        (Wanted(reason="status 404"), False),
-        (Wanted(subscription="money/billing", reason="404"), False),
+        (ParkedFilter(), True),
+        (ParkedFilter(subscription="money/billing"), True),
+        (ParkedFilter(subscription="shop/billing"), False),
+        (ParkedFilter(since=NOON), True),
+        (ParkedFilter(since=NOON + timedelta(seconds=1)), False),
+        (ParkedFilter(until=NOON), True),
+        (ParkedFilter(until=NOON - timedelta(seconds=1)), False),
+        (ParkedFilter(reason="STATUS 503"), True),
+        (ParkedFilter(reason="status 404"), False),
+        (ParkedFilter(subscription="money/billing", reason="404"), False),
     ],
 )
-def test_what_is_wanted(wanted: Wanted, meant: bool) -> None:
+def test_what_is_wanted(wanted: ParkedFilter, meant: bool) -> None:
     assert wanted.matches(kept()) is meant
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from headrace.core.delivery import delivery, sunk
-from headrace.core.delivery.stage_record import Attempts, Failure, Stage, StageRecord
+from headrace.core.delivery.stage_record import Attempts, Stage, StageFailure, StageRecord
 from headrace.core.delivery.sunk import Sunk
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -33,14 +33,14 @@ def test_a_damaged_count_begins_anew(damaged: bytes) -> None:
 
 def test_the_cause_is_what_was_answered_before_the_sink() -> None:
     failed = StageRecord(
-        Stage.DEAD_LETTER, failure=Failure("http://billing/", 400), last="subscriber gave status 400 on attempt 1"
+        Stage.DEAD_LETTER, failure=StageFailure("http://billing/", 400), last="subscriber gave status 400 on attempt 1"
     )
     assert delivery.cause(failed) == "subscriber gave status 400 on attempt 1"
 
     again = StageRecord(
         Stage.DEAD_LETTER,
         Attempts(1, 0, 1),
-        failure=Failure("http://billing/", 400),
+        failure=StageFailure("http://billing/", 400),
         last="dead letter sink gave status 503 on attempt 1",
     )
     assert delivery.cause(again) == "http://billing/ gave status 400"

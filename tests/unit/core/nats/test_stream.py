@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from headrace.core.channel import stream_config
-from headrace.core.channel.stream_config import Wanted
+from headrace.core.channel.stream_config import WantedStreams
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import manifest
 from headrace.core.manifest.manifest import Metadata
-from headrace.core.nats.stream import Owner, Role, Standing, captures, foreign_owner, standing
+from headrace.core.nats.stream import Owner, Ownership, Role, captures, foreign_owner, standing
 from headrace.core.raw_config import Config, differs, merged
 from tests.support.functions.channels import UID, channel, stream
 
@@ -23,7 +23,7 @@ MARK = {
 }
 
 
-def wanted(**spec: Any) -> Wanted:
+def wanted(**spec: Any) -> WantedStreams:
     return stream_config.wanted(manifest.parse(channel(**spec)), "east")
 
 
@@ -178,51 +178,53 @@ OURS = {"subjects": ["shop.orders._knative"]}
 @pytest.mark.parametrize(
     ("observed", "role", "override", "expected"),
     [
-        pytest.param(None, Role.CHANNEL, "", Standing.MISSING, id="nothing there"),
-        pytest.param({"metadata": CHANNEL_MARK}, Role.CHANNEL, "", Standing.OURS, id="our mark"),
+        pytest.param(None, Role.CHANNEL, "", Ownership.MISSING, id="nothing there"),
+        pytest.param({"metadata": CHANNEL_MARK}, Role.CHANNEL, "", Ownership.OURS, id="our mark"),
         pytest.param(
             {"metadata": {**CHANNEL_MARK, "headrace.dev/uid": "old"}},
             Role.CHANNEL,
             "",
-            Standing.OURS,
+            Ownership.OURS,
             id="our mark, from before the channel was made again",
         ),
         pytest.param(
             {**OURS, "metadata": {**CHANNEL_MARK, "headrace.dev/cluster": "west"}},
             Role.CHANNEL,
             "",
-            Standing.FOREIGN,
+            Ownership.FOREIGN,
             id="another cluster",
         ),
         pytest.param(
             {**OURS, "metadata": {**CHANNEL_MARK, "headrace.dev/channel": "other"}},
             Role.CHANNEL,
             "ORDERS",
-            Standing.FOREIGN,
+            Ownership.FOREIGN,
             id="another channel made the stream that we were told to adopt",
         ),
         pytest.param(
             {**OURS, "metadata": {**CHANNEL_MARK, "headrace.dev/namespace": "other"}},
             Role.CHANNEL,
             "",
-            Standing.FOREIGN,
+            Ownership.FOREIGN,
             id="another namespace",
         ),
-        pytest.param({"metadata": ASIDE_MARK}, Role.CHANNEL, "X", Standing.FOREIGN, id="an aside is no channel"),
-        pytest.param({"metadata": CHANNEL_MARK}, Role.ASIDE, "", Standing.FOREIGN, id="a channel is no aside"),
-        pytest.param({"metadata": ASIDE_MARK}, Role.ASIDE, "", Standing.OURS, id="our aside"),
-        pytest.param(OURS, Role.ASIDE, "", Standing.FOREIGN, id="an unmarked aside"),
-        pytest.param(OURS, Role.CHANNEL, "", Standing.PEERS, id="the Go channel's"),
-        pytest.param({**OURS, "metadata": {"team": "a"}}, Role.CHANNEL, "", Standing.PEERS, id="with a foreign label"),
+        pytest.param({"metadata": ASIDE_MARK}, Role.CHANNEL, "X", Ownership.FOREIGN, id="an aside is no channel"),
+        pytest.param({"metadata": CHANNEL_MARK}, Role.ASIDE, "", Ownership.FOREIGN, id="a channel is no aside"),
+        pytest.param({"metadata": ASIDE_MARK}, Role.ASIDE, "", Ownership.OURS, id="our aside"),
+        pytest.param(OURS, Role.ASIDE, "", Ownership.FOREIGN, id="an unmarked aside"),
+        pytest.param(OURS, Role.CHANNEL, "", Ownership.PEERS, id="the Go channel's"),
+        pytest.param({**OURS, "metadata": {"team": "a"}}, Role.CHANNEL, "", Ownership.PEERS, id="with a foreign label"),
         pytest.param(
-            {**OURS, "subjects": ["shop.*._knative"]}, Role.CHANNEL, "", Standing.ADOPTED, id="made for many channels"
+            {**OURS, "subjects": ["shop.*._knative"]}, Role.CHANNEL, "", Ownership.ADOPTED, id="made for many channels"
         ),
-        pytest.param({"subjects": ["x"]}, Role.CHANNEL, "", Standing.FOREIGN, id="unmarked, with other subjects"),
-        pytest.param({"mirror": {"name": "A"}}, Role.CHANNEL, "", Standing.FOREIGN, id="unmarked, without subjects"),
-        pytest.param({"subjects": ["x"]}, Role.CHANNEL, "ORDERS", Standing.ADOPTED, id="unmarked, named by the author"),
+        pytest.param({"subjects": ["x"]}, Role.CHANNEL, "", Ownership.FOREIGN, id="unmarked, with other subjects"),
+        pytest.param({"mirror": {"name": "A"}}, Role.CHANNEL, "", Ownership.FOREIGN, id="unmarked, without subjects"),
+        pytest.param(
+            {"subjects": ["x"]}, Role.CHANNEL, "ORDERS", Ownership.ADOPTED, id="unmarked, named by the author"
+        ),
     ],
 )
-def test_whose_a_stream_is(observed: Config | None, role: Role, override: str, expected: Standing) -> None:
+def test_whose_a_stream_is(observed: Config | None, role: Role, override: str, expected: Ownership) -> None:
     place = wanted(stream={"overrideName": override}).place
 
     assert standing(place, role, observed) is expected

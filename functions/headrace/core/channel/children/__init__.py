@@ -4,22 +4,22 @@ Pure: a channel, its consumers and what is known of the cluster go in, whole obj
 Knative Services, Deployments, Services and ScaledObjects; does not apply anything. Called by `headrace.reconcile`.
 """
 
-from headrace.core.channel.children.access import Access, File, Mount, by_settings, with_own
-from headrace.core.channel.children.decision import Apart, Cluster, Forward, Functions, Served
+from headrace.core.channel.children.access import Mount, MountedFile, NatsAccess, by_settings, with_own
+from headrace.core.channel.children.decision import Apart, Cluster, Forward, Functions, ServedConsumer
 from headrace.core.channel.children.functions import apart, functions, remaining
 from headrace.core.channel.children.observed import legible, named_secrets
 from headrace.core.channel.children.readiness import Readiness, worked
 
 __all__ = [
-    "Access",
     "Apart",
     "Cluster",
-    "File",
     "Forward",
     "Functions",
     "Mount",
+    "MountedFile",
+    "NatsAccess",
     "Readiness",
-    "Served",
+    "ServedConsumer",
     "apart",
     "by_settings",
     "functions",

@@ -23,7 +23,7 @@ LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class MountedFile:
     """One key of a Secret or ConfigMap of the pods' namespace, as a file.
 
     Attributes:
@@ -44,11 +44,11 @@ class Mount:
 
     volume: str
     path: str
-    files: tuple[File, ...]
+    files: tuple[MountedFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class NatsAccess:
     """What the pods of a channel are given to reach NATS, and to know their callers.
 
     Attributes:
@@ -66,23 +66,23 @@ class Access:
     digests: Digests | None = None
     delivery_keys: DeliveryKeys | None = None
 
-    def with_credentials(self, level: str, files: Iterable[File]) -> Access:
+    def with_credentials(self, level: str, files: Iterable[MountedFile]) -> NatsAccess:
         """With further credentials, of the level cluster, namespace or channel; the last are a channel's own."""
         mount = Mount(f"nats-{level}", f"{CREDENTIALS_DIRECTORY}/{level}", tuple(files))
         told = self._with_variable("NATS_CREDENTIALS_DIR", CREDENTIALS_DIRECTORY)
         return replace(told, mounts=(*self.mounts, mount), own=self.own or level.startswith("channel"))
 
-    def with_secret(self, level: str, secret: str) -> Access:
+    def with_secret(self, level: str, secret: str) -> NatsAccess:
         """With a Secret of this level, mounted whole: those of its keys that are known and there."""
         told = self.with_credentials(level, _files(secret_files.of_secret(secret)))
         return replace(told, whole=(*self.whole, (level, secret)))
 
-    def with_named(self, secrets: Iterable[SecretFile]) -> Access:
+    def with_named(self, secrets: Iterable[SecretFile]) -> NatsAccess:
         """With the Secrets that the ConfigMap of the pods' namespace names; a missing one must not hold up pods."""
         files = [replace(one, optional=True) for one in _files(secrets)]
         return self.with_credentials("namespace", files) if files else self
 
-    def for_function(self, target: str) -> Access:
+    def for_function(self, target: str) -> NatsAccess:
         """With the credentials of this function alone: a Secret `<name>-<function>` beside each one mounted whole."""
         own = [(level, f"{secret}-{target}") for level, secret in self.whole]
         told = self
@@ -92,24 +92,24 @@ class Access:
                 told = told.with_credentials(f"{level}{OF_FUNCTION}", _files(secret_files.of_secret(secret)))
         return told._with_variable("NATS_FUNCTION_INBOX_PREFIX", f"_INBOX_{target}") if own else told
 
-    def with_config_map(self, name: str) -> Access:
+    def with_config_map(self, name: str) -> NatsAccess:
         """With a ConfigMap that says where NATS is, and the proposal's beside it (`config_choice.order`)."""
         told = self._with_config_map(name, "/named")
-        proposed = File(config_map=PROPOSED_NAME, optional=True)
+        proposed = MountedFile(config_map=PROPOSED_NAME, optional=True)
         mount = Mount("nats-config-proposed", f"{CONFIG_DIRECTORY}/proposed", (proposed,))
         return replace(told, mounts=(*told.mounts, mount)) if name != PROPOSED_NAME else told
 
-    def with_chosen_config_map(self, name: str) -> Access:
+    def with_chosen_config_map(self, name: str) -> NatsAccess:
         """With this one alone."""
         return self._with_config_map(name, "")
 
-    def _with_config_map(self, name: str, folder: str) -> Access:
+    def _with_config_map(self, name: str, folder: str) -> NatsAccess:
         # Optional: a namespace without it, whose functions are told NATS_URL, is no reason for pods that never start.
-        mount = Mount("nats-config", CONFIG_DIRECTORY + folder, (File(config_map=name, optional=True),))
+        mount = Mount("nats-config", CONFIG_DIRECTORY + folder, (MountedFile(config_map=name, optional=True),))
         told = self._with_variable("NATS_CONFIG_DIR", CONFIG_DIRECTORY)._with_variable("NATS_CONFIG_NAME", name)
         return replace(told, mounts=(*self.mounts, mount))
 
-    def _with_variable(self, name: str, value: str) -> Access:
+    def _with_variable(self, name: str, value: str) -> NatsAccess:
         return replace(self, variables=(*(one for one in self.variables if one[0] != name), (name, value)))
 
 
@@ -119,14 +119,14 @@ def by_settings(
     delivery_keys: DeliveryKeys | None = None,
     *,
     config_map: str = "",
-) -> Access:
+) -> NatsAccess:
     """What the installation gives to all channels.
 
     Args:
         config_map: the one that `configName` chooses for these pods.
     """
     variables = (("NATS_URL", settings.functions_nats_url),) if settings.functions_nats_url else ()
-    access = Access(variables, digests=digests, delivery_keys=delivery_keys)
+    access = NatsAccess(variables, digests=digests, delivery_keys=delivery_keys)
     if config_map:
         access = access.with_chosen_config_map(config_map)
     elif settings.nats_config_map:
@@ -134,10 +134,10 @@ def by_settings(
     return access.with_secret("cluster", settings.creds_secret) if settings.creds_secret else access
 
 
-def with_own(access: Access, secret: str) -> Access:
+def with_own(access: NatsAccess, secret: str) -> NatsAccess:
     """With the keys of a channel's own Secret, if it has one."""
     return access.with_secret("channel", secret) if secret else access
 
 
-def _files(secrets: Iterable[SecretFile]) -> list[File]:
-    return [File(one.key, one.file, one.secret, optional=one.optional) for one in secrets]
+def _files(secrets: Iterable[SecretFile]) -> list[MountedFile]:
+    return [MountedFile(one.key, one.file, one.secret, optional=one.optional) for one in secrets]

@@ -14,7 +14,7 @@ from headrace.core.delivery.subscriber import Subscriber
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedConsumer:
     """A consumer of the channel, and what its metadata says or will say."""
 
     durable: str

@@ -12,8 +12,8 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.channel.children import deployment, knative, observed, services
-from headrace.core.channel.children.access import Access
-from headrace.core.channel.children.decision import Apart, Cluster, Forward, Functions, Served
+from headrace.core.channel.children.access import NatsAccess
+from headrace.core.channel.children.decision import Apart, Cluster, Forward, Functions, ServedConsumer
 from headrace.core.channel.children.live import Live
 from headrace.core.channel.children.pod import COMPONENT_LABEL, SHARED_LABEL, Function
 from headrace.core.channel.children.site import Site
@@ -36,9 +36,9 @@ _ELSEWHERE = (
 def functions(
     channel: Manifest,
     stream: str,
-    served: Sequence[Served] | None,
+    served: Sequence[ServedConsumer] | None,
     settings: ReconcileSettings,
-    access: Access,
+    access: NatsAccess,
     cluster: Cluster,
 ) -> Functions:
     """All functions of a channel; none where no image is set.
@@ -68,7 +68,7 @@ def functions(
 
 
 def remaining(
-    metadata: Metadata, settings: ReconcileSettings, access: Access, cluster: Cluster, *, addressed: bool
+    metadata: Metadata, settings: ReconcileSettings, access: NatsAccess, cluster: Cluster, *, addressed: bool
 ) -> tuple[dict[str, Any], ...]:
     """The objects of a channel whose spec is invalid: those that it has, so that its deliveries go on.
 
@@ -92,7 +92,7 @@ def remaining(
     return (*wanted.account(), *wanted.objects.values())
 
 
-def apart(channel: Manifest, settings: ReconcileSettings, access: Access, cluster: Cluster) -> Apart | None:
+def apart(channel: Manifest, settings: ReconcileSettings, access: NatsAccess, cluster: Cluster) -> Apart | None:
     """The `reconcile` through which a channel's NATS account is reached; None where it is the installation's own."""
     if not settings.image:
         return None
@@ -121,7 +121,7 @@ class _Wanted:
         channel: Manifest,
         stream: str,
         settings: ReconcileSettings,
-        access: Access,
+        access: NatsAccess,
         cluster: Cluster,
         scope: Scope,
     ) -> None:
@@ -172,7 +172,7 @@ class _Wanted:
             urls.insert(0, self._settings.address.rstrip("/") + path)
         return tuple(urls)
 
-    def forward(self, served: Served) -> None:
+    def forward(self, served: ServedConsumer) -> None:
         """Add the `forward` of one consumer."""
         subscriber = served.subscriber
         spec, whom = subscriber.placement, f"Subscription {subscriber.full_name}"
@@ -263,7 +263,7 @@ class _Wanted:
     def _runtime(self, spec: PlacementSpec) -> Runtime:
         return spec.runtime or self._setting or self._auto
 
-    def _scale(self, function: Function, served: Served, *, alone: bool) -> None:
+    def _scale(self, function: Function, served: ServedConsumer, *, alone: bool) -> None:
         subscriber = served.subscriber
         asked = subscriber.placement.keda
         if asked is Keda.NO or (asked is None and not self._settings.keda_monitoring):

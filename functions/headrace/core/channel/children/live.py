@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.core.channel.children import knative, observed, proof, readiness, state
-from headrace.core.channel.children.decision import Cluster, Served
+from headrace.core.channel.children.decision import Cluster, ServedConsumer
 from headrace.core.channel.children.pod import COMPONENT_LABEL, SHARED_LABEL
-from headrace.core.channel.children.readiness import Part, Readiness
+from headrace.core.channel.children.readiness import FunctionPart, Readiness
 from headrace.core.channel.children.state import State
 from headrace.core.conditions import Condition
 from headrace.core.delivery.subscriber import SubscriberState
@@ -52,7 +52,7 @@ class Live:
         """FunctionsReady, of all that is wanted."""
         return readiness.condition(self._parts(objects))
 
-    def readiness(self, served: Iterable[Served], delivers: Mapping[str, Object]) -> dict[str, Readiness]:
+    def readiness(self, served: Iterable[ServedConsumer], delivers: Mapping[str, Object]) -> dict[str, Readiness]:
         """Of what delivers for each consumer.
 
         Args:
@@ -83,9 +83,9 @@ class Live:
         proven = proof.is_proven(receive, self.of(receive)) if receive is not None and known else None
         return proof.settled(forward, self.of(forward), proven=proven, zero=self._cluster.zero)
 
-    def _parts(self, objects: Iterable[Object]) -> Iterable[Part]:
+    def _parts(self, objects: Iterable[Object]) -> Iterable[FunctionPart]:
         for one in objects:
             runs = one["kind"] == "Deployment" or one["apiVersion"] == knative.API_VERSION
             if runs and (found := self.state(one)) is not None:
                 needed = observed.labels(one).get(COMPONENT_LABEL) != "forward"
-                yield Part(one["metadata"]["name"], found, needed=needed)
+                yield FunctionPart(one["metadata"]["name"], found, needed=needed)

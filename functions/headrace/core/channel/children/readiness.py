@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.core.channel.children.state import Standing, State
+from headrace.core.channel.children.state import FunctionState, State
 from headrace.core.conditions import Condition
 
 CONDITION = "FunctionsReady"
@@ -18,7 +18,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FunctionPart:
     """One function of a channel.
 
     Attributes:
@@ -38,24 +38,24 @@ class Readiness:
     message: str = ""
 
 
-def condition(parts: Iterable[Part]) -> Condition:
+def condition(parts: Iterable[FunctionPart]) -> Condition:
     """The condition FunctionsReady: of no severity where the channel can't store, else Info or True."""
     known = list(parts)
     lacking = [one for one in known if one.needed and not one.state.serves]
-    for standing, reason in ((Standing.FAILED, "FunctionFailed"), (Standing.NO_ROOM, "NoRoom")):
+    for standing, reason in ((FunctionState.FAILED, "FunctionFailed"), (FunctionState.NO_ROOM, "NoRoom")):
         if found := [one for one in lacking if one.state.standing is standing]:
-            return Condition(CONDITION, False, reason, _told(found), unknown=standing is Standing.NO_ROOM)
+            return Condition(CONDITION, False, reason, _told(found), unknown=standing is FunctionState.NO_ROOM)
     if lacking:
         return Condition(CONDITION, False, "FunctionsStarting", _named(lacking), unknown=True)
-    broken = [one for one in known if one.state.standing is Standing.FAILED]
+    broken = [one for one in known if one.state.standing is FunctionState.FAILED]
     if found := [one for one in broken if not one.state.serves]:
         return Condition(CONDITION, False, "FunctionFailed", _told(found), informative=True)
     if broken:
         message = f"what ran before goes on: {_told(broken)}"
         return Condition(CONDITION, False, "UpdateFailed", message, informative=True)
-    if found := [one for one in known if one.state.standing is Standing.NO_ROOM]:
+    if found := [one for one in known if one.state.standing is FunctionState.NO_ROOM]:
         return Condition(CONDITION, False, "NoRoom", _told(found), informative=True)
-    if found := [one for one in known if one.state.standing is Standing.STARTS]:
+    if found := [one for one in known if one.state.standing is FunctionState.STARTS]:
         return Condition(CONDITION, False, "FunctionsStarting", _named(found), informative=True)
     return Condition(CONDITION, True)
 
@@ -70,17 +70,17 @@ def of_subscriber(name: str, state: State) -> Readiness:
     """What a subscriber is told whose `forward` this is."""
     if state.serves:
         return Readiness()
-    if state.standing is Standing.FAILED:
+    if state.standing is FunctionState.FAILED:
         return Readiness("False", f"{name}, which delivers, has failed: {state.words}")
-    if state.standing is Standing.NO_ROOM:
+    if state.standing is FunctionState.NO_ROOM:
         return Readiness("Unknown", f"there is no room for {name}, which delivers: {state.words}")
     return Readiness("Unknown", f"{name}, which delivers, is not ready yet")
 
 
-def _told(parts: Sequence[Part]) -> str:
+def _told(parts: Sequence[FunctionPart]) -> str:
     return "; ".join(f"{one.name}: {one.state.words}" for one in parts[:_SHOWN])
 
 
-def _named(parts: Sequence[Part]) -> str:
+def _named(parts: Sequence[FunctionPart]) -> str:
     more = f" and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
     return f"not ready yet: {', '.join(one.name for one in parts[:_SHOWN])}{more}"

@@ -8,8 +8,8 @@ a `reconcile` among them does what has to be done in that account (`docs/adr/030
 from __future__ import annotations
 
 from headrace.core.channel.children import child_names
-from headrace.core.channel.children.access import Access
-from headrace.core.channel.children.decision import Served
+from headrace.core.channel.children.access import NatsAccess
+from headrace.core.channel.children.decision import ServedConsumer
 from headrace.core.channel.children.pod import Function
 from headrace.core.delivery.placement_spec import Scope
 from headrace.core.installation.settings import ReconcileSettings
@@ -31,7 +31,7 @@ class Site:
         channel: Manifest,
         stream: str,
         settings: ReconcileSettings,
-        access: Access,
+        access: NatsAccess,
         scope: Scope,
         *,
         stock: bool = False,
@@ -52,7 +52,7 @@ class Site:
         self._own = access.own or self._template is not None or stock
         self._own_reconcile = access.own or stock
 
-    def function(self, target: str, served: Served | None = None, *, plain: bool) -> Function:
+    def function(self, target: str, served: ServedConsumer | None = None, *, plain: bool) -> Function:
         """A function with its name and its settings at this place.
 
         Args:
@@ -95,7 +95,7 @@ class Site:
     def _host(self, name: str) -> str:
         return f"{name}.{self.namespace}.svc.{self._settings.domain}"
 
-    def _notes(self, served: Served | None) -> dict[str, str]:
+    def _notes(self, served: ServedConsumer | None) -> dict[str, str]:
         """Whose it is, for people; too long for labels."""
         metadata = self._channel.metadata
         notes = {"headrace.dev/channel": f"{metadata.namespace}/{metadata.name}"}

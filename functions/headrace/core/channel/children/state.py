@@ -21,7 +21,7 @@ _OF_REVISION = "RevisionMissing"
 _SILENT = "it does not say why"
 
 
-class Standing(Enum):
+class FunctionState(Enum):
     """What an object says of itself."""
 
     WORKS = "works"
@@ -40,13 +40,13 @@ class State:
             ready has not failed since. A function at zero serves.
     """
 
-    standing: Standing
+    standing: FunctionState
     words: str = ""
     serves: bool = False
 
 
-WORKS = State(Standing.WORKS, serves=True)
-UNSEEN = State(Standing.STARTS)
+WORKS = State(FunctionState.WORKS, serves=True)
+UNSEEN = State(FunctionState.STARTS)
 
 
 def state(live: Mapping[str, Any] | None, *, worked: bool = False) -> State:
@@ -75,14 +75,14 @@ def _of_knative(told: Mapping[str, Mapping[str, Any]], status: Mapping[str, Any]
     # Requests go to the revision that was ready last, at zero or not.
     before = bool(last) and reached
     if ready.get("status") != "False":
-        return State(Standing.STARTS, _words(ready, ""), before)
+        return State(FunctionState.STARTS, _words(ready, ""), before)
     newer = told.get("ConfigurationsReady", {})
     # The Route says of a revision that it has failed, and not why.
     words = _words(newer if newer.get("status") == "False" else ready)
     if _NO_ROOM.search(words):
-        return State(Standing.NO_ROOM, words, before)
+        return State(FunctionState.NO_ROOM, words, before)
     # That of a newer one, or of the very one that requests go to.
-    return State(Standing.FAILED, words, before and last != newest)
+    return State(FunctionState.FAILED, words, before and last != newest)
 
 
 def _of_deployment(told: Mapping[str, Mapping[str, Any]]) -> State:
@@ -93,10 +93,12 @@ def _of_deployment(told: Mapping[str, Mapping[str, Any]]) -> State:
     if refused.get("status") == "True":
         words = _words(refused)
         lacking = bool(_NO_ROOM.search(words))
-        return State(Standing.NO_ROOM if lacking else Standing.FAILED, words, before if lacking else available)
+        return State(
+            FunctionState.NO_ROOM if lacking else FunctionState.FAILED, words, before if lacking else available
+        )
     if progress.get("status") == "False":
-        return State(Standing.FAILED, _words(progress), available)
-    return WORKS if available else State(Standing.STARTS, "", before)
+        return State(FunctionState.FAILED, _words(progress), available)
+    return WORKS if available else State(FunctionState.STARTS, "", before)
 
 
 def _words(condition: Mapping[str, Any], silent: str = _SILENT) -> str:

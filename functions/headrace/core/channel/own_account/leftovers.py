@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.core.conditions import Condition
-from headrace.core.nats.stream import Place, Role, Standing, standing, uid_of
+from headrace.core.nats.stream import ChannelStream, Ownership, Role, standing, uid_of
 from headrace.core.plural import counted
 
 CONDITION = "NothingLeftBehind"
@@ -33,7 +33,9 @@ def written(status: Raw, connection: str, created: str) -> dict[str, Any]:
     return {"connection": connection, "streamCreated": created} if connection else {}
 
 
-def condition(status: Raw, place: Place, connection: str, created: str, in_cluster: Raw | None) -> Condition | None:
+def condition(
+    status: Raw, place: ChannelStream, connection: str, created: str, in_cluster: Raw | None
+) -> Condition | None:
     """What is left behind of this channel; None for nothing.
 
     Args:
@@ -51,7 +53,7 @@ def condition(status: Raw, place: Place, connection: str, created: str, in_clust
     return _left_elsewhere(status, place, before)
 
 
-def _left_in_cluster(place: Place, connection: str, info: Raw) -> Condition:
+def _left_in_cluster(place: ChannelStream, connection: str, info: Raw) -> Condition:
     events = counted(int(info.get("state", {}).get("messages", 0)), "event")
     message = (
         f"{place.stream} in the installation's own NATS account is this channel's, too, from before {connection}; "
@@ -61,7 +63,7 @@ def _left_in_cluster(place: Place, connection: str, info: Raw) -> Condition:
     return Condition(CONDITION, False, IN_CLUSTER, message, informative=True)
 
 
-def _left_elsewhere(status: Raw, place: Place, before: str) -> Condition:
+def _left_elsewhere(status: Raw, place: ChannelStream, before: str) -> Condition:
     message = (
         f"{place.stream} and {place.aside} in the NATS account of {before} were this channel's; nothing is "
         f"delivered from there any more ({_waiting(status)} not been settled), and nobody here can "
@@ -83,6 +85,6 @@ def _waiting(status: Raw) -> str:
     return counted(waiting, "event has", "events have")
 
 
-def _ours(place: Place, info: Raw) -> bool:
+def _ours(place: ChannelStream, info: Raw) -> bool:
     config = info.get("config") or {}
-    return standing(place, Role.CHANNEL, config) is Standing.OURS and uid_of(config) in ("", place.owner.uid)
+    return standing(place, Role.CHANNEL, config) is Ownership.OURS and uid_of(config) in ("", place.owner.uid)

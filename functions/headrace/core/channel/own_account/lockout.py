@@ -14,7 +14,7 @@ from typing import Any
 
 from headrace.core.channel.hook import Event, HookResponse
 from headrace.core.conditions import Condition, added, written
-from headrace.core.nats.stream import Place
+from headrace.core.nats.stream import ChannelStream
 from headrace.core.plural import counted
 
 CONDITION = "CredentialsAccepted"
@@ -65,7 +65,13 @@ class Lockout:
 
 
 def leaving(
-    parent: Mapping[str, Any], place: Place, lockout: Lockout, *, now: datetime, patience: timedelta, retained: bool
+    parent: Mapping[str, Any],
+    place: ChannelStream,
+    lockout: Lockout,
+    *,
+    now: datetime,
+    patience: timedelta,
+    retained: bool,
 ) -> HookResponse:
     """The answer of finalize.
 

@@ -30,11 +30,11 @@ from headrace.core.nats.nats_wire.frames import (
     MAX_LINE_BYTES,
     MAX_MESSAGE_BYTES,
     Arrival,
+    ErrorCost,
     Frame,
     Info,
     ProtocolError,
     ServerError,
-    Severity,
     Signal,
 )
 from headrace.core.nats.nats_wire.headers import NO_HEADERS, Headers, can_carry, header_block, pairs
@@ -56,6 +56,7 @@ __all__ = [
     "Bulk",
     "Credentials",
     "Decoder",
+    "ErrorCost",
     "Frame",
     "Headers",
     "Info",
@@ -64,7 +65,6 @@ __all__ = [
     "Run",
     "Server",
     "ServerError",
-    "Severity",
     "Signal",
     "answer",
     "can_carry",

@@ -77,7 +77,7 @@ class Info:
     lame_duck: bool = False
 
 
-class Severity(Enum):
+class ErrorCost(Enum):
     """What a `-ERR` costs.
 
     OPERATION: one operation failed, the connection goes on. IDENTITY: we are not, or no longer, who may connect.
@@ -101,11 +101,11 @@ class ServerError:
     words: str
 
     @property
-    def severity(self) -> Severity:
+    def severity(self) -> ErrorCost:
         words = self.words.lower()
         if words.startswith(_OPERATION):
-            return Severity.OPERATION
-        return Severity.IDENTITY if any(known in words for known in _IDENTITY) else Severity.CONNECTION
+            return ErrorCost.OPERATION
+        return ErrorCost.IDENTITY if any(known in words for known in _IDENTITY) else ErrorCost.CONNECTION
 
     @property
     def refused_subject(self) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headrace.core.errors import HeadraceError, Unavailable
-from headrace.core.nats.nats_wire import PING, PONG, Decoder, Frame, Info, ProtocolError, ServerError, Severity, Signal
+from headrace.core.nats.nats_wire import PING, PONG, Decoder, ErrorCost, Frame, Info, ProtocolError, ServerError, Signal
 from headrace.core.quoting import quoted
 from headrace.io.nats.client import Broken
 from headrace.io.nats.engine.routes import ForSubscribers, Routes
@@ -261,11 +261,11 @@ class Link(asyncio.Protocol):
 
     def _refused(self, error: ServerError, words: str) -> None:
         match error.severity:
-            case Severity.OPERATION:
+            case ErrorCost.OPERATION:
                 self._watcher.on_error(error)
-            case Severity.IDENTITY:
+            case ErrorCost.IDENTITY:
                 self.break_off(IdentityRefused(words))
-            case Severity.CONNECTION:
+            case ErrorCost.CONNECTION:
                 self.break_off(Broken(f"the server said {quoted(words)}"))
 
     def _ping(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.channel.children import Access, File
+from headrace.core.channel.children import MountedFile, NatsAccess
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.installation.settings import ReconcileSettings
 from headrace.core.manifest.manifest import parse
@@ -16,7 +16,7 @@ from tests.support.functions.children import IMAGE, at, called, the, wanted
 
 KSVC, DEPLOYMENT = "Service.serving.knative.dev/v1", "Deployment.apps/v1"
 NAMESPACED = {"eventing.knative.dev/scope": "namespace"}
-OWN = Access().with_credentials("channel", [File("nats.creds", "nats.creds", secret="theirs")])
+OWN = NatsAccess().with_credentials("channel", [MountedFile("nats.creds", "nats.creds", secret="theirs")])
 
 
 def namespaces(**given: Any) -> set[str]:
@@ -173,9 +173,14 @@ def test_a_variable_that_is_none_is_refused(text: str) -> None:
 
 
 def test_credentials_of_the_channel_are_in_a_folder_of_their_own_beside_the_clusters() -> None:
-    files = [File("a", "nats.creds", secret="theirs"), File("ca.crt", "ca.crt", secret="ca", optional=True)]
+    files = [
+        MountedFile("a", "nats.creds", secret="theirs"),
+        MountedFile("ca.crt", "ca.crt", secret="ca", optional=True),
+    ]
     access = (
-        Access().with_credentials("cluster", [File("t", "token", secret="ours")]).with_credentials("channel", files)
+        NatsAccess()
+        .with_credentials("cluster", [MountedFile("t", "token", secret="ours")])
+        .with_credentials("channel", files)
     )
 
     body = the(wanted(entry(), access=access), KSVC, "receive")

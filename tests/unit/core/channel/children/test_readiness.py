@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.core.channel.children import Functions, readiness
-from headrace.core.channel.children.state import Standing, State, state
+from headrace.core.channel.children.state import FunctionState, State, state
 from tests.support.functions.channels import entry
 from tests.support.functions.children import wanted
 
@@ -51,117 +51,123 @@ REFUSED = {"status": "True", "reason": "FailedCreate", "message": 'pods "x-" is 
 @pytest.mark.parametrize(
     ("live", "standing", "serves"),
     [
-        pytest.param(None, Standing.STARTS, False, id="not there yet"),
-        pytest.param(one(KSVC), Standing.STARTS, False, id="made this moment"),
-        pytest.param(one(KSVC, FIRST, Ready=YES, RoutesReady=YES), Standing.WORKS, True, id="ready, at zero or not"),
+        pytest.param(None, FunctionState.STARTS, False, id="not there yet"),
+        pytest.param(one(KSVC), FunctionState.STARTS, False, id="made this moment"),
+        pytest.param(
+            one(KSVC, FIRST, Ready=YES, RoutesReady=YES), FunctionState.WORKS, True, id="ready, at zero or not"
+        ),
         pytest.param(
             one(KSVC, {"latestCreatedRevisionName": "r-1"}, Ready=PERHAPS),
-            Standing.STARTS,
+            FunctionState.STARTS,
             False,
             id="its first pod starts",
         ),
         pytest.param(
             one(KSVC, FIRST, Ready=PERHAPS, RoutesReady=PERHAPS),
-            Standing.STARTS,
+            FunctionState.STARTS,
             False,
             id="not reached by the gateway yet",
         ),
         pytest.param(
             one(KSVC, {"latestCreatedRevisionName": "r-1"}, Ready=revision_failed(NO_NODE)),
-            Standing.NO_ROOM,
+            FunctionState.NO_ROOM,
             False,
             id="its first pod finds no room",
         ),
         pytest.param(
             one(KSVC, FIRST, Ready=revision_failed(NO_NODE), RoutesReady=YES),
-            Standing.NO_ROOM,
+            FunctionState.NO_ROOM,
             True,
             id="woken, and there is no room",
         ),
         pytest.param(
             one(KSVC, FIRST, Ready=UNROUTED, RoutesReady=UNROUTED, ConfigurationsReady=revision_failed(NO_NODE)),
-            Standing.NO_ROOM,
+            FunctionState.NO_ROOM,
             True,
             id="the same, as Knative says it in the end",
         ),
         pytest.param(
             one(KSVC, FIRST, Ready=UNROUTED, RoutesReady=UNROUTED, ConfigurationsReady=revision_failed("exit 1")),
-            Standing.FAILED,
+            FunctionState.FAILED,
             False,
             id="woken, and it crashes",
         ),
         pytest.param(
             one(KSVC, FIRST, Ready=revision_failed(QUOTA), RoutesReady=YES),
-            Standing.NO_ROOM,
+            FunctionState.NO_ROOM,
             True,
             id="its quota is used up",
         ),
         pytest.param(
             one(KSVC, {"latestCreatedRevisionName": "r-1"}, Ready=revision_failed(BAD_IMAGE)),
-            Standing.FAILED,
+            FunctionState.FAILED,
             False,
             id="an image that is not there",
         ),
         pytest.param(
             one(KSVC, NEWER, Ready=revision_failed(BAD_IMAGE, "r-2"), RoutesReady=YES),
-            Standing.FAILED,
+            FunctionState.FAILED,
             True,
             id="an image that is not there, and the one before serves",
         ),
         pytest.param(
             one(KSVC, NEWER, Ready=PERHAPS, RoutesReady=YES),
-            Standing.STARTS,
+            FunctionState.STARTS,
             True,
             id="a newer one starts, the old serves",
         ),
         pytest.param(
             one(KSVC, FIRST, Ready=revision_failed("Container failed with: no such Secret"), RoutesReady=YES),
-            Standing.FAILED,
+            FunctionState.FAILED,
             False,
             id="what requests go to crashes",
         ),
-        pytest.param(one(DEPLOYMENT, Available=NO, Progressing=ON_ITS_WAY), Standing.STARTS, False, id="pods start"),
-        pytest.param(one(DEPLOYMENT, Available=YES, Progressing=COMPLETE), Standing.WORKS, True, id="pods are there"),
+        pytest.param(
+            one(DEPLOYMENT, Available=NO, Progressing=ON_ITS_WAY), FunctionState.STARTS, False, id="pods start"
+        ),
+        pytest.param(
+            one(DEPLOYMENT, Available=YES, Progressing=COMPLETE), FunctionState.WORKS, True, id="pods are there"
+        ),
         pytest.param(
             one(DEPLOYMENT, Available=NO, Progressing=COMPLETE),
-            Standing.STARTS,
+            FunctionState.STARTS,
             True,
             id="its pod is replaced, it was ready",
         ),
         pytest.param(
-            one(DEPLOYMENT, Available=NO, Progressing=TIMED_OUT), Standing.FAILED, False, id="pods get nowhere"
+            one(DEPLOYMENT, Available=NO, Progressing=TIMED_OUT), FunctionState.FAILED, False, id="pods get nowhere"
         ),
         pytest.param(
             one(DEPLOYMENT, Available=YES, Progressing=TIMED_OUT),
-            Standing.FAILED,
+            FunctionState.FAILED,
             True,
             id="new pods get nowhere, old serve",
         ),
         pytest.param(
             one(DEPLOYMENT, Available=NO, Progressing=ON_ITS_WAY, ReplicaFailure=REFUSED),
-            Standing.FAILED,
+            FunctionState.FAILED,
             False,
             id="pods are refused",
         ),
         pytest.param(
             one(DEPLOYMENT, Available=NO, Progressing=ON_ITS_WAY, ReplicaFailure={**REFUSED, "message": QUOTA}),
-            Standing.NO_ROOM,
+            FunctionState.NO_ROOM,
             False,
             id="pods would be too many",
         ),
         pytest.param(
             one(DEPLOYMENT, Available=NO, Progressing=COMPLETE, ReplicaFailure={**REFUSED, "message": QUOTA}),
-            Standing.NO_ROOM,
+            FunctionState.NO_ROOM,
             True,
             id="they were there before, and would be too many now",
         ),
     ],
 )
-def test_how_a_function_is(live: dict[str, Any] | None, standing: Standing, serves: bool) -> None:
+def test_how_a_function_is(live: dict[str, Any] | None, standing: FunctionState, serves: bool) -> None:
     found = state(live)
 
     assert (found.standing, found.serves) == (standing, serves)
-    assert found.words if standing in (Standing.FAILED, Standing.NO_ROOM) else True
+    assert found.words if standing in (FunctionState.FAILED, FunctionState.NO_ROOM) else True
 
 
 def test_while_requests_are_led_to_a_newer_revision_it_serves_as_before() -> None:
@@ -319,4 +325,4 @@ def test_what_was_told_before_is_read_off_the_status(said: dict[str, str], worke
 
 
 def test_a_state_that_serves_is_ready_whatever_else_is_wrong() -> None:
-    assert readiness.of_subscriber("x", State(Standing.FAILED, "words", serves=True)).ready == "True"
+    assert readiness.of_subscriber("x", State(FunctionState.FAILED, "words", serves=True)).ready == "True"

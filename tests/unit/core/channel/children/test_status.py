@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headrace.core.channel.binding import Binding
-from headrace.core.channel.children import Forward, Functions, Served
+from headrace.core.channel.children import Forward, Functions, ServedConsumer
 from headrace.core.channel.desired import Desired, desired
 from headrace.core.channel.leaving import Leaver
 from headrace.core.channel.plan import Observed, Problem
 from headrace.core.channel.status import Result, status
 from headrace.core.conditions import Condition
 from headrace.core.installation.settings import ReconcileSettings
-from headrace.core.manifest.channel_status import Status
+from headrace.core.manifest.channel_status import ChannelStatus
 from tests.support.functions.channels import channel, entry
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -61,8 +61,8 @@ def test_functions_tell_where_the_channel_is_and_who_delivers() -> None:
     ]
     (ready,) = (one for one in body["conditions"] if one["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "FunctionFailed")
-    assert Status.model_validate(body).consumers[1].pulls
-    assert Status.model_validate(body).receive == "knative-eventing/serving.knative.dev"
+    assert ChannelStatus.model_validate(body).consumers[1].pulls
+    assert ChannelStatus.model_validate(body).receive == "knative-eventing/serving.knative.dev"
 
 
 def test_while_consumers_are_out_of_reach_it_stays_said_who_delivers() -> None:
@@ -83,7 +83,7 @@ def test_a_consumer_that_may_come_back_keeps_its_function_until_it_goes() -> Non
     going = Leaver("KN_SUB_old", (), timedelta())
 
     assert well(asked, leavers=(waiting, going)).served == (
-        Served("KN_SUB_aaaa-1", subscriber),
-        Served("KN_SUB_gone", subscriber),
+        ServedConsumer("KN_SUB_aaaa-1", subscriber),
+        ServedConsumer("KN_SUB_gone", subscriber),
     )
     assert Result(Observed(None, None)).served is None

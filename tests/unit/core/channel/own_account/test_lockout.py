@@ -9,12 +9,12 @@ from headrace.core import names
 from headrace.core.channel.hook import HookResponse
 from headrace.core.channel.own_account import lockout
 from headrace.core.channel.own_account.lockout import Lockout
-from headrace.core.nats.stream import Owner, Place
+from headrace.core.nats.stream import ChannelStream, Owner
 from tests.support.functions.channels import channel
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 PATIENCE = timedelta(minutes=10)
-PLACE = Place(
+PLACE = ChannelStream(
     Owner("default", "shop", "orders", "uid"), names.channel("shop", "orders"), "KN_SHOP__ORDERS", overridden=False
 )
 
