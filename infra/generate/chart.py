@@ -1,6 +1,7 @@
-"""The parts of the Helm chart that are made from other files: templates of `infra/base`, the CRD, dashboards, alerts.
+"""The templates of the Helm chart that are written from `infra/base` and the overlay `deployment`.
 
-What is of the chart alone is written by hand in `infra/chart/templates`: names, the token, monitoring, the notes.
+What belongs to the chart alone is written by hand in `infra/chart/templates`: names, the token, monitoring, the notes.
+The CRD, the dashboards and the alerts are links; Helm follows them when it reads or packages the chart.
 """
 
 from __future__ import annotations
@@ -27,14 +28,10 @@ def files(base: Mapping[Path, str]) -> dict[Path, str]:
     """By path.
 
     Args:
-        base: the files of `infra/base`, the CRD, and `reconcile` as a Deployment, with their marks.
+        base: the files of `infra/base`, and `reconcile` as a Deployment, with their marks.
     """
     written: dict[Path, str] = {}
     for path, text in base.items():
-        if path.parent.name == "crds":
-            # Helm makes these once and never changes or deletes them: with a CRD go all channels.
-            written[CHART / "crds" / path.name] = text
-            continue
         origin = str(path.relative_to(INFRA))
         if path.name == "reconcile.yaml":
             name, kind = _RECONCILE[path.parent.name]
@@ -43,9 +40,6 @@ def files(base: Mapping[Path, str]) -> dict[Path, str]:
             name = f"rbac-{path.name}" if path.parent.name == "rbac" else path.name
             body = _template(origin, text, only_if=_ONLY_IF.get(name, ""))
         written[CHART / "templates" / name] = body
-    for path in (*sorted((INFRA / "grafana").glob("*.json")), INFRA / "prometheus" / "alerts.yaml"):
-        # Helm reads nothing outside of the chart.
-        written[CHART / "files" / path.name] = path.read_text(encoding="utf-8")
     return written
 
 

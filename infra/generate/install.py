@@ -16,6 +16,7 @@ from infra.generate import chart, marked, values
 
 INFRA = Path(__file__).resolve().parents[1]
 BASE = INFRA / "base"
+CRDS = INFRA / "crds"
 INSTALL = INFRA / "install.yaml"
 PLAIN = INFRA / "install-deployment.yaml"
 KNATIVE = BASE / "reconcile.yaml"
@@ -116,7 +117,8 @@ def knative() -> str:
 
 def files() -> dict[Path, str]:
     """All that is written, by path."""
-    templates = {path: knative() if path == KNATIVE else _read(path) for path in (*resources(), DEPLOYMENT)}
+    of_chart = [path for path in (*resources(), DEPLOYMENT) if path.parent != CRDS]
+    templates = {path: knative() if path == KNATIVE else _read(path) for path in of_chart}
     written = {INSTALL: install(), PLAIN: plain(), KNATIVE: knative()}
     return {**written, **values.files(), **chart.files(templates)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,8 @@ def built(kustomize: Path, folder: Path) -> Objects:
     return by_name(documents(said(kustomize, "build", folder)))
 
 
-def rendered(helm: Path, *options: str, namespace: str = SYSTEM) -> Objects:
-    command = (helm, "template", "headrace", CHART, "-n", namespace, "--include-crds", *KUBERNETES, *options)
+def rendered(helm: Path, *options: str, namespace: str = SYSTEM, chart: Path = CHART) -> Objects:
+    command = (helm, "template", "headrace", chart, "-n", namespace, "--include-crds", *KUBERNETES, *options)
     return by_name(documents(said(*command)))
 
 
@@ -133,6 +134,36 @@ def test_kind_brings_nats_and_its_own_image(
 
 def test_the_chart_is_sound(helm: Path) -> None:
     said(helm, "lint", "--strict", CHART)
+
+
+def test_a_packaged_chart_holds_the_crd_the_dashboards_and_the_alerts(helm: Path, tmp_path: Path) -> None:
+    said(helm, "package", CHART, "--destination", tmp_path)
+    (package,) = tmp_path.iterdir()
+    with tarfile.open(package) as archive:
+        assert [one.name for one in archive.getmembers() if not one.isfile()] == []
+    # A token is another one in each rendering.
+    options = ("token.create=false", "dashboards.enabled=true", "alerts.enabled=true")
+    words = [word for one in options for word in ("--set", one)]
+    found = rendered(helm, *words, chart=package)
+    assert found == rendered(helm, *words)
+    (definition,) = [one for (kind, _, _), one in found.items() if kind == CRD]
+    assert definition == in_file(INFRA / "crds/natsjetstreamchannels.yaml")[0]
+    boards = [one for (kind, _, _), one in found.items() if kind == "v1 ConfigMap"]
+    assert len(boards) == len(list((INFRA / "grafana").glob("*.json")))
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["left out", "written as text"])
+def test_a_chart_whose_links_were_not_followed_is_not_installed(helm: Path, tmp_path: Path, as_text: bool) -> None:
+    shutil.copytree(CHART, tmp_path / "chart", symlinks=True)
+    for link in [path for path in (tmp_path / "chart").rglob("*") if path.is_symlink()]:
+        led = link.readlink()
+        link.unlink()
+        if as_text:
+            link.write_text(str(led), encoding="utf-8")
+    command = (helm, "template", "headrace", tmp_path / "chart", *KUBERNETES)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert "give Helm what `helm package infra/chart` writes" in done.stderr
 
 
 # What Helm itself asks of the cluster; without one it has to be told.

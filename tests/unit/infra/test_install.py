@@ -72,10 +72,19 @@ def test_what_is_committed_is_what_would_be_written(path: Path) -> None:
 
 
 def test_no_file_is_left_of_what_is_not_written_any_more() -> None:
-    by_hand = {"_names.tpl", "token.yaml", "monitoring.yaml", "NOTES.txt"}
-    for folder in ("templates", "crds", "files"):
-        there = {path.name for path in (INFRA / "chart" / folder).iterdir()} - by_hand
-        assert there == {path.name for path in WRITTEN if path.parent == INFRA / "chart" / folder}
+    by_hand = {"_names.tpl", "token.yaml", "monitoring.yaml", "links.yaml", "NOTES.txt"}
+    there = {path.name for path in (INFRA / "chart/templates").iterdir()} - by_hand
+    assert there == {path.name for path in WRITTEN if path.parent == INFRA / "chart/templates"}
+
+
+def test_the_chart_has_a_link_to_the_crd_to_each_dashboard_and_to_the_alerts_and_no_copy() -> None:
+    crds = {path for path in (INFRA / "crds").iterdir() if path.name != "kustomization.yaml"}
+    shown = {*(INFRA / "grafana").glob("*.json"), INFRA / "prometheus/alerts.yaml"}
+    for folder, wanted in ("crds", crds), ("files", shown):
+        there = list((INFRA / "chart" / folder).iterdir())
+        assert {path.resolve() for path in there} == wanted
+        # Relative, so that they lead to the same place in every clone.
+        assert [path for path in there if not path.is_symlink() or path.readlink().is_absolute()] == []
 
 
 def test_every_file_of_the_base_is_in_it() -> None:
