@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bench.processes import ROOT, program
 from infra.cache import say
+from infra.programs import go_programs
 from tests.support.nats.nats_server import free_port
-from tests.support.programs import go_programs
 from tests.support.programs.process import Running
 
 PROXY = go_programs.Program("proxy", ROOT / "bench" / "proxy", "", ".", cache="bench", says_version=())

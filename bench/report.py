@@ -16,7 +16,7 @@ from importlib.metadata import version
 
 from bench.row import Row
 from bench.sample import Sample
-from tests.support.nats.nats_server import binary
+from infra.programs.nats_server import binary
 
 MIB = 1024 * 1024
 

@@ -16,7 +16,7 @@ from bench.pictures.day import SECONDS, Day
 from bench.pictures.prometheus import Prometheus
 from bench.pictures.screens import Screens
 from bench.pictures.values import Run
-from tests.support.programs import tool_binaries
+from infra.programs import tool_binaries
 
 # Where the pods would be.
 SYSTEM = "knative-eventing"

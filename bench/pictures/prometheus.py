@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infra.programs import tool_binaries
 from tests.support.nats.nats_server import free_port
-from tests.support.programs import tool_binaries
 from tests.support.programs.process import Running
 
 INTERVAL = 5

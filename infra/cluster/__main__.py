@@ -12,7 +12,7 @@ from pathlib import Path
 from infra.cache import say
 from infra.cluster import headrace, images, instance, life, machine, names, programs, status
 from infra.cluster.instance import Cluster, Problem
-from tests.support.programs.go_programs import Missing
+from infra.programs.go_programs import Missing
 
 
 def main() -> int:

@@ -11,8 +11,8 @@ from infra.cluster.archive import Image
 from infra.cluster.commands import run
 from infra.cluster.instance import Cluster
 from infra.cluster.names import NATS, PAUSE, of_program
-from tests.support.nats.nats_server import binary as nats_server
-from tests.support.programs.go_programs import Program
+from infra.programs.go_programs import Program
+from infra.programs.nats_server import binary as nats_server
 
 _KEPT = CACHE / "cluster" / "images"
 

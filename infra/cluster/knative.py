@@ -15,7 +15,7 @@ from infra.cluster.commands import kubectl
 from infra.cluster.instance import Cluster, Problem
 from infra.cluster.manifests import Manifest
 from infra.cluster.names import INGRESS, INGRESS_LOCAL, INGRESS_NAMESPACE, of_program
-from tests.support.programs import go_programs
+from infra.programs import go_programs
 
 INGRESS_CLASS = "headrace.ingress.networking.knative.dev"
 _READY = "240s"

@@ -25,7 +25,7 @@ from infra.cache import say
 from infra.cluster import daemons, machine, network, programs
 from infra.cluster.daemons import Daemon
 from infra.cluster.instance import Cluster, Problem, saved
-from tests.support.programs.go_programs import Missing
+from infra.programs.go_programs import Missing
 
 # kubelet sets these for the whole machine. It is given files to write to.
 _MACHINES_OWN = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")

@@ -11,23 +11,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tests.support.programs import control_plane_binaries as control_plane
-from tests.support.programs import go_programs
-from tests.support.programs.go_programs import Program
+from infra.programs import control_plane_binaries as control_plane
+from infra.programs import go_programs
+from infra.programs.go_programs import Program
 
 INFRA = Path(__file__).resolve().parents[1]
 COMMAND = "task cluster -- build"
 
 
-_KUBERNETES = INFRA / "control-plane" / "kubernetes"
-
-
 def _of_kubernetes(name: str, says_version: tuple[str, ...] = ("--version",)) -> Program:
-    root = "k8s.io/kubernetes"
-    program = Program(name, _KUBERNETES, root, f"{root}/cmd/{name}", cache="control-plane", says_version=says_version)
+    program = control_plane.of_kubernetes(name, says_version)
     pinned = tuple(map(int, program.version.split(".")[:2]))
     # All of one version; of what may be on PATH, few are.
-    return replace(program, link_flags=control_plane.stamped, usable=lambda version: version == pinned)
+    return replace(program, environment="", usable=lambda version: version == pinned)
 
 
 def _of_serving(name: str) -> Program:

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from infra.cluster import programs
-from tests.support.programs import go_programs
+from infra.programs import go_programs
 
 
 @pytest.mark.short

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from infra.generate import crd
+from infra.programs import control_plane_binaries
 from tests.support.http.subscriber import Subscriber
 from tests.support.kube.api_relay import ApiRelay
 from tests.support.kube.control_plane import ControlPlane
@@ -22,7 +23,6 @@ from tests.support.kube.operator_process import OperatorProcess
 from tests.support.kube.pods import ready_pods
 from tests.support.nats.nats_server import NatsServer
 from tests.support.nats.tenants import Accounts
-from tests.support.programs import control_plane_binaries
 from tests.support.waiting import until
 
 NEIGHBOURS = Path(__file__).with_name("crds") / "neighbours.yaml"

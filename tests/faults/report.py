@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 
+from infra.programs.nats_server import binary
 from tests.faults.cells import CELLS
 from tests.faults.ledger import Row
-from tests.support.nats.nats_server import binary
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "faults.md"

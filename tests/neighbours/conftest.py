@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from infra.generate import crd
+from infra.programs import control_plane_binaries, neighbour_binaries
 from tests.support.functions.functions import Function
 from tests.support.http.subscriber import Subscriber
 from tests.support.kube import eventing
@@ -19,7 +20,6 @@ from tests.support.kube.kube_api import Api, connect
 from tests.support.kube.operator_process import OperatorProcess
 from tests.support.kube.pods import ready_pods
 from tests.support.nats.nats_server import NatsServer, free_port
-from tests.support.programs import control_plane_binaries, neighbour_binaries
 from tests.support.programs.process import Running
 
 ROLES = Path(__file__).parents[2] / "infra" / "base" / "rbac" / "knative.yaml"

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.support.programs import tool_binaries
+from infra.programs import tool_binaries
 from tests.support.programs.alerts import ALERTS, FOLDER, TESTS
 
 

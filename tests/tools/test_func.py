@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
+from infra.programs import go_programs, tool_binaries
 from tests.support.nats.nats_server import NatsServer, free_port
 from tests.support.nats.streams import Channel, Nats
-from tests.support.programs import func, go_programs, repository, tool_binaries
+from tests.support.programs import func, repository
 from tests.support.programs.func import Func, Started
 from tests.support.waiting import until
 

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from infra.programs import tool_binaries
 from tests.support.kube.control_plane import ControlPlane
 from tests.support.kube.install import DOCUMENT, INFRA, ROOT, blocks
 from tests.support.nats.nats_server import NatsServer, free_port
-from tests.support.programs import tool_binaries
 from tests.support.programs.page import CHANNEL, Shell, channel_commands, of, run_section
 
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from headrace.reconcile import VERBS
+from infra.programs import tool_binaries
 from tests.support.kube.install import INFRA, SYSTEM, by_name, container, documents, in_file, variables
-from tests.support.programs import tool_binaries
 
 CHART = INFRA / "chart"
 DEPLOYMENT = "apps/v1 Deployment"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from headrace.core.nats.stream import Owner, Role
+from infra.programs import tool_binaries
 from tests.support.kube.install import ROOT
 from tests.support.nats.nats_server import NatsServer
 from tests.support.nats.streams import Channel, Nats
-from tests.support.programs import tool_binaries
 
 Kn = Callable[..., subprocess.CompletedProcess[str]]
 ORDERS = Channel("shop", "orders")

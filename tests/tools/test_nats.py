@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from infra.programs import tool_binaries
 from tests.support.nats.nats_server import NatsServer
 from tests.support.nats.streams import METADATA_KEY, Channel, Nats
-from tests.support.programs import tool_binaries
 
 Tool = Callable[..., str]
 ORDERS = Channel("shop", "orders")

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from headrace.core import trust
+from infra.programs import control_plane_binaries as binaries
 from tests.support.http.authorities import as_openssl_makes_it
-from tests.support.programs import control_plane_binaries as binaries
 
 # Alone on two cores all is up in 5 s; on busy ones it takes as long as it takes.
 START_SECONDS = 180.0

@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
+from infra.programs import neighbour_binaries
 from tests.support.kube.control_plane import ControlPlane
 from tests.support.kube.kube_api import Api
 from tests.support.nats.nats_server import free_port
-from tests.support.programs import neighbour_binaries
 from tests.support.programs.process import Running
 from tests.support.waiting import until
 

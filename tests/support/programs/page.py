@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from infra.programs import tool_binaries
 from tests.support.kube.install import INFRA, Block, blocks
-from tests.support.programs import tool_binaries
 
 # What is done to channels before all the rest goes.
 CHANNEL = "channel"

@@ -102,6 +102,12 @@ def test_no_function_imports_a_host_since_the_two_hosts_exclude_each_other():
     assert {name: hosts for name, hosts in found.items() if hosts} == {}
 
 
+def test_what_is_tested_imports_nothing_of_the_tests():
+    modules = files(*(f"{folder}/*.py" for folder in ("functions", "operator", "spark", "infra", "docs", "examples")))
+    assert len(modules) > 300
+    assert [name for name in modules if "tests" in imported(parsed(name))] == []
+
+
 def test_only_the_server_and_the_host_know_uvicorn():
     knowing = [name for name in files("functions/*.py") if "uvicorn" in imported(parsed(name))]
     assert [

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import control_plane_binaries as binaries
-from tests.support.programs import go_programs, neighbour_binaries, tool_binaries
+from infra.programs import control_plane_binaries as binaries
+from infra.programs import go_programs, neighbour_binaries, tool_binaries
 
 
 @pytest.fixture(autouse=True)

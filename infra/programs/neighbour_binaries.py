@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.programs import go_programs
-from tests.support.programs.go_programs import Program
+from infra.programs import go_programs
+from infra.programs.go_programs import Program
 
-NEIGHBOURS = Path(__file__).resolve().parents[3] / "infra" / "neighbours"
+NEIGHBOURS = Path(__file__).resolve().parents[1] / "neighbours"
 COMMAND = "task neighbours"
 # Their probes are on port 8080, all of them, and that is a constant; here they share a host.
 PORT = "HealthCheckDefaultPort = "

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.programs import go_programs
-from tests.support.programs.go_programs import Program
+from infra.programs import go_programs
+from infra.programs.go_programs import Program
 
-MODULES = Path(__file__).resolve().parents[3] / "infra" / "tools"
+MODULES = Path(__file__).resolve().parents[1] / "tools"
 COMMAND = "task tools"
 
 

@@ -1,6 +1,6 @@
 """The programs of a control plane: where they are, and how they are built on a machine that has none.
 
-No package index carries a kube-apiserver, so it is built from its Go modules (`tests.support.programs.go_programs`);
+No package index carries a kube-apiserver, so it is built from its Go modules (`infra.programs.go_programs`);
 versions and checksums are those under infra/control-plane. `task control-plane` runs this module, tests only look.
 """
 
@@ -9,25 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.programs import go_programs
-from tests.support.programs.go_programs import Missing, Program
+from infra.programs import go_programs
+from infra.programs.go_programs import Missing, Program
 
 __all__ = ["COMMAND", "Missing", "found"]
 
-MODULES = Path(__file__).resolve().parents[3] / "infra" / "control-plane"
+MODULES = Path(__file__).resolve().parents[1] / "control-plane"
 COMMAND = "task control-plane"
 # Of CRDs with what ours has: rules that name their field, and that leave alone what an edit does not touch.
 OLDEST = (1, 30)
 
 
-def stamped(version: str) -> str:
+def _stamped(version: str) -> str:
     """Flags of the linker that have the programs of Kubernetes know their version."""
     major, minor, _ = version.split(".")
     values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
     return " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{name}={value}" for name, value in values.items())])
 
 
-def _of_kubernetes(name: str, says_version: tuple[str, ...] = ("--version",)) -> Program:
+def of_kubernetes(name: str, says_version: tuple[str, ...] = ("--version",)) -> Program:
+    """One of Kubernetes' programs, as new as our CRD needs it."""
     return Program(
         name,
         MODULES / "kubernetes",
@@ -35,7 +36,7 @@ def _of_kubernetes(name: str, says_version: tuple[str, ...] = ("--version",)) ->
         f"k8s.io/kubernetes/cmd/{name}",
         cache="control-plane",
         environment="KUBEBUILDER_ASSETS",
-        link_flags=stamped,
+        link_flags=_stamped,
         says_version=says_version,
         usable=lambda version: version >= OLDEST,
     )
@@ -49,8 +50,8 @@ ETCD = Program(
     cache="control-plane",
     environment="KUBEBUILDER_ASSETS",
 )
-API_SERVER = _of_kubernetes("kube-apiserver")
-CONTROLLER_MANAGER = _of_kubernetes("kube-controller-manager")
+API_SERVER = of_kubernetes("kube-apiserver")
+CONTROLLER_MANAGER = of_kubernetes("kube-controller-manager")
 PROGRAMS = (ETCD, API_SERVER, CONTROLLER_MANAGER)
 
 
