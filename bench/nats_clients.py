@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import nats
 
 from bench import nats_bare
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats.nats_wire import Arrival, Pulled, header_block
 from headrace.io.nats.engine import Engine
 

@@ -233,7 +233,7 @@ def stored(up: Bundle) -> int:
     """Ask the server itself, in a process of its own: the demo has no event loop."""
     program = (
         "import asyncio, sys\n"
-        "from headrace.core.installation.settings import NatsSettings\n"
+        "from headrace.core.installation.nats_settings import NatsSettings\n"
         "from headrace.io.process import log\n"
         "from headrace.io.jetstream.api import JetStreamApi\n"
         "from headrace.io.nats.connect import client\n"

@@ -14,13 +14,9 @@ from prometheus_client.registry import Collector
 
 from headrace.core import caller_token
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.installation.settings import (
-    ForwardSettings,
-    KubeSettings,
-    NatsSettings,
-    OperatorSettings,
-    TokenSettings,
-)
+from headrace.core.installation.function_settings import ForwardSettings, TokenSettings
+from headrace.core.installation.nats_settings import NatsSettings
+from headrace.core.installation.operator_settings import KubeSettings, OperatorSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
 from headrace.io.nats.connect import client as connect

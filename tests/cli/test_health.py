@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats.stream import Owner, Role
 from headrace_cli.access import session as sessions
 from headrace_cli.access.place import Place

@@ -22,7 +22,7 @@ import yaml
 from headrace.core.channel.children.pod import standard_labels
 from headrace.core.channel.children.services import CHANNEL_ROLE
 from headrace.core.channel.peer import ADVICE
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.connect import client as connect
 from headrace_operator.channels.channel_object import FINALIZER
 from tests.support.functions.channels import channel, entry, stream

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace_cli.access import session as sessions
 from headrace_cli.access.place import Place
 from headrace_cli.health import check, facts

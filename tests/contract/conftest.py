@@ -9,7 +9,7 @@ import nats
 import nats.aio.client
 import pytest
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
 from headrace.io.nats.connect import client as connect
 from tests.support.nats.nats_server import NatsServer

@@ -18,7 +18,7 @@ from typing import Any
 import nats.errors
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.connect import client as connect
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile

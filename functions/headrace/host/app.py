@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from headrace.core import metric_families as families
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.http import Request, Response, problem
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.metrics import Snapshot, added
 from headrace.core.nats import payload
 from headrace.core.quoting import quoted

@@ -25,7 +25,7 @@ from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.event.delivery_claim import Claims
 from headrace.core.event.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.http import Request, Response, json_response, problem
-from headrace.core.installation.settings import ForwardSettings
+from headrace.core.installation.function_settings import ForwardSettings
 from headrace.core.metrics import Snapshot
 from headrace.core.nats.jetstream import Message
 from headrace.forward import AtOnce, Effects, Survey, forward

@@ -13,7 +13,7 @@ from headrace.core.event.nats_codec import Encoded
 from headrace.core.event.plain_post import PlainPosts
 from headrace.core.http import Request, Response
 from headrace.core.http import request as http_request
-from headrace.core.installation.settings import ReceiveSettings
+from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.metrics import Snapshot
 from headrace.core.nats.jetstream import PubAck
 from headrace.host.receive_counts import ReceiveCounts

@@ -18,7 +18,8 @@ from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.installation import channel_defaults, config_choice
 from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.named import Named
-from headrace.core.installation.settings import NatsSettings, ReconcileSettings
+from headrace.core.installation.nats_settings import NatsSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.metrics import LONG_BOUNDS, Distribution, Labels, Snapshot, Timings
 from headrace.core.nats import own_account as lent
 from headrace.core.quoting import quoted

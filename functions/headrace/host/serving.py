@@ -20,7 +20,7 @@ from typing import NamedTuple
 import uvicorn
 
 from headrace.core.errors import Misconfigured
-from headrace.core.installation.settings import MetricsSettings, ReceiveSettings
+from headrace.core.installation.function_settings import MetricsSettings, ReceiveSettings
 from headrace.core.quoting import quoted
 from headrace.host.app import App, application
 from headrace.io.process import environment, log

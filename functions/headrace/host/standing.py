@@ -19,7 +19,7 @@ from headrace.core.delivery.lease import Lease, Tally
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.http import Response
-from headrace.core.installation.settings import ForwardSettings
+from headrace.core.installation.function_settings import ForwardSettings
 from headrace.core.quoting import quoted
 from headrace.io.process import log
 

@@ -7,7 +7,7 @@ import re
 from headrace.core import caller_token
 from headrace.core.errors import Misconfigured
 from headrace.core.event.delivery_claim import Claims
-from headrace.core.installation.settings import DeliverySettings, TokenSettings
+from headrace.core.installation.function_settings import DeliverySettings, TokenSettings
 from headrace.io.process import environment
 from headrace.io.web import Token
 

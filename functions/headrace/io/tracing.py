@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from headrace.core.errors import Misconfigured
 from headrace.core.http import Headers
-from headrace.core.installation.settings import TracingSettings
+from headrace.core.installation.function_settings import TracingSettings
 from headrace.io.process import environment, log
 
 if TYPE_CHECKING:

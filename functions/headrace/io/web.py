@@ -18,7 +18,7 @@ from headrace.core import caller_token
 from headrace.core.delivery.lease import RETRY_AFTER
 from headrace.core.errors import HeadraceError, InvalidEvent, InvalidSpec, Misconfigured, Refused, Unavailable
 from headrace.core.http import Headers, Request, Response, problem, request
-from headrace.core.installation.settings import TokenSettings
+from headrace.core.installation.function_settings import TokenSettings
 from headrace.io.process import environment, log
 
 Scope = MutableMapping[str, Any]

@@ -22,7 +22,7 @@ from headrace.core.channel.status import Result
 from headrace.core.channel.stream_config import WantedStreams
 from headrace.core.delivery import pull_trouble
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.nats.action import PurgeSubjects, Rejected
 from headrace.core.nats.stream import ChannelStream
 from headrace.reconcile import forgetting

@@ -17,7 +17,7 @@ from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.installation import config_choice
 from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.named import Named
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import connection_spec, manifest
 from headrace.core.manifest.manifest import Manifest
 from headrace.reconcile.ports import Administration, Around

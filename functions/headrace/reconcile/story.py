@@ -28,7 +28,7 @@ from headrace.core.conditions import added
 from headrace.core.errors import InvalidSpec, NotLetIn, Refused, Unavailable
 from headrace.core.installation import channel_defaults
 from headrace.core.installation.channel_defaults import Defaults, Merged
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import channel_status, manifest
 from headrace.core.nats.stream import ChannelStream
 from headrace.core.quoting import quoted

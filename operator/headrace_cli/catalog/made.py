@@ -16,7 +16,7 @@ import click
 
 from headrace.core import names
 from headrace.core.errors import Misconfigured, Refused
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.nats.stream import CREATED_KEY
 from headrace.core.plural import counted
 from headrace.io.process import environment

@@ -19,7 +19,9 @@ from typing import Any
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import InvalidSpec, Unavailable
-from headrace.core.installation.settings import ForwardSettings, NatsSettings, ReceiveSettings, ReconcileSettings
+from headrace.core.installation.function_settings import ForwardSettings, ReceiveSettings
+from headrace.core.installation.nats_settings import NatsSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
 from headrace.io.nats.connect import client as connect

@@ -18,7 +18,7 @@ from typing import Any
 
 from headrace.core import trust
 from headrace.core.errors import Misconfigured, Unavailable
-from headrace.core.installation.settings import KubeSettings
+from headrace.core.installation.operator_settings import KubeSettings
 from headrace.io.process import environment, tls
 from headrace.io.process.tls import Stamp
 from headrace_operator.kube import exec_spec, kubeconfig

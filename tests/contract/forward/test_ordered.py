@@ -9,7 +9,7 @@ import asyncio
 import json
 from typing import Any
 
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.nats.action import CreateConsumer
 from headrace.io.jetstream.admin import Admin
 from headrace.io.jetstream.api import JetStreamApi

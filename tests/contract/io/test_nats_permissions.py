@@ -18,7 +18,7 @@ import pytest
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Refused
 from headrace.core.event.nats_codec import NatsMessage, encoded
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client

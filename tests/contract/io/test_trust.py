@@ -18,7 +18,7 @@ import requests
 from headrace.core.delivery.lease import Lease
 from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import HeadraceError, Unavailable
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats import own_account as lent
 from headrace.io import export
 from headrace.io.http import HttpClient

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.connect import client as connect
 from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.reconciling import Hook, condition

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
 from headrace.io.nats.connect import client as connect
 from tests.support.functions.channels import channel, entry, stream

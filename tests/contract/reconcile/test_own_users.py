@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core import caller_token
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.own_account import Calls, Elsewhere
 from headrace.io.nats.connect import client as connect
 from headrace.reconcile import Around

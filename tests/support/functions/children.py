@@ -8,7 +8,7 @@ from typing import Any
 from headrace.core import names
 from headrace.core.channel import children, consumer
 from headrace.core.channel.children import Cluster, Functions, NatsAccess, ServedConsumer
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import manifest
 from tests.support.functions.channels import channel
 from tests.support.kube.kube_api import Api

@@ -12,7 +12,7 @@ import pytest
 
 from headrace.core import caller_token
 from headrace.core.installation.channel_defaults import Defaults
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.own_account import Calls, Elsewhere
 from headrace.io.nats.client import Client
 from headrace.io.nats.connect import client as connect

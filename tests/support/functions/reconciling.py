@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.core.channel import truth
 from headrace.core.delivery.subscriber import Subscriber, from_metadata
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.io.jetstream.admin import Admin
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream

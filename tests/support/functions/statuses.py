@@ -10,7 +10,7 @@ from headrace.core.channel.binding import Binding
 from headrace.core.channel.desired import Desired, desired
 from headrace.core.channel.plan import Observed
 from headrace.core.channel.status import Result
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 SETTINGS = ReconcileSettings()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace_cli.access import place, session
 from tests.support.laptop.cli import run
 from tests.unit.cli.test_words import VERBS

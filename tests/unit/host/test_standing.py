@@ -12,7 +12,7 @@ from headrace.core.delivery.lease import Lease
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.http import Response, problem
-from headrace.core.installation.settings import ForwardSettings
+from headrace.core.installation.function_settings import ForwardSettings
 from headrace.host import standing
 from headrace.host.standing import Standing
 from tests.support.waiting import until

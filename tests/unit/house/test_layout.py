@@ -25,8 +25,6 @@ ENTRY_FILES = {
 HOSTS = {"functions_framework", "func_python", "hypercorn", "gunicorn", "starlette", "flask"}
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
-# Whoever needs a longer module says so in its docstring, and why.
-EXCUSE = f"Over {LONGEST_FILE} lines because "
 BINARY_OR_GENERATED = (".lock", ".png", ".svg")
 # Bracketed letters keep the patterns from finding themselves.
 NOT_FOR_EVERYONE = re.compile(
@@ -156,11 +154,8 @@ def test_the_distribution_is_what_kn_func_demands():
 
 
 def test_modules_are_short_enough_to_be_read_at_once():
-    def excused(name: str) -> bool:
-        return EXCUSE in (ast.get_docstring(parsed(name)) or "")
-
     lengths = {name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in files("*.py")}
-    long = {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE and not excused(name)}
+    long = {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE}
     assert long == {}
 
 

@@ -14,7 +14,7 @@ from headrace.core.channel import status as status_module
 from headrace.core.channel.desired import Desired
 from headrace.core.channel.plan import Observed
 from headrace.core.channel.status import Result
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import obeyed
 from headrace.core.manifest.channel_status import ChannelStatus
 from infra.generate import crd, fields

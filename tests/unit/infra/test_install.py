@@ -10,8 +10,17 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from headrace.core.installation import secret_files, settings
-from headrace.core.installation.settings import NatsSettings, OperatorSettings, ReconcileSettings, TokenSettings
+from headrace.core.installation import (
+    function_settings,
+    nats_settings,
+    operator_settings,
+    reconcile_settings,
+    secret_files,
+)
+from headrace.core.installation.function_settings import TokenSettings
+from headrace.core.installation.nats_settings import NatsSettings
+from headrace.core.installation.operator_settings import OperatorSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.io.process import environment
 from headrace_operator.channels import superseded
 from infra.generate import install, marked, values
@@ -133,7 +142,8 @@ def test_reconcile_takes_its_environment(reconcile: dict[str, Any]) -> None:
 
 
 def test_every_variable_is_a_setting(program: tuple[str, dict[str, Any]]) -> None:
-    models = [model for model in vars(settings).values() if hasattr(model, "model_fields")]
+    modules = (function_settings, nats_settings, operator_settings, reconcile_settings)
+    models = [model for module in modules for model in vars(module).values() if hasattr(model, "model_fields")]
     known = {field.alias for model in models for field in model.model_fields.values()}
     told = {one["name"] for one in container(program[1])["env"]}
     assert told - known == {"FUNCTION_TARGET"} & told

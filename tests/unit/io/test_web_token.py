@@ -9,7 +9,7 @@ import pytest
 from headrace.core import caller_token
 from headrace.core.errors import Misconfigured
 from headrace.core.http import request
-from headrace.core.installation.settings import TokenSettings
+from headrace.core.installation.function_settings import TokenSettings
 from headrace.io.web import Token
 
 SETTINGS = TokenSettings.model_validate({"HEADRACE_TOKEN": "sesame"})

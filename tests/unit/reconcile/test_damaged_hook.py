@@ -21,7 +21,7 @@ from headrace.core.channel import hook
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.http import json_response
 from headrace.core.installation.named import Named
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.io import web
 from headrace.reconcile import VERBS, Around, reconcile
 from tests.support.functions.channels import channel, entry

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import InvalidSpec, NotLetIn, Unavailable
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.nats.action import (
     Action,
     CreateConsumer,

@@ -18,7 +18,7 @@ from headrace.core.channel.stream_config import WantedStreams
 from headrace.core.channel.truth import Truth
 from headrace.core.delivery import placement_spec
 from headrace.core.errors import InvalidSpec
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import manifest, own_address
 from headrace.core.manifest.manifest import Manifest
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal
 
-from headrace.core.installation.settings import FunctionsSettings
+from headrace.core.installation.reconcile_settings import FunctionsSettings
 
 SUBSCRIPTION_API = "messaging.knative.dev/v1"
 SUBSCRIPTION = "Subscription"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from headrace.core import trust
 from headrace.core.errors import Misconfigured
 from headrace.core.installation import secret_files
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.secret_files import Level
-from headrace.core.installation.settings import NatsSettings
 from headrace.core.nats.nats_wire import Credentials, Server, read_credentials, read_servers, signed, user_or_token
 from headrace.io.process import log, tls
 from headrace.io.process.mounted import LastGood, Reading, directories, texts

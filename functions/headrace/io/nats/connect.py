@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
 from headrace.io.nats.engine import Engine
 

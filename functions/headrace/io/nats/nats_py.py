@@ -19,7 +19,7 @@ import nats.errors
 from nats.aio.msg import Msg
 
 from headrace.core.errors import Misconfigured, NotLetIn, Unavailable
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import Arrival
 from headrace.io.nats import nats_py_values as values

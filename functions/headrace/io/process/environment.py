@@ -1,6 +1,6 @@
 """The only reader of environment variables.
 
-Turns them into the settings of `headrace.core.installation.settings`; a wrong value stops the process with a message
+It turns them into the settings of `headrace.core.installation`; a wrong value stops the process with a message
 that names the variable, quotes it and says what would do.
 """
 

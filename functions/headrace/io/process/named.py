@@ -9,7 +9,7 @@ from headrace.core.installation import secret_files
 from headrace.core.installation.config_choice import Choice
 from headrace.core.installation.config_maps import NatsConfig
 from headrace.core.installation.named import Named
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.process import nats_config
 from headrace.io.process.mounted import directories
 

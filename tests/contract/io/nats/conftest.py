@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 import pytest
 import uvloop
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
 from headrace.io.nats.engine import Engine
 from headrace.io.nats.nats_py import NatsPy

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
 from headrace.io.nats.connect import client as connect
 from tests.support.http.raw_server import Peer, Script, serving

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import Misconfigured, Unavailable
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.engine import Engine
 from tests.support.nats.nats_certificates import Certificates, SilentNatsServer
 from tests.support.nats.nats_identities import Operator, user_key

@@ -77,7 +77,7 @@ async def test_a_publisher_that_waits_is_told_when_the_connection_breaks(nats_se
 
 LISTENER = """
 import asyncio, sys
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.process import log
 from headrace.io.nats.engine import Engine
 

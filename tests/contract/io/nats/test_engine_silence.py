@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import Unavailable
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.engine import Engine
 from tests.support.nats.nats_server import NatsServer
 from tests.support.waiting import beside, until

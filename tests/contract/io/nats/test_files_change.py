@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Broken, Client
 from headrace.io.nats.connect import client as connect
 from pyspark_jetstream.client import Access, Connection

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Broken, Client
 from headrace.io.nats.connect import client as connect
 from tests.support.kube.mounts import Mount

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from headrace.core.errors import Refused, Unavailable
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats.nats_wire import header_block
 from headrace.io.nats import hints
 from headrace.io.nats.client import Arrival, Broken, Client, Closed

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.connect import client as connect
 from headrace_operator.scaling.served import Clock, ServedStreams

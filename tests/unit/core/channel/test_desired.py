@@ -16,7 +16,7 @@ from headrace.core.channel.plan import Observed, Problem
 from headrace.core.channel.status import Result, invalid_status, resync_after, status
 from headrace.core.delivery.subscriber import SubscriberState
 from headrace.core.errors import InvalidSpec
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.statuses import NOON, SETTINGS, bound, conditions, well, wish
 

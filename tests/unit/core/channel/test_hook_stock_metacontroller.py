@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.core.channel import hook, related
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.reconcile import reconcile
 from tests.support.functions.channels import channel, entry
 from tests.unit.reconcile.test_story import NOON, FakeNats, reasons

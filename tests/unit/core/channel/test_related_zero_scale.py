@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.core.channel import related
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from tests.support.functions.channels import channel
 
 AUTOSCALER = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.core.channel import related, unenforced
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from tests.support.functions.channels import channel, entry
 
 POLICIES = "EventPolicy.eventing.knative.dev/v1alpha1"

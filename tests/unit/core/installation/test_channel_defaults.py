@@ -15,7 +15,7 @@ from headrace.core.channel.plan import Observed
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.installation import channel_defaults
 from headrace.core.installation.channel_defaults import KEY, Defaults, merged
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.nats.action import UpdateStream
 from tests.support.functions.channels import channel, stream
 

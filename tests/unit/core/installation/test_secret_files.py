@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from headrace.core.errors import Misconfigured
 from headrace.core.installation import secret_files
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.secret_files import Level
-from headrace.core.installation.settings import NatsSettings
 from headrace.io.process import mounted
 from tests.support.kube.mounts import Mount
 

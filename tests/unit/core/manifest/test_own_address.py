@@ -12,7 +12,7 @@ from headrace.core.channel.desired import Desired, desired
 from headrace.core.delivery.subscriber import Destination, SubscriberState
 from headrace.core.installation import channel_defaults
 from headrace.core.installation.channel_defaults import Defaults
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import manifest, own_address
 from headrace.core.manifest.delivery_spec import Ref
 from headrace.core.manifest.own_address import OwnAddress

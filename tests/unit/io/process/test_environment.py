@@ -8,13 +8,10 @@ import pytest
 from pydantic import BaseModel
 
 from headrace.core.errors import Misconfigured
-from headrace.core.installation.settings import (
-    ForwardSettings,
-    NatsSettings,
-    OperatorSettings,
-    ReceiveSettings,
-    ReconcileSettings,
-)
+from headrace.core.installation.function_settings import ForwardSettings, ReceiveSettings
+from headrace.core.installation.nats_settings import NatsSettings
+from headrace.core.installation.operator_settings import OperatorSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.host import application
 from headrace.io.process import environment
 

@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from headrace.core.errors import Misconfigured
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.access import Access
 from headrace.io.process.mounted import LastGood
 

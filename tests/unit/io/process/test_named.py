@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.secret_files import SecretFile
-from headrace.core.installation.settings import NatsSettings
 from headrace.io.process.named import NamedSecrets
 from tests.support.kube.mounts import Mount
 

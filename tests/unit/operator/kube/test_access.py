@@ -12,7 +12,7 @@ import trustme
 import yaml
 
 from headrace.core.errors import Misconfigured
-from headrace.core.installation.settings import KubeSettings
+from headrace.core.installation.operator_settings import KubeSettings
 from headrace_operator.kube import access
 from headrace_operator.kube.kubeconfig import chosen, paths
 

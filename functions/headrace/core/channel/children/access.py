@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from headrace.core.caller_token import DeliveryKeys, Digests
 from headrace.core.installation import secret_files
 from headrace.core.installation.config_choice import PROPOSED_NAME
+from headrace.core.installation.reconcile_settings import FunctionsSettings
 from headrace.core.installation.secret_files import OF_FUNCTION, SecretFile
-from headrace.core.installation.settings import FunctionsSettings
 
 CREDENTIALS_DIRECTORY = "/etc/headrace/credentials"
 """Where Secrets are mounted, in a folder for each level: cluster, namespace, channel."""
@@ -52,7 +52,7 @@ class NatsAccess:
     """What the pods of a channel are given to reach NATS, and to know their callers.
 
     Attributes:
-        variables: of the environment, by name, as `headrace.core.installation.settings.NatsSettings` has them.
+        variables: of the environment, by name, as `headrace.core.installation.nats_settings.NatsSettings` has them.
         own: the credentials are this channel's alone, from its own namespace; so its functions have to be, too.
         whole: level and name of the Secrets that are mounted whole: beside each a function may have one of its own.
         digests: of the tokens that callers of each function show; None where no function is called.

@@ -22,7 +22,7 @@ from headrace.core.delivery import placement_spec
 from headrace.core.delivery.placement_spec import Isolation, Keda, PlacementSpec, Runtime, Scope
 from headrace.core.delivery.subscriber import LONGEST_TIMEOUT, SubscriberState
 from headrace.core.errors import InvalidSpec
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest.manifest import Manifest, Metadata
 
 SERVING, KEDA = knative.API_VERSION, deployment.KEDA_API_VERSION

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.core.channel.children.access import Mount, NatsAccess
-from headrace.core.installation.settings import FunctionsSettings
+from headrace.core.installation.reconcile_settings import FunctionsSettings
 from headrace.core.manifest.pod_template import PodTemplate
 
 PORT = 8080

@@ -12,7 +12,7 @@ from headrace.core.channel.children.access import NatsAccess
 from headrace.core.channel.children.decision import ServedConsumer
 from headrace.core.channel.children.pod import Function
 from headrace.core.delivery.placement_spec import Scope
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest.manifest import Manifest
 
 RECONCILE = "reconcile"

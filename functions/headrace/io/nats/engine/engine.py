@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import CRLF, Arrival, Pulled, Run, ServerError
 from headrace.io.nats.client import Broken, Headers, OnAnswer, OnArrival, OnPulled

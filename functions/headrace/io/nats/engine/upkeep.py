@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Misconfigured, NotLetIn, Unavailable
-from headrace.core.installation.settings import NatsSettings
+from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import Info, Server, ServerError
 from headrace.io.nats.access import Access, Entry

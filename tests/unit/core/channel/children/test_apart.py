@@ -9,8 +9,8 @@ import pytest
 from headrace.core.channel import children
 from headrace.core.channel.children import Cluster, NatsAccess
 from headrace.core.installation import secret_files
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.installation.secret_files import SecretFile
-from headrace.core.installation.settings import ReconcileSettings
 from headrace.core.manifest import manifest
 from tests.support.functions.channels import channel, entry
 from tests.support.functions.children import BOTH, IMAGE, all_of, as_observed, at, called, known_by, the, wanted

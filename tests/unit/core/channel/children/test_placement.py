@@ -8,7 +8,7 @@ import pytest
 
 from headrace.core.channel.children import MountedFile, NatsAccess
 from headrace.core.errors import InvalidSpec, Misconfigured
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest.manifest import parse
 from headrace.io.process import environment
 from tests.support.functions.channels import channel, entry

@@ -131,7 +131,7 @@ def test_while_a_receive_of_the_new_template_can_not_start_forward_stays() -> No
 
 def test_who_may_call_a_forward_it_is_told_also_while_it_keeps_its_template() -> None:
     from headrace.core.channel import children
-    from headrace.core.installation.settings import ReconcileSettings
+    from headrace.core.installation.reconcile_settings import ReconcileSettings
 
     given = ReconcileSettings(image=NEW, functions_nats_url="nats://nats:4222")
     access = children.by_settings(

@@ -12,7 +12,7 @@ from headrace.core.channel.leaving import Leaver
 from headrace.core.channel.plan import Observed, Problem
 from headrace.core.channel.status import Result, status
 from headrace.core.conditions import Condition
-from headrace.core.installation.settings import ReconcileSettings
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest.channel_status import ChannelStatus
 from tests.support.functions.channels import channel, entry
 

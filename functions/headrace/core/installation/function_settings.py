@@ -1,0 +1,124 @@
+"""The settings of `receive` and `forward`, and what all functions have in common."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import Field, SecretStr
+
+from headrace.core.installation.setting_types import MIB, Settings, Span
+
+
+class MetricsSettings(Settings):
+    """Where a function tells of itself."""
+
+    port: int | None = Field(
+        None,
+        alias="METRICS_PORT",
+        description="port on which a function serves `/metrics` for Prometheus, all workers together; unset: "
+        "nowhere. 9464 in the image. Not under functions-framework",
+        ge=1,
+        le=65535,
+    )
+    host: str = Field(
+        "",
+        alias="METRICS_HOST",
+        description="address on which `/metrics` is served; unset: that of events",
+    )
+
+
+class TracingSettings(Settings):
+    """Whether spans are made; all else about them is the OpenTelemetry SDK's own to read."""
+
+    endpoint: str | None = Field(
+        None,
+        alias="OTEL_EXPORTER_OTLP_ENDPOINT",
+        description="OTLP/HTTP collector that gets traces, as `http://collector:4318`; unset: none are made. Needs the "
+        "extra `tracing`; the SDK reads its other variables itself, as `OTEL_TRACES_SAMPLER`",
+    )
+
+
+class ReceiveSettings(Settings):
+    """Limits of `receive`."""
+
+    publish_timeout: Span = Field(
+        timedelta(seconds=5),
+        alias="RECEIVE_PUBLISH_TIMEOUT",
+        description="how long to try to store an event, over NATS restarts, before answering 503",
+        gt=timedelta(),
+    )
+    wake_interval: Span = Field(
+        timedelta(milliseconds=50),
+        alias="RECEIVE_WAKE_INTERVAL",
+        description="least time between two wake hints of one stream",
+    )
+    max_waiting_bytes: Annotated[int, Field(ge=MIB)] = Field(
+        64 * MIB,
+        alias="RECEIVE_MAX_WAITING_BYTES",
+        description="bytes held for events that are on their way in or that NATS has not acknowledged, headers and "
+        "8 KiB for each of the latter included; beyond that 503 at once",
+    )
+    workers: int | None = Field(
+        None,
+        alias="RECEIVE_WORKERS",
+        description="processes that serve, each with limits and a connection of its own; by default the CPU limit of "
+        "the container, rounded up, or without one the CPUs, up to 4. Under functions-framework its server has workers",
+        ge=1,
+        le=256,
+    )
+
+
+class ForwardSettings(Settings):
+    """Limits of `forward`."""
+
+    max_in_flight: int = Field(
+        100, alias="FORWARD_MAX_IN_FLIGHT", description="events in subscribers' hands per lease", ge=1, le=10_000
+    )
+    max_in_flight_bytes: int = Field(
+        16 * MIB, alias="FORWARD_MAX_IN_FLIGHT_BYTES", description="bytes of those events per lease", ge=64 * 1024
+    )
+    max_process_bytes: int = Field(
+        32 * MIB,
+        alias="FORWARD_MAX_PROCESS_BYTES",
+        description="bytes of events that all leases of a process hold or have asked for; nats-server drops a "
+        "connection for which more than 64 MiB wait",
+        ge=64 * 1024,
+    )
+    max_answer_bytes: int = Field(
+        MIB, alias="FORWARD_MAX_ANSWER_BYTES", description="largest answer that is read as a reply event", ge=1024
+    )
+    consumers: str = Field(
+        "",
+        alias="FORWARD_CONSUMERS",
+        description="consumers to pull for without end, as `<stream>/<consumer>`, spaces between several; unset: only "
+        "while others hold leases",
+    )
+
+
+class TokenSettings(Settings):
+    """The shared token that callers of `forward` and `reconcile` must show."""
+
+    token: SecretStr | None = Field(None, alias="HEADRACE_TOKEN", description="the shared token itself")
+    token_file: str | None = Field(
+        None, alias="HEADRACE_TOKEN_FILE", description="mounted file that holds it; read at each call"
+    )
+    caller_digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        None,
+        alias="HEADRACE_CALLER_DIGEST",
+        description="in the place of the token: SHA-256 of what callers show to this one function, as `reconcile` "
+        "gives it to those that it answers (ADR 030)",
+    )
+
+
+class DeliverySettings(Settings):
+    """How `receive` knows what `forward` delivers."""
+
+    delivery_key: SecretStr | None = Field(
+        None,
+        alias="HEADRACE_DELIVERY_KEY",
+        description="64 hex digits, the same for all functions that deliver to one another: by it a channel tells "
+        "`forward`'s deliveries from repeats of its producers (ADR 044). `reconcile` gives it to the functions that "
+        "it answers; elsewhere it follows from the shared token, where a function has that; without either no "
+        "claim is made or believed",
+    )
