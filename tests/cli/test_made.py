@@ -111,7 +111,7 @@ def test_where_headrace_up_serves_files_these_are_the_place(
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.delenv("NATS_URL", raising=False)
-    with announcement.announced(shared_server.url, "http://127.0.0.1:1"):
+    with announcement.announce(shared_server.url, "http://127.0.0.1:1"):
         ran = run("channel", "create", "made/never")
 
     assert (ran.status, "serves what its files say: add this to one" in ran.err) == (2, True)

@@ -18,15 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.core.errors import Misconfigured
-from headrace_cli.access import told
-from headrace_cli.access.told import Teller, Told
+from headrace_cli.access.bulletin import Bulletin, BulletinWriter, file_of, newest
 
 SUFFIX = ".json"
 _USERINFO = re.compile(r"//[^/@,]*@")
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
+class Announcement:
     """One `headrace up` that runs.
 
     Attributes:
@@ -38,9 +37,9 @@ class Announced:
     nats: str
     listen: str
 
-    def told(self) -> Told:
-        """What it says of its channels."""
-        return told.read(told.file_of(_path(self.pid)))
+    def bulletin(self) -> Bulletin:
+        """How its channels stand, as it says."""
+        return newest(file_of(_path(self.pid)))
 
 
 def directory() -> Path:
@@ -50,25 +49,25 @@ def directory() -> Path:
 
 
 @contextmanager
-def announced(nats: str, listen: str) -> Iterator[Teller]:
-    """Tell of a `headrace up` of this process for as long as the block lasts; credentials in the URL are left out.
+def announce(nats: str, listen: str) -> Iterator[BulletinWriter]:
+    """Announce the `headrace up` of this process for as long as the block lasts, without the credentials of the URL.
 
-    Gives whom its channels are to be told.
+    The block gets the writer of its bulletin.
 
     A place that can't be written costs the convenience only: the verbs then want `--nats`.
     """
     path = _path(os.getpid())
     lock = _written(path, json.dumps({"pid": os.getpid(), "nats": _USERINFO.sub("//", nats), "listen": listen}))
     try:
-        yield Teller(None if lock is None else told.file_of(path))
+        yield BulletinWriter(None if lock is None else file_of(path))
     finally:
         if lock is not None:
             path.unlink(missing_ok=True)
-            told.file_of(path).unlink(missing_ok=True)
+            file_of(path).unlink(missing_ok=True)
             os.close(lock)
 
 
-def running() -> list[Announced]:
+def running() -> list[Announcement]:
     """Every `headrace up` of this user that runs, the youngest last; what killed ones left is removed."""
     place = directory()
     if not _ours(place):
@@ -80,10 +79,10 @@ def running() -> list[Announced]:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 body = json.load(file)
-                found.append(Announced(int(body["pid"]), str(body["nats"]), str(body["listen"])))
+                found.append(Announcement(int(body["pid"]), str(body["nats"]), str(body["listen"])))
                 continue
             path.unlink(missing_ok=True)
-            told.file_of(path).unlink(missing_ok=True)
+            file_of(path).unlink(missing_ok=True)
     return found
 
 
@@ -125,7 +124,7 @@ def _age(path: Path) -> float:
     return 0.0
 
 
-def the_one() -> Announced | None:
+def the_one() -> Announcement | None:
     """The one that runs; None without any.
 
     Raises:

@@ -1,6 +1,6 @@
-"""Where the verbs find their NATS: said by an option, by the environment, or by the `headrace up` that runs.
+"""The place where the verbs find their NATS: an option names it, or the environment, or the `headrace up` that runs.
 
-Decides only; connects to nothing. Called by `headrace_cli.access.session`.
+This module decides, and connects to nothing. `headrace_cli.commands` calls it before it opens a session.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.process import environment
 from headrace_cli.access import announcement
-from headrace_cli.access.told import Told
+from headrace_cli.access.bulletin import Bulletin
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,17 @@ class Place:
 
     Attributes:
         receive: base URL of a receiver that is known; None where events go straight to NATS.
-        told_by: where the address of NATS comes from, for messages.
+        source: where the address of NATS comes from, for messages.
         up: is it a `headrace up`, whose files say which channels there are?
-        told: what a `headrace up` on this NATS says of its channels; None without one.
+        bulletin: what a `headrace up` on this NATS says of its channels; empty without one.
         named: has anybody said where NATS is, or is it only where it would be by default?
     """
 
     nats: NatsSettings
     receive: str | None
-    told_by: str
+    source: str
     up: bool = False
-    told: Told | None = None
+    bulletin: Bulletin = Bulletin()
     named: bool = True
 
 
@@ -45,21 +45,20 @@ def find(nats: str | None, variables: Mapping[str, str] | None = None) -> Place:
     """
     given = dict(os.environ if variables is None else variables)
     if nats is not None:
-        return _place({**given, "NATS_URL": nats}, "--nats", told=_told_of(nats))
+        return _place({**given, "NATS_URL": nats}, "--nats", _bulletin_of(nats))
     if given.get("NATS_URL"):
-        return _place(given, "NATS_URL", told=_told_of(given["NATS_URL"]))
+        return _place(given, "NATS_URL", _bulletin_of(given["NATS_URL"]))
     up = announcement.the_one()
     if up is not None:
-        told_by = f"the headrace up with pid {up.pid}"
-        return _place({**given, "NATS_URL": up.nats}, told_by, up.listen, told=up.told())
-    return replace(_place(given, "the default: no --nats, no NATS_URL, and no headrace up is running"), named=False)
+        source = f"the headrace up with pid {up.pid}"
+        return _place({**given, "NATS_URL": up.nats}, source, up.bulletin(), up.listen)
+    source = "the default: no --nats, no NATS_URL, and no headrace up is running"
+    return replace(_place(given, source, Bulletin()), named=False)
 
 
-def _told_of(nats: str) -> Told | None:
-    return next((up.told() for up in announcement.running() if up.nats == nats), None)
+def _bulletin_of(nats: str) -> Bulletin:
+    return next((up.bulletin() for up in announcement.running() if up.nats == nats), Bulletin())
 
 
-def _place(
-    variables: Mapping[str, str], told_by: str, receive: str | None = None, *, told: Told | None = None
-) -> Place:
-    return Place(environment.read(NatsSettings, variables), receive, told_by, up=receive is not None, told=told)
+def _place(variables: Mapping[str, str], source: str, bulletin: Bulletin, receive: str | None = None) -> Place:
+    return Place(environment.read(NatsSettings, variables), receive, source, receive is not None, bulletin)

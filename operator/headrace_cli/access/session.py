@@ -46,7 +46,7 @@ async def session(place: Place) -> AsyncIterator[Session]:
             await client.ready(CONNECT_SECONDS)
         except Unavailable as error:
             url = _USERINFO.sub("//", place.nats.url)
-            raise Unavailable(f"no NATS at {url}, which is from {place.told_by}: {error}") from None
+            raise Unavailable(f"no NATS at {url}, which is from {place.source}: {error}") from None
         api = JetStreamApi(client)
         yield Session(place, client, api, JetStream(client, api))
     finally:

@@ -8,13 +8,13 @@ from headrace.core.errors import Misconfigured
 from headrace.core.plural import counted
 from headrace.core.quoting import quoted
 from headrace_cli.access.session import Session
+from headrace_cli.access.stream_reader import Reader
 from headrace_cli.catalog import moves
 from headrace_cli.catalog.moves import FOR_EVER, Move
 from headrace_cli.catalog.names import ref
 from headrace_cli.catalog.subscriptions import Subscription, all_subscriptions, the_one
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
-from headrace_cli.events.reader import Reader
 from headrace_cli.view import units
 from headrace_cli.view.output import say
 

@@ -20,7 +20,7 @@ from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavaila
 from headrace.core.quoting import cut
 from headrace.io.process.tls import Stamp, stamp
 from headrace_cli.cluster.objects import Object
-from headrace_cli.cluster.trusting import with_our_context
+from headrace_cli.cluster.tls_context import with_our_context
 from headrace_operator.kube import exec_spec
 from headrace_operator.kube import kubeconfig as kubeconfig_files
 from headrace_operator.kube.exec_plugin import Credential, ExecPlugin

@@ -1,4 +1,4 @@
-"""`channel`: the words of its verbs. What they show is `headrace_cli.catalog.shown`'s."""
+"""`channel`: the words of its verbs. What they show is `headrace_cli.catalog.listing`'s."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ DELETE_EXAMPLES = params.examples("""\
 
 
 def _create(**given: Any) -> int:
-    from headrace_cli.catalog import made
+    from headrace_cli.catalog import creation as made
 
     if in_cluster(given):
         return on_cluster(given, made.create_in_cluster)
@@ -70,7 +70,7 @@ def _create(**given: Any) -> int:
 
 
 def _delete(**given: Any) -> int:
-    from headrace_cli.catalog import made
+    from headrace_cli.catalog import creation as made
 
     if in_cluster(given):
         return on_cluster(given, made.delete_in_cluster)
@@ -85,7 +85,7 @@ def _annotations(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
 
 
 def _list(**given: Any) -> int:
-    from headrace_cli.catalog import shown
+    from headrace_cli.catalog import listing as shown
 
     if in_cluster(given):
         return on_cluster(given, shown.list_objects)
@@ -93,7 +93,7 @@ def _list(**given: Any) -> int:
 
 
 def _describe(**given: Any) -> int:
-    from headrace_cli.catalog import shown
+    from headrace_cli.catalog import listing as shown
 
     if in_cluster(given):
         return on_cluster(given, shown.describe_object)

@@ -96,12 +96,12 @@ def _documents(file: str) -> list[Document]:
     from headrace_cli.manifests import documents
 
     if file != "-":
-        return documents.read([file])
+        return documents.read_files([file])
     try:
         text = sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise Misconfigured(f"standard input is not UTF-8: {error}", field="-f") from error
-    return documents.read_text("standard input", text)
+    return documents.parse_text("standard input", text)
 
 
 def _completion(**given: Any) -> int:

@@ -1,4 +1,4 @@
-"""`hand-back`: its words. What it does is in `headrace_cli.returning`."""
+"""`hand-back`: its words. What it does is in `headrace_cli.hand_back`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EXAMPLES = params.examples("""\
 
 
 def _hand_back(**given: Any) -> int:
-    from headrace_cli.returning import verbs
+    from headrace_cli.hand_back import plan as verbs
 
     objects = _objects(given) if in_cluster(given) else None
     return on_nats(given, lambda session: verbs.hand_back(session, given, objects))

@@ -16,8 +16,8 @@ from headrace_cli.commands.unused import one_of
 
 if TYPE_CHECKING:
     from headrace_cli.access.session import Session
-    from headrace_cli.events.reader import Reader, Stored
-    from headrace_cli.events.wanted import Wanted
+    from headrace_cli.access.stream_reader import Reader, Stored
+    from headrace_cli.events.filters import EventFilter
     from headrace_cli.events.watch import Start
 
 TAIL = """\
@@ -90,14 +90,14 @@ async def _read(session: Session, given: Given) -> int:
     return 0
 
 
-async def _asked(session: Session, given: Given) -> tuple[Reader, Start, Wanted]:
+async def _asked(session: Session, given: Given) -> tuple[Reader, Start, EventFilter]:
+    from headrace_cli.access.stream_reader import Reader
     from headrace_cli.catalog.channels import channel
-    from headrace_cli.events.reader import Reader
-    from headrace_cli.events.wanted import wanted
+    from headrace_cli.events.filters import event_filter
 
     start = _start(given)
     found = await channel(session.api, ref(given["channel"], given["namespace"]))
-    filters = wanted(given["types"], given["sources"], given["attributes"])
+    filters = event_filter(given["types"], given["sources"], given["attributes"])
     return Reader(session.api, found.stream), start, filters
 
 

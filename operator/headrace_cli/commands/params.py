@@ -166,12 +166,12 @@ def rate() -> click.Option:
 
 
 def _channels(context: click.Context, _: click.Parameter, incomplete: str) -> Sequence[str]:
-    from headrace_cli.access import completing
+    from headrace_cli.commands import known_names
 
-    return completing.channels(context.params, incomplete)
+    return known_names.channels(context.params, incomplete)
 
 
 def _subscriptions(context: click.Context, _: click.Parameter, incomplete: str) -> Sequence[str]:
-    from headrace_cli.access import completing
+    from headrace_cli.commands import known_names
 
-    return completing.subscriptions(context.params, incomplete)
+    return known_names.subscriptions(context.params, incomplete)

@@ -20,8 +20,8 @@ from headrace_cli.commands.unused import Unless, one_of
 
 if TYPE_CHECKING:
     from headrace_cli.access.session import Session
+    from headrace_cli.access.stream_reader import Reader
     from headrace_cli.catalog.channels import Channel
-    from headrace_cli.events.reader import Reader
     from headrace_cli.replays.run import Bring, Position
 
 HELP = """\
@@ -54,16 +54,16 @@ def _replay(**given: Any) -> int:
 
 
 async def _run(session: Session, given: Given) -> int:
+    from headrace_cli.access.stream_reader import Reader
     from headrace_cli.catalog.channels import channel
-    from headrace_cli.events.reader import Reader
+    from headrace_cli.events.filters import event_filter
     from headrace_cli.events.send import Pace
-    from headrace_cli.events.wanted import wanted
     from headrace_cli.replays import run
     from headrace_cli.view.progress import Progress
 
     source = await channel(session.api, ref(given["channel"], given["namespace"]))
     reader = Reader(session.api, source.stream)
-    filters = wanted(given["types"], given["sources"], given["attributes"])
+    filters = event_filter(given["types"], given["sources"], given["attributes"])
     checkpoint = Path(given["checkpoint"]) if given["checkpoint"] else None
     async with AsyncExitStack() as stack:
         bring, target = await _target(session, source, given, stack)

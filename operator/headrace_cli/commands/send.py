@@ -204,7 +204,7 @@ def _data(text: str | None) -> bytes:
 
 
 def _named(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    from headrace_cli.events.wanted import pairs
+    from headrace_cli.events.filters import pairs
 
     return pairs(given, "--extension")
 

@@ -96,7 +96,7 @@ DELETE_EXAMPLES = params.examples("""\
 
 
 def _create(**given: Any) -> int:
-    from headrace_cli.catalog import made
+    from headrace_cli.catalog import creation as made
 
     given["subscriber_uri"] = given["uri"]
     return on_cluster(given, made.subscribe_in_cluster) if in_cluster(given) else made.show_subscription(given)
@@ -127,7 +127,7 @@ def _delete(**given: Any) -> int:
 
 
 async def _list_objects(objects: Objects, given: Given) -> int:
-    from headrace_cli.cluster import tell as told
+    from headrace_cli.cluster import items as told
     from headrace_cli.view.output import show_list
 
     now, everywhere = datetime.now(UTC), given["all_namespaces"]
@@ -153,7 +153,7 @@ def _describe(**given: Any) -> int:
 
 
 async def _show_all(session: Session, given: Given) -> int:
-    from headrace_cli.catalog import tell as told
+    from headrace_cli.catalog import items as told
     from headrace_cli.catalog.subscriptions import all_subscriptions
     from headrace_cli.view.output import show_list
 
@@ -171,7 +171,7 @@ async def _show_all(session: Session, given: Given) -> int:
 
 
 async def _show_one(session: Session, given: Given) -> int:
-    from headrace_cli.catalog import tell as told
+    from headrace_cli.catalog import items as told
     from headrace_cli.catalog.changes import found
     from headrace_cli.catalog.subscriptions import sunk_of
     from headrace_cli.view.output import show_one

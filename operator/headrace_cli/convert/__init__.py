@@ -4,6 +4,6 @@ Each kind has one function from a document to objects and notes. What has no equ
 Called by the command `convert`.
 """
 
-from headrace_cli.convert.converting import Converted, Note, convert, kinds
+from headrace_cli.convert.conversion import Converted, Note, convert, kinds
 
 __all__ = ["Converted", "Note", "convert", "kinds"]

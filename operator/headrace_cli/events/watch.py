@@ -8,8 +8,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 
-from headrace_cli.events.reader import Reader, Stored
-from headrace_cli.events.wanted import Wanted
+from headrace_cli.access.stream_reader import Reader, Stored
+from headrace_cli.events.filters import EventFilter
 
 # How late an event may be seen; one small question to the server each.
 POLL_SECONDS = 0.1
@@ -36,7 +36,7 @@ class Start:
         return extent.last + 1
 
 
-async def peek(reader: Reader, start: Start, wanted: Wanted, limit: int) -> AsyncGenerator[Stored]:
+async def peek(reader: Reader, start: Start, wanted: EventFilter, limit: int) -> AsyncGenerator[Stored]:
     """Up to `limit` events that are wanted and are there now."""
     first, last = await start.resolve(reader), (await reader.extent()).last
     found = 0
@@ -50,7 +50,7 @@ async def peek(reader: Reader, start: Start, wanted: Wanted, limit: int) -> Asyn
                 return
 
 
-async def tail(reader: Reader, start: Start, wanted: Wanted) -> AsyncGenerator[Stored]:
+async def tail(reader: Reader, start: Start, wanted: EventFilter) -> AsyncGenerator[Stored]:
     """Everything wanted from there on, for ever."""
     at = await start.resolve(reader)
     while True:

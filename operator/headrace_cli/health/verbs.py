@@ -16,7 +16,6 @@ from headrace.io.jetstream.api import ApiError
 from headrace_cli.access import place
 from headrace_cli.access.place import Place
 from headrace_cli.access.session import Session, session
-from headrace_cli.access.told import Told
 from headrace_cli.catalog.channels import channel
 from headrace_cli.catalog.names import ref
 from headrace_cli.catalog.subscriptions import subscriptions, the_one
@@ -97,11 +96,11 @@ def _failed(given: Given, status: Status, error: HeadraceError) -> int:
 
 async def examine(place: Place, given: Given) -> int:
     """Say what is wrong; 1 when anything is that keeps events from arriving."""
-    told = place.told or Told()
+    told = place.bulletin
     found = await _all_findings(place, given, _chosen(told.objects, given))
     if told.files:
         do = "mend the file, and send SIGHUP to headrace up again; what it served before goes on"
-        found.append(Finding(Severity.PROBLEM, "files-refused", place.told_by, told.files, do))
+        found.append(Finding(Severity.PROBLEM, "files-refused", place.source, told.files, do))
     return _say(found, given)
 
 
@@ -245,7 +244,7 @@ def _unreachable(at: Place, error: HeadraceError) -> Finding:
         text,
         "from outside a cluster: kubectl -n nats port-forward svc/nats 4222, and --nats nats://127.0.0.1:4222; the "
         "credentials are in a Secret (NATS_CREDS_FILE, NATS_USER and NATS_PASSWORD, or NATS_TOKEN); inside, is the "
-        f"address right that comes from {at.told_by}, and are the server's pods Ready?",
+        f"address right that comes from {at.source}, and are the server's pods Ready?",
     )
 
 

@@ -27,7 +27,7 @@ from headrace.io.nats.client import Client
 from headrace.io.nats.connect import client as connect
 from headrace.io.process import environment, log
 from headrace_cli.access import announcement
-from headrace_cli.access.told import Teller
+from headrace_cli.access.bulletin import BulletinWriter
 from headrace_cli.laptop import full_disk, metrics_page, ready_line, store
 from headrace_cli.laptop.channels import Channel, Channels, Parent, tell_of_strays
 from headrace_cli.laptop.child import Child, Children, answers_200, demand_free, free_port
@@ -132,8 +132,8 @@ class Laptop:
         self._hooks = HookClient(self._token)
         self._leases = LeaseClient(self._token)
         self._channels = Channels(self._sync, self._finalize)
-        self._channels.on_told.append(lambda: self._teller.tell(each.told for each in self._channels))
-        self._teller = Teller(None)
+        self._channels.on_told.append(lambda: self._bulletin.write(each.told for each in self._channels))
+        self._bulletin = BulletinWriter(None)
         self._scaler: Scaler | None = None
         self._ports = metrics_page.Ports(wanted=options.metrics is not None)
 
@@ -145,7 +145,7 @@ class Laptop:
             self._status.write()
             stack.callback(self._status.write)
             self._environment = await self._nats(stack)
-            self._teller = stack.enter_context(announcement.announced(self._nats_url, self._options.listen.url))
+            self._bulletin = stack.enter_context(announcement.announce(self._nats_url, self._options.listen.url))
             client = connect(environment.read(NatsSettings, self._environment), name="headrace-up")
             stack.push_async_callback(client.close)
             stack.push_async_callback(self._reconcile.close, "headrace up ends")
@@ -178,7 +178,7 @@ class Laptop:
             read = manifests.read(self._options.files, self._options.listen.url)
         except InvalidSpec as error:
             _log.error("the files are wrong, nothing was changed", error=str(error))
-            self._teller.files = str(error)
+            self._bulletin.files = str(error)
             self._channels.tell()
             return
         _log.info("files read again", channels=len(read.channels))
@@ -187,7 +187,7 @@ class Laptop:
     def _apply(self, found: manifests.Manifests) -> None:
         for sentence in found.ignored:
             _log.warning(sentence)
-        self._manifests, self._teller.files = found, ""
+        self._manifests, self._bulletin.files = found, ""
         self._channels.apply(found)
         self._serve_streams()
 

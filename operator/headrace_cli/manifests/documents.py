@@ -59,7 +59,7 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def read(paths: Sequence[str]) -> list[Document]:
+def read_files(paths: Sequence[str]) -> list[Document]:
     """All documents of files and directories, in order; a directory's files by name, without its subdirectories.
 
     Raises:
@@ -70,8 +70,8 @@ def read(paths: Sequence[str]) -> list[Document]:
     ]
 
 
-def read_text(where: str, text: str) -> list[Document]:
-    """All documents of a text that `where` names; raises as `read`."""
+def parse_text(where: str, text: str) -> list[Document]:
+    """All documents of a text that `where` names; raises as `read_files`."""
     return list(_documents(where, text))
 
 

@@ -39,7 +39,7 @@ class _Model(BaseModel):
         return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
 
 
-class Ref(_Model):
+class ObjectRef(_Model):
     """An object that an address is to be taken from."""
 
     api_version: str = ""
@@ -53,7 +53,7 @@ class Ref(_Model):
 class Destination(_Model):
     """An address: a URI, or an object with a path below its own address."""
 
-    ref: Ref | None = None
+    ref: ObjectRef | None = None
     uri: str | None = None
     ca_certs: str | None = Field(None, alias="CACerts")
     audience: str | None = None

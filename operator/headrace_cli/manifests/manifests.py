@@ -61,7 +61,7 @@ def read(paths: Sequence[str], base: str) -> Manifests:
     """
     ours: dict[tuple[str, Key], Document] = {}
     ignored: list[str] = []
-    for document in documents.read(paths):
+    for document in documents.read_files(paths):
         kind = _kind(document)
         if kind is None:
             ignored.append(f"{document.where}: {_unserved(document)}")

@@ -26,10 +26,10 @@ from headrace_cli.catalog.names import ref
 from headrace_cli.catalog.subscriptions import subscriptions, sunk_of
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
+from headrace_cli.events.filters import event_filter
 from headrace_cli.events.send import Pace
-from headrace_cli.events.wanted import wanted
-from headrace_cli.parked import tell as told
-from headrace_cli.parked.chosen import Chosen, Shelf
+from headrace_cli.parked import items as told
+from headrace_cli.parked.selection import Selection, Shelf
 from headrace_cli.view import event as view
 from headrace_cli.view.output import show_list
 from headrace_cli.view.progress import Progress
@@ -172,7 +172,7 @@ def _opened(name: str) -> TextIO:
 
 
 async def _one_by_one(
-    shelf: Shelf, chosen: Chosen, given: Given, verb: str, how: str, work: Callable[[Parked], Awaitable[object]]
+    shelf: Shelf, chosen: Selection, given: Given, verb: str, how: str, work: Callable[[Parked], Awaitable[object]]
 ) -> int:
     """The exit status; what fails is told of, and stays."""
     pace, failed, in_a_row = Pace(given.get("rate")), 0, 0
@@ -213,16 +213,16 @@ async def _shelves(session: Session, given: Given) -> list[Shelf]:
     return [Shelf(session, each) for each in known if given["all_namespaces"] or each.namespace == given["namespace"]]
 
 
-def _chosen(given: Given, now: datetime) -> Chosen:
+def _chosen(given: Given, now: datetime) -> Selection:
     def ago(name: str) -> datetime | None:
         text = given[name]
         return None if text is None else now - asked_span(text, f"--{name.replace('_', '-')}")
 
     parked = WantedParked(since=ago("newer_than"), until=ago("older_than"), reason=given["reason"] or "")
-    events = wanted(given["types"], given["sources"], given["attributes"])
-    return Chosen(tuple(given.get("positions", ())), parked, events, given["subscription"])
+    events = event_filter(given["types"], given["sources"], given["attributes"])
+    return Selection(tuple(given.get("positions", ())), parked, events, given["subscription"])
 
 
-def _demand_choice(chosen: Chosen, given: Given, verb: str) -> None:
+def _demand_choice(chosen: Selection, given: Given, verb: str) -> None:
     if chosen.everything and not given["all"]:
         raise Misconfigured(f"say which: positions, a filter, or --all to {verb} everything", field="--all")

@@ -9,7 +9,7 @@ from headrace.core.delivery.parked import EXPECTED_STREAM, ONLY
 from headrace.core.event import nats_codec
 from headrace.core.event.nats_codec import FOREIGN_TYPE, MSG_ID, NatsMessage
 from headrace.core.nats.nats_wire import can_carry, pairs
-from headrace_cli.events.reader import Stored
+from headrace_cli.access.stream_reader import Stored
 
 _NOT_THE_EVENTS = ("nats-", "headrace-")
 

@@ -23,9 +23,9 @@ from headrace.core.event.nats_codec import NatsMessage, encoded
 from headrace.core.http import HttpAnswer
 from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
-from headrace_cli.events.reader import Reader, Stored
+from headrace_cli.access.stream_reader import Reader, Stored
+from headrace_cli.events.filters import EventFilter
 from headrace_cli.events.send import Pace
-from headrace_cli.events.wanted import Wanted
 from headrace_cli.replays import message
 from headrace_cli.view.progress import Progress
 
@@ -141,7 +141,7 @@ def to_uri(client: HttpClient, uri: str) -> Bring:
 
 async def replay(
     reader: Reader,
-    wanted: Wanted,
+    wanted: EventFilter,
     bring: Bring,
     position: Position,
     *,

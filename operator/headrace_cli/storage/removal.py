@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from headrace.core.errors import HeadraceError, Misconfigured, Refused
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
+from headrace_cli.access.stream_reader import Reader, Stored
 from headrace_cli.catalog.channels import Channel, channel
 from headrace_cli.catalog.names import ref
 from headrace_cli.catalog.subscriptions import Subscription, subscriptions
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
-from headrace_cli.events.reader import Reader, Stored
 from headrace_cli.view import units
 from headrace_cli.view.output import plain, say
 

@@ -16,7 +16,7 @@ from headrace_cli.access.place import find
 from headrace_cli.access.session import Session
 from headrace_cli.catalog import channels as catalog
 from headrace_cli.catalog.subscriptions import subscriptions
-from headrace_cli.returning.steps import HandOver
+from headrace_cli.hand_back.hand_over import HandOver
 from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.handing_back import hand_back, idle, marks, ours_settles
 from tests.support.functions.reconciling import Hook

@@ -18,16 +18,16 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_found_while_it_runs_and_not_after() -> None:
-    with announcement.announced("nats://me:secret@127.0.0.1:4333", "http://127.0.0.1:8080"):
+    with announcement.announce("nats://me:secret@127.0.0.1:4333", "http://127.0.0.1:8080"):
         found = place.find(None, {})
         assert (found.nats.url, found.receive, found.up) == ("nats://127.0.0.1:4333", "http://127.0.0.1:8080", True)
-        assert str(os.getpid()) in found.told_by
+        assert str(os.getpid()) in found.source
 
     assert place.find(None, {}).nats.url == "nats://127.0.0.1:4222"
 
 
 def test_an_option_counts_before_a_variable_before_what_runs() -> None:
-    with announcement.announced("nats://up", "http://up"):
+    with announcement.announce("nats://up", "http://up"):
         assert place.find("nats://option", {"NATS_URL": "nats://variable"}).nats.url == "nats://option"
         assert place.find(None, {"NATS_URL": "nats://variable"}).nats.url == "nats://variable"
         assert place.find("nats://option", {"NATS_TOKEN": "s"}).nats.token is not None
@@ -42,7 +42,7 @@ def test_what_a_killed_one_left_is_passed_over_and_removed(runtime: Path) -> Non
 
 
 def test_a_directory_that_others_can_write_is_not_believed(runtime: Path) -> None:
-    with announcement.announced("nats://up", "http://up"):
+    with announcement.announce("nats://up", "http://up"):
         runtime.chmod(0o777)
         assert announcement.running() == []
         runtime.chmod(0o700)
@@ -50,10 +50,10 @@ def test_a_directory_that_others_can_write_is_not_believed(runtime: Path) -> Non
 
 
 def test_of_several_one_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with announcement.announced("nats://one", "http://one"):
+    with announcement.announce("nats://one", "http://one"):
         monkeypatch.setattr(os, "getpid", lambda: 1)
         with (
-            announcement.announced("nats://two", "http://two"),
+            announcement.announce("nats://two", "http://two"),
             pytest.raises(Misconfigured, match=r"2 headrace up are running: say which, by --nats nats://(one|two)"),
         ):
             place.find(None, {})
@@ -61,5 +61,5 @@ def test_of_several_one_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_place_that_cannot_be_written_is_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/dev/null")
-    with announcement.announced("nats://up", "http://up"):
+    with announcement.announce("nats://up", "http://up"):
         assert announcement.running() == []

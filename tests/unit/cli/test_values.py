@@ -12,7 +12,7 @@ from headrace.core.errors import Misconfigured
 from headrace.core.event.event import make_event
 from headrace_cli.events import bench
 from headrace_cli.events.compose import Form, from_form, from_lines
-from headrace_cli.events.wanted import Wanted, wanted
+from headrace_cli.events.filters import EventFilter, event_filter
 from headrace_cli.view import event as view
 from headrace_cli.view import output, units
 from headrace_cli.view.progress import Progress
@@ -185,16 +185,16 @@ def test_fields_that_contradict_each_other_are_refused() -> None:
 @pytest.mark.parametrize(
     ("asked", "matches"),
     [
-        (Wanted(), True),
-        (wanted(["x", "t"], [], []), True),
-        (wanted(["x"], [], []), False),
-        (wanted([], ["/?"], ["n=x*"]), True),
-        (wanted([], [], ["n=x", "other="]), True),
-        (wanted([], [], ["n=y"]), False),
-        (wanted([], [], ["missing=?*"]), False),
+        (EventFilter(), True),
+        (event_filter(["x", "t"], [], []), True),
+        (event_filter(["x"], [], []), False),
+        (event_filter([], ["/?"], ["n=x*"]), True),
+        (event_filter([], [], ["n=x", "other="]), True),
+        (event_filter([], [], ["n=y"]), False),
+        (event_filter([], [], ["missing=?*"]), False),
     ],
 )
-def test_wanted_events(asked: Wanted, matches: bool) -> None:
+def test_wanted_events(asked: EventFilter, matches: bool) -> None:
     assert asked.matches(EVENT) is matches
 
 

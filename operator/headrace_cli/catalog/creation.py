@@ -89,7 +89,7 @@ async def create_in_nats(session: Session, given: Given) -> int:
     where = ref(given["channel"], given["namespace"])
     wanted = manifest.of_channel(where, given)
     if session.place.up:
-        problem = f"{session.place.told_by} serves what its files say: add this to one, and send it SIGHUP"
+        problem = f"{session.place.source} serves what its files say: add this to one, and send it SIGHUP"
         raise Misconfigured(f"{problem}\n{text_of(wanted, 'yaml')}", field="--nats")
     if any(each.ref == where and each.origin != "gone" for each in await channels(session.api)):
         raise Refused(f"channel {where} exists", status=409)
@@ -124,7 +124,7 @@ async def delete_in_cluster(objects: Objects, given: Given) -> int:
 async def delete_in_nats(session: Session, given: Given) -> int:
     found = await channel(session.api, ref(given["channel"], given["namespace"]))
     if session.place.up:
-        problem = f"{session.place.told_by} serves what its files say"
+        problem = f"{session.place.source} serves what its files say"
         raise Misconfigured(f"{problem}: take {found.ref} out of them, and send it SIGHUP", field="--nats")
     if found.origin == "peer" or CREATED_KEY in (found.info["config"].get("metadata") or {}):
         raise Refused(f"{found.ref} was made by the Go channel: delete its object, or use the nats CLI", status=409)

@@ -12,7 +12,7 @@ from typing import Any
 from headrace.core.errors import InvalidSpec
 from headrace.core.quoting import quoted
 from headrace_cli.convert import argo, channels, kyma
-from headrace_cli.convert.reading import Reading
+from headrace_cli.convert.foreign_object import ForeignObject
 from headrace_cli.manifests.documents import Document
 
 
@@ -46,7 +46,7 @@ class Converted:
     notes: list[Note] = field(default_factory=list)
 
 
-_Turn = Callable[[Reading], Iterable[dict[str, Any]]]
+_Turn = Callable[[ForeignObject], Iterable[dict[str, Any]]]
 _KINDS: Mapping[tuple[str, str], _Turn] = {
     ("messaging.knative.dev", "NatsJetStreamChannel"): channels.of_the_peer,
     ("messaging.knative.dev", "NatssChannel"): channels.of_another_kind,
@@ -86,12 +86,12 @@ def convert(documents: Iterable[Document], suffix: str = "") -> Converted:
             kind = f"{quoted(document.body.get('kind'))} of {quoted(document.body.get('apiVersion'))}"
             found.notes.append(Note(document.where, f"{kind} is left out: nothing here corresponds to it"))
             continue
-        reading = Reading(document.where, document.body, shared)
-        for made in turn(reading):
+        foreign = ForeignObject(document.where, document.body, shared)
+        for made in turn(foreign):
             if made not in found.objects:
                 found.objects.append(made)
-        found.notes += [Note(document.where, words) for words in reading.notes]
-        found.notes += [Note(document.where, words, lost=False) for words in reading.advice]
+        found.notes += [Note(document.where, words) for words in foreign.notes]
+        found.notes += [Note(document.where, words, lost=False) for words in foreign.advice]
     _refuse_two_of_one_name(found.objects)
     return found
 

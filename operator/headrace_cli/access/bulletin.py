@@ -1,7 +1,8 @@
-"""What a `headrace up` tells of its channels: a file beside its announcement, replaced as a whole when it changes.
+"""The bulletin of a `headrace up`: a file beside its announcement that says how its channels stand.
 
-It stands in for the API server that a laptop has not: objects with their status, for the verbs to show conditions.
-Knows files, no processes. Written by `headrace_cli.laptop.up`, read by `headrace_cli.access.place`, for the verbs.
+A laptop has no API server, so the bulletin holds the channel objects with their status, and the verbs show conditions
+from it. This module knows files, and no processes. `headrace_cli.laptop.up` writes the file, and replaces it as a whole
+when something changes; `headrace_cli.access.place` reads it for the verbs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SUFFIX = ".channels"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Bulletin:
     """What is known of the channels of one `headrace up`.
 
     Attributes:
@@ -38,7 +39,7 @@ def file_of(announcement: Path) -> Path:
     return announcement.with_suffix(SUFFIX)
 
 
-class Teller:
+class BulletinWriter:
     """Writes the file; one that can't be written costs the convenience only."""
 
     def __init__(self, path: Path | None) -> None:
@@ -46,7 +47,7 @@ class Teller:
         self._written = ""
         self.files = ""
 
-    def tell(self, objects: Iterable[Object]) -> None:
+    def write(self, objects: Iterable[Object]) -> None:
         """Write how things stand, if that has changed."""
         text = json.dumps({"objects": [_brief(each) for each in objects], "files": self.files})
         if self._path is None or text == self._written:
@@ -59,12 +60,12 @@ class Teller:
             self._written = text
 
 
-def read(path: Path) -> Told:
-    """What was told last; nothing when there is none, or it is damaged."""
+def newest(path: Path) -> Bulletin:
+    """What the file says now; an empty bulletin when there is no file, or it is damaged."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         body = json.loads(path.read_text())
-        return Told(tuple(body["objects"]), str(body["files"]))
-    return Told()
+        return Bulletin(tuple(body["objects"]), str(body["files"]))
+    return Bulletin()
 
 
 def _brief(body: Object) -> Object:

@@ -13,13 +13,13 @@ from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.aside import ParkedEvents
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel
-from headrace_cli.events.wanted import Wanted
+from headrace_cli.events.filters import EventFilter
 
 PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     """By position, or by what is known of them; all when nothing is said.
 
     Attributes:
@@ -28,7 +28,7 @@ class Chosen:
 
     positions: tuple[int, ...] = ()
     parked: WantedParked = field(default_factory=WantedParked)
-    events: Wanted = field(default_factory=Wanted)
+    events: EventFilter = field(default_factory=EventFilter)
     subscription: str | None = None
 
     @property
@@ -55,7 +55,7 @@ class Shelf:
         self.events = ParkedEvents(session.client, session.api, channel.aside_name)
         self._api: JetStreamApi = session.api
 
-    async def each(self, chosen: Chosen) -> AsyncGenerator[Parked]:
+    async def each(self, chosen: Selection) -> AsyncGenerator[Parked]:
         """Those that are meant, without their data, oldest first; what is parked meanwhile is left out.
 
         Raises:
@@ -79,7 +79,7 @@ class Shelf:
                 return
             after = page.next
 
-    async def _known(self, one: Parked, chosen: Chosen) -> Parked:
+    async def _known(self, one: Parked, chosen: Selection) -> Parked:
         """With its data, where these may hold the event's attributes."""
         if chosen.events.everything or one.event.type != FOREIGN_TYPE:
             return one

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from headrace_cli.catalog.tell import CONDITION_COLUMNS
+from headrace_cli.catalog.items import CONDITION_COLUMNS
 from headrace_cli.view import units
 from headrace_cli.view.output import Column, Item, fields, table
 

@@ -17,7 +17,7 @@ from headrace_cli.catalog.subscriptions import Subscription, subscriptions
 from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import confirmed, tell
-from headrace_cli.returning.steps import HandOver
+from headrace_cli.hand_back.hand_over import HandOver
 from headrace_cli.view.output import say
 
 # Long for a server to say that nobody listens, which it does at once.
@@ -35,7 +35,7 @@ async def hand_back(session: Session, given: Given, objects: Objects | None) -> 
         objects: of the cluster that says which consumerType a channel has; None: the options say it.
     """
     if session.place.up:
-        problem = f"{session.place.told_by} serves these channels: it is not the Go channel's"
+        problem = f"{session.place.source} serves these channels: it is not the Go channel's"
         raise Misconfigured(problem, field="--nats")
     plans = [(each, _ours(await subscriptions(session.admin, each))) for each in await _chosen(session, given)]
     if not plans:

@@ -11,8 +11,8 @@ from headrace.core.quoting import quoted
 _GO_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Reading:
-    """A document.
+class ForeignObject:
+    """One document of another system.
 
     Attributes:
         notes: what has no equal, in words; advice: what a person must see to, though nothing is left out.
@@ -102,9 +102,9 @@ class Reading:
                 raise self.fault(f"{path}[{index}]", f"is {quoted(each)}: give an object")
         return [(f"{path}[{index}]", each) for index, each in enumerate(found)]
 
-    def within(self, path: str, body: dict[str, Any]) -> Reading:
+    def within(self, path: str, body: dict[str, Any]) -> ForeignObject:
         """A part of it, whose faults bear its path, and whose notes are noted here."""
-        part = Reading(f"{self._where}: {path}", body)
+        part = ForeignObject(f"{self._where}: {path}", body)
         part.notes, part.advice = self.notes, self.advice
         return part
 

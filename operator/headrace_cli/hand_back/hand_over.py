@@ -22,7 +22,7 @@ from headrace.io.jetstream.api import ApiError
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel
 from headrace_cli.catalog.subscriptions import Subscription
-from headrace_cli.returning import theirs
+from headrace_cli.hand_back import peer_consumer as theirs
 
 _UNIQUE_FOR_A_QUEUE = "workqueue"
 

@@ -9,13 +9,13 @@ from typing import Any
 from headrace.core import names
 from headrace.core.errors import Refused
 from headrace.core.plural import counted
+from headrace_cli.access.bulletin import Object
 from headrace_cli.access.session import Session
-from headrace_cli.access.told import Object, Told
-from headrace_cli.catalog import tell as told
+from headrace_cli.catalog import items as told
 from headrace_cli.catalog.channels import Channel, channel, channels, unmade
 from headrace_cli.catalog.names import Ref, ref
 from headrace_cli.catalog.subscriptions import subscriptions, sunk_of
-from headrace_cli.cluster import tell as cluster
+from headrace_cli.cluster import items as cluster
 from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.params import Given
 from headrace_cli.commands.running import tell
@@ -37,8 +37,8 @@ async def list_channels(session: Session, given: Given) -> int:
         where = "in this NATS" if everywhere else f"in namespace {namespace}"
         others = f"; {counted(len(known), 'is', 'are')} in others: add -A" if known else ""
         tell(f"there are no channels {where}{others}")
-    if files := (session.place.told or Told()).files:
-        tell(f"the manifests of {session.place.told_by} are not what is served: {files}")
+    if files := session.place.bulletin.files:
+        tell(f"the manifests of {session.place.source} are not what is served: {files}")
     return 0
 
 
@@ -79,7 +79,7 @@ async def describe_object(objects: Objects, given: Given) -> int:
 
 
 def _objects(session: Session) -> dict[Ref, Object]:
-    bodies = (session.place.told or Told()).objects
+    bodies = session.place.bulletin.objects
     return {Ref(str(body["metadata"]["namespace"]), str(body["metadata"]["name"])): body for body in bodies}
 
 

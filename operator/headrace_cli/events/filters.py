@@ -12,7 +12,7 @@ from headrace.core.quoting import quoted
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EventFilter:
     """All events when nothing is said.
 
     Attributes:
@@ -36,13 +36,13 @@ class Wanted:
         )
 
 
-def wanted(types: Iterable[str], sources: Iterable[str], attributes: Iterable[str]) -> Wanted:
+def event_filter(types: Iterable[str], sources: Iterable[str], attributes: Iterable[str]) -> EventFilter:
     """What the options say; `attributes` as `name=pattern`.
 
     Raises:
         Misconfigured: naming the option.
     """
-    return Wanted(tuple(types), tuple(sources), pairs(attributes, "--attribute"))
+    return EventFilter(tuple(types), tuple(sources), pairs(attributes, "--attribute"))
 
 
 def pairs(given: Iterable[str], option: str) -> dict[str, str]:
