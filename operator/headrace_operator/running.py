@@ -22,6 +22,7 @@ from headrace.io.nats.client import Client
 from headrace.io.nats.connect import client as connect
 from headrace.io.process import environment, log
 from headrace.io.process.nats_config import mounted
+from headrace.io.process.trouble import Trouble
 from headrace.io.web import Token
 from headrace_operator import probes
 from headrace_operator.channels import superseded
@@ -45,7 +46,6 @@ from headrace_operator.metrics import ConnectionMetrics, StorageMetrics
 from headrace_operator.scaling.lease_client import LeaseClient
 from headrace_operator.scaling.storage import Storage
 from headrace_operator.scaling.waking import Waking
-from headrace_operator.trouble import Trouble
 
 # What an installed or removed API changes: one request, for all of them.
 DISCOVERY_SECONDS = 60.0

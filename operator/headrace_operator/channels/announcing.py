@@ -19,9 +19,9 @@ from typing import Any, Protocol
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io.process import log
+from headrace.io.process.trouble import Trouble
 from headrace_operator.kube.api import KubeApi, NamespaceGoing
 from headrace_operator.kube.kinds import EVENT
-from headrace_operator.trouble import Trouble
 
 CONTROLLER = "headrace.dev/operator"
 # The API server's own limits.

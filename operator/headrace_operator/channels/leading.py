@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io.process import log
+from headrace.io.process.trouble import Trouble
 from headrace_operator.channels import channel_object
 from headrace_operator.channels.child import CHANNEL_ANNOTATION, title
 from headrace_operator.channels.one_channel import Cluster, OneChannel
@@ -22,7 +23,6 @@ from headrace_operator.kube.api import Body, passes
 from headrace_operator.kube.kinds import CHANNEL, Key, key
 from headrace_operator.scaling import waking
 from headrace_operator.scaling.waking import Waking
-from headrace_operator.trouble import Trouble
 
 SHORTEST_WAIT = 0.1
 # After that time without our status the channel is looked at again.

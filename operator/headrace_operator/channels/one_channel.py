@@ -12,6 +12,7 @@ from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io.process import log
+from headrace.io.process.trouble import LASTING_SECONDS, Trouble
 from headrace_operator.channels import channel_object, related
 from headrace_operator.channels.announcing import Tell, tell_of_changes
 from headrace_operator.channels.applied import Outcome, Problem
@@ -23,7 +24,6 @@ from headrace_operator.channels.related import Related
 from headrace_operator.kube.api import Body, Conflict, KubeApi, passes
 from headrace_operator.kube.kinds import Discovery, Key, key
 from headrace_operator.kube.watch import Cache
-from headrace_operator.trouble import LASTING_SECONDS, Trouble
 
 # Ghosts come in crowds; the rest is asked for with the next pass.
 MOST_VERIFIED = 64

@@ -15,10 +15,10 @@ from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io.process import log
+from headrace.io.process.trouble import Trouble
 from headrace_operator.kube.api import Body, Conflict, KubeApi
 from headrace_operator.kube.kinds import LEASE, Key
 from headrace_operator.kube.watch import Watch
-from headrace_operator.trouble import Trouble
 
 # Without news of the Lease for this part of its duration a leader stops: well before another takes over.
 STOP_AT = 2 / 3

@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.io.process import log
+from headrace.io.process.trouble import Trouble
 from headrace_operator.kube import exec_run
 from headrace_operator.kube.exec_spec import Program
-from headrace_operator.trouble import Trouble
 
 INFO = "KUBERNETES_EXEC_INFO"
 # Clocks differ, and a request takes its time.

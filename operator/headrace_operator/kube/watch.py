@@ -16,9 +16,9 @@ from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io.process import log
+from headrace.io.process.trouble import Trouble
 from headrace_operator.kube.api import Body, Expired, KubeApi
 from headrace_operator.kube.kinds import Key, Kind, key
-from headrace_operator.trouble import Trouble
 
 Listener = Callable[[Body | None, Body | None], None]
 """Called with an object as it was and as it is; None: it was not, or is not any more."""

@@ -22,10 +22,10 @@ from headrace.core.delivery.subscriber import Subscriber, SubscriberState
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.process import log
+from headrace.io.process.trouble import Trouble
 from headrace_operator.scaling import lag, losses
 from headrace_operator.scaling.due import StageRecords
 from headrace_operator.scaling.lag import Outlook
-from headrace_operator.trouble import Trouble
 
 _log = log.get("scaler")
 

@@ -14,8 +14,8 @@ from typing import Any
 from headrace.core.errors import Refused, Unavailable
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.process import log
+from headrace.io.process.trouble import Trouble
 from headrace_operator.scaling.served import ServedStreams, State
-from headrace_operator.trouble import Trouble
 
 # For fewer it is not worth listing what may be thousands of others.
 FEW = 16

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
+from headrace.io.process.trouble import MOST_REASONS, Trouble
 from headrace_operator.kube.api import Conflict, passes, refusal
-from headrace_operator.trouble import MOST_REASONS, Trouble
 
 
 class Clock:

@@ -1,7 +1,7 @@
 """A trouble that may pass by itself: people are told of it once it has lasted, once for each reason.
 
 What the next attempt mends is nobody's business: a conflict with another writer, an object that went meanwhile, an API
-server that is restarted. Knows words and a clock; whoever uses it logs.
+server that is restarted. It knows words and a clock; its caller logs.
 """
 
 from __future__ import annotations
