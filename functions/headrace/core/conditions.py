@@ -1,6 +1,7 @@
 """Status conditions in Knative's form: True, False or Unknown, with reason, message and the time of the last change.
 
-Pure: the time is an argument. Called by whoever adds conditions to a status, above all `headrace.core.channel.status`.
+Pure: the time is an argument. Called by every part that adds conditions to a status, above all
+`headrace.core.channel.status`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 MOST_AHEAD = timedelta(minutes=5)
-"""A clock elsewhere may be ahead of ours; a change that is later than that has not been."""
+"""How far another clock may be ahead of ours; a change with a later time is not believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class Condition:
 
     Attributes:
         reason: one CamelCase word; empty when there is nothing to say.
-        informative: being False does not make the channel unready (Knative's severity Info).
-        unknown: it is not known yet whether it holds: neither True nor False.
+        informative: the channel stays ready when the condition is False (Knative's severity Info).
+        unknown: nobody knows yet whether the condition holds, so it is neither True nor False.
     """
 
     type: str
@@ -33,7 +34,7 @@ class Condition:
 
 
 def ready(conditions: Iterable[Condition]) -> Condition:
-    """The condition Ready: with the reason of the first that makes the channel unready, those first that are known."""
+    """The condition Ready. Its reason is that of the first False condition, or else of the first Unknown one."""
     lacking = [one for one in conditions if not one.holds and not one.informative]
     for one in (*(one for one in lacking if not one.unknown), *lacking):
         return replace(one, type="Ready")
@@ -41,7 +42,7 @@ def ready(conditions: Iterable[Condition]) -> Condition:
 
 
 def written(conditions: Iterable[Condition], parent: Mapping[str, Any], now: datetime) -> list[dict[str, str]]:
-    """As the status holds them, sorted by type; the time of the last change is kept while the status is the same."""
+    """The conditions as the status holds them, sorted by type. A condition keeps the time of its last change."""
     before = _before(parent, now + MOST_AHEAD)
     moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     found = []
@@ -61,7 +62,7 @@ def written(conditions: Iterable[Condition], parent: Mapping[str, Any], now: dat
 
 
 def added(status: Mapping[str, Any], condition: Condition, parent: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """A status with one more condition, in the place of another one of its type."""
+    """The same status with one more condition, which replaces an earlier one of its type."""
     others = [one for one in status.get("conditions") or () if one["type"] != condition.type]
     conditions = [*others, *written((condition,), parent, now)]
     return {**status, "conditions": sorted(conditions, key=lambda one: str(one["type"]))}
@@ -78,7 +79,7 @@ def _before(parent: Mapping[str, Any], latest: datetime) -> dict[str, tuple[str,
 
 
 def _moment(text: object, latest: datetime) -> str:
-    """The text, if it is a moment that can have been, else nothing."""
+    """The text, if it is a time that is not too far ahead, else nothing."""
     try:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None
         return str(text) if moment is not None and moment.tzinfo and moment <= latest else ""

@@ -1,8 +1,8 @@
 """Traces in OpenTelemetry, with W3C context: off unless OTEL_EXPORTER_OTLP_ENDPOINT is set, and then over OTLP/HTTP.
 
-The SDK reads its own variables (sampler, headers, resource, batches); we read only whether there is an endpoint. It is
-imported when the first span is near, since that takes a third of a second of CPU. What it has to say of itself goes to
-our log, sparingly. Without it, context that a producer sends still travels with its event; only nobody adds to it.
+The SDK reads its own variables (sampler, headers, resource, batches); we read only whether there is an endpoint. We
+import the SDK just before the first span, since the import takes a third of a second of CPU. Its own messages go to our
+log, sparingly. Without the SDK a producer's context still travels with its event, but nobody adds to it.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 PARENT, STATE = b"traceparent", b"tracestate"
 _CONTEXT = (PARENT, STATE)
-# A context of which nobody records anything.
+# A context whose trace nobody records.
 _UNSAMPLED = re.compile(rb"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f][02468ace]")
-# The distributed tracing extension of CloudEvents: the context in which the event came to be.
+# CloudEvents' extension for distributed tracing: the context in which the event came to be.
 _EXTENSION = b"ce-traceparent"
 _SESSION_GIVERS = (
     "OTEL_PYTHON_EXPORTER_OTLP_HTTP_TRACES_CREDENTIAL_PROVIDER",
     "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
 )
-# For what is not exported yet when the process ends; Kubernetes waits for longer, people at a terminal do not.
+# The time for the last spans when the process ends. Kubernetes would wait longer, people at a terminal would not.
 CLOSE_SECONDS = 3.0
 
 _log = log.get("tracing")
 
 
 class SpanKind(Enum):
-    """Which side of what a span is."""
+    """The side of a call that a span is about."""
 
     SERVER = "SERVER"
     CLIENT = "CLIENT"
@@ -58,11 +58,11 @@ class OpenSpan:
         self._span = span
 
     def headers(self, headers: Headers) -> Headers:
-        """These headers with this span's context in the place of theirs."""
+        """These headers, with this span's context in place of their own."""
         return (*(header for header in headers if header[0] not in _CONTEXT), *self.context())
 
     def context(self) -> Headers:
-        """The headers that tell of this span."""
+        """The headers that carry this span's context."""
         context = self._span.get_span_context()
         told = b"00-%032x-%016x-%02x" % (context.trace_id, context.span_id, context.trace_flags)
         if not context.trace_state:
@@ -70,7 +70,7 @@ class OpenSpan:
         return ((PARENT, told), (STATE, context.trace_state.to_header().encode()))
 
     def moved(self, block: bytes) -> bytes:
-        """A stored header block whose context is that of the span above, with this one's."""
+        """The same stored header block, with this span's context in place of the parent span's."""
         parent = next((value for name, value in self.context() if name == PARENT), b"")
         head, mark, rest = block.partition(b"\r\n" + PARENT + b": ")
         return head + mark + parent + rest[len(parent) :] if mark and parent else block
@@ -79,8 +79,8 @@ class OpenSpan:
         """How the request ended.
 
         Args:
-            status: None: without an answer, for the reason in `error`.
-            least_failure: the status from which on this side has failed: of a server 500.
+            status: of the answer; None: no answer came, for the reason in `error`.
+            least_failure: the lowest status that is a failure of this side; a server's is 500.
         """
         from opentelemetry.trace import StatusCode
 
@@ -95,7 +95,7 @@ class OpenSpan:
 
 
 class Tracing:
-    """The spans of one process; made inside the loop that serves."""
+    """The spans of one process. It is made inside the loop that serves."""
 
     def __init__(self, function: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -107,7 +107,7 @@ class Tracing:
 
         _hear_of_troubles()
         given = Resource.create()
-        # Without OTEL_SERVICE_NAME the SDK has a name for what has none.
+        # Without OTEL_SERVICE_NAME the SDK gives a name of its own, which begins with `unknown_service`.
         named = not str(given.attributes["service.name"]).startswith("unknown_service")
         resource = given if named else given.merge(Resource({"service.name": f"headrace-{function}"}))
         self._provider: TracerProvider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -115,18 +115,18 @@ class Tracing:
             BatchSpanProcessor(OTLPSpanExporter(session=None if _has_own_session() else export.session()))
         )
         self._tracer = self._provider.get_tracer("headrace")
-        # As all samplers but three do, that which counts when none is named included.
+        # All samplers but three obey the parent's decision, and so does the default sampler.
         self._obeys = environment.variable("OTEL_TRACES_SAMPLER", "parentbased").startswith("parentbased")
 
     @property
     def around(self) -> bool:
-        """Is a span of ours open around this?"""
+        """Does the caller run inside an open span of ours?"""
         from opentelemetry import trace
 
         return trace.get_current_span() is not trace.INVALID_SPAN
 
     def leaves_out(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        """Has whoever began the trace decided that nobody records it, so that it goes on as it came?"""
+        """Does the sender's context say that nobody records this trace? Then the context goes on as it came."""
         parent = next((value for name, value in headers if name == PARENT), b"")
         return self._obeys and _UNSAMPLED.fullmatch(parent) is not None
 
@@ -137,7 +137,7 @@ class Tracing:
         """A span for the time of the block.
 
         Args:
-            parent: headers that tell of the span above; None: the one that is open around this.
+            parent: the headers that carry the parent span's context; None: the open span is the parent.
         """
         from opentelemetry import trace
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -148,7 +148,7 @@ class Tracing:
             extension = next((value for key, value in parent if key == _EXTENSION), None)
             if extension is not None:
                 carrier.setdefault("traceparent", extension.decode("latin-1"))
-            # An empty context as the base: whatever is open around us is not above.
+            # The base is an empty context, since a span that is open here is not the parent.
             context = TraceContextTextMapPropagator().extract(carrier, trace.set_span_in_context(trace.INVALID_SPAN))
         with self._tracer.start_as_current_span(
             name,
@@ -161,14 +161,14 @@ class Tracing:
             yield OpenSpan(span)
 
     async def close(self) -> None:
-        """Export what is left, for CLOSE_SECONDS at most."""
+        """Export the last spans, for CLOSE_SECONDS at most."""
         loop, done = asyncio.get_running_loop(), asyncio.Event()
 
         def shut_down() -> None:
             self._provider.shutdown()
             loop.call_soon_threadsafe(done.set)
 
-        # A daemon: nothing waits for a collector that does not answer.
+        # The thread is a daemon, so that the process does not wait for a collector that does not answer.
         threading.Thread(target=shut_down, name="tracing-close", daemon=True).start()
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
@@ -178,12 +178,12 @@ class Tracing:
 
 
 def configured(function: str) -> Callable[[], Tracing | None] | None:
-    """What makes the spans of this process; None: nobody wants any.
+    """A maker of this process's spans; None: nobody wants spans.
 
-    It gives None, and says so, where the SDK can't use its own variables: events must not suffer from those.
+    The maker returns None, and logs the reason, where the SDK can't use its own variables: events must not suffer.
 
     Raises:
-        Misconfigured: they are wanted, and the package is not there.
+        Misconfigured: spans are wanted, and the package is not installed.
     """
     if environment.read(TracingSettings).endpoint is None:
         return None
@@ -198,13 +198,13 @@ def configured(function: str) -> Callable[[], Tracing | None] | None:
 def _made(function: str) -> Tracing | None:
     try:
         return Tracing(function)
-    except Exception as error:  # noqa: BLE001  # the SDK names none; it is not worth an event
+    except Exception as error:  # noqa: BLE001  # the SDK documents no errors, and a span is not worth an event
         _log.error("no spans are made: check the OTEL_ variables", error=f"{type(error).__name__}: {error}")
         return None
 
 
 def _has_own_session() -> bool:
-    """Has a plugin been named to the SDK that gives the exporter its session, credentials included?"""
+    """Does a variable of the SDK name a plugin that gives the exporter its session, with credentials?"""
     return any(environment.variable(name) for name in _SESSION_GIVERS)
 
 

@@ -1,9 +1,9 @@
 """How many leases a consumer deserves now, and when to look again.
 
-Pure: an `Outlook` is all that is known of one consumer; hints, answers, failures and sweeps turn it into the
-next one, and `wanted` reads the number of leases off it. Times are seconds of one monotonic clock that the
-caller reads. Knows JetStream's counters and what a lease answers; knows neither NATS, HTTP nor tasks. Called
-by `headrace_operator.scaling.scaler`.
+Pure: an `Outlook` holds everything that is known of one consumer. Hints, answers, failures and sweeps turn it into the
+next one, and `wanted` reads the number of leases off it. Times are seconds of one monotonic clock that the caller
+reads. Knows JetStream's counters and the answers of leases; knows neither NATS, HTTP nor tasks. Called by
+`headrace_operator.scaling.scaler`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any
 
 from headrace.core.delivery.lease import PROGRESS_SECONDS, LeaseAnswer
 
-# The first is below what would matter to the pods of a busy subscriber, the last is the longest that a recovered
-# forward waits (ADR 011).
+# The first pause is too short to matter to the pods of a busy subscriber; the longest is how long a `forward` that has
+# recovered may wait for its next lease (ADR 011).
 FIRST_EMPTY_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-# Our ack wait is 8 s: what a broken lease left is due again then, and nobody says so.
+# Our ack wait is 8 s: then the events of a broken lease are due again, and nobody says so.
 FIRST_PROBE, LONGEST_PROBE = 8.0, 30.0
-# The same, for a lease that was seen to break; the server's own timers run a little late.
+# The same time for a lease that we saw break, and a little more, since the server's own timers run late.
 ORPHANS_DUE = FIRST_PROBE + 0.5
-# A lease looks at its counters at its very end; a hint of the last second may have come after that.
+# A lease looks at its counters at its very end; a hint of the last second may have come after that look.
 LAST_LOOK = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What the server says of a consumer; `waiting` counts pulls that are open, ours or anyone's."""
+    """The server's counters of a consumer; `waiting` counts open pulls, ours or anyone's."""
 
     pending: int = 0
     ack_pending: int = 0
@@ -39,7 +39,7 @@ class Counters:
 
     @property
     def full(self) -> bool:
-        """The ack window is full: only what was delivered before can come again."""
+        """The ack window is full: only events that were delivered before can come again."""
         return 0 < self.max_ack_pending <= self.ack_pending
 
 
@@ -50,18 +50,18 @@ class Outlook:
     Attributes:
         threshold, max_scale: of its subscriber: one lease per so many events, at most so many leases.
         open: leases that are open now.
-        late: those of them whose time is up: they wait for slow subscribers and pull no more.
-        ending: those of the late ones whose process is going, too.
-        trials: those of the open ones that pull, and were opened to find out whether forward is back.
+        late: open leases whose time is up: they wait for slow subscribers and pull no more.
+        ending: late leases whose process is going, too.
+        trials: open leases that pull, and were opened to find out whether `forward` is back.
         known_at: when `counters` were true.
-        hinted_at: a hint, or a lease that failed, which no lease has answered for.
-        due_at: earliest delayed retry that a lease has told of.
-        dues: of the stage records, earliest first.
-        due_again: how many un-acked events are thought to be due beyond what `due_at` and `dues` say.
+        hinted_at: when a hint came, or a lease failed, that no lease has answered for yet.
+        due_at: the earliest delayed retry that a lease has reported.
+        dues: the due times of the stage records, earliest first.
+        due_again: how many un-acked events are probably due, beyond those of `due_at` and `dues`.
         probe_at, probes: when to try for un-acked events without a known due time; tries so far.
-        broken_at: when the first of the latest failures in a row was seen, or the consumer itself: what is un-acked
-            then is another scaler's, whose leases may have died with it.
-        empties, failures: leases in a row that found nothing though something was pending, or that broke.
+        broken_at: when the latest failures in a row began, or when the consumer was first seen: its un-acked events
+            then belong to another scaler, whose leases may have died with it.
+        empties, failures: how many leases in a row found nothing though an event was pending, or broke.
         not_before: no lease is opened earlier.
     """
 
@@ -97,7 +97,7 @@ def counters(info: Mapping[str, Any]) -> Counters:
 
 
 def lag(outlook: Outlook, now: float) -> int:
-    """Events that a lease opened now could get, at least as far as is known."""
+    """How many events a lease that is opened now could get, as far as is known."""
     known = outlook.counters
     if known.paused:
         return 0
@@ -109,24 +109,24 @@ def lag(outlook: Outlook, now: float) -> int:
 
 
 def orphans(outlook: Outlook, now: float) -> int:
-    """Un-acked events that broken leases held, once they are due again: nothing tells so of each."""
+    """Un-acked events of broken leases, once they are due again: nobody reports each of them."""
     if not outlook.broken_at + ORPHANS_DUE <= now <= outlook.broken_at + ORPHANS_DUE + LONGEST_PROBE:
         return 0
     return max(0, outlook.counters.ack_pending - _with_a_time(outlook))
 
 
 def wanted(outlook: Outlook, now: float) -> int:
-    """How many leases should be open now; more than that close after their answer."""
+    """How many leases should be open now; those beyond it close after their answer."""
     if now < outlook.not_before:
         return 0
     return min(math.ceil(lag(outlook, now) / outlook.threshold), outlook.max_scale)
 
 
 def short(outlook: Outlook, now: float) -> int:
-    """How many more leases to open now. A late one is no puller, but it still has its pod, unless that is going."""
+    """How many more leases to open now. A late one pulls no more, but it still has its pod, unless that is going."""
     going = outlook.ending
     short = min(wanted(outlook, now) - (outlook.open - outlook.late), outlook.max_scale - (outlook.open - going))
-    # After a failure one lease tries for all, beside those that have not broken.
+    # After a failure one trial stands for all, beside the leases that have not broken.
     return min(short, 1 - outlook.trials) if outlook.failures else short
 
 
@@ -157,7 +157,7 @@ def hinted(outlook: Outlook, now: float) -> Outlook:
 
 
 def opened(outlook: Outlook, now: float) -> Outlook:
-    """A lease is being opened: whatever called for it is its task now."""
+    """A lease is being opened: the events that called for it are its task now."""
     probing = _past(outlook.probe_at, now)
     return replace(
         outlook,
@@ -176,7 +176,7 @@ def answered(outlook: Outlook, answer: LeaseAnswer, now: float, *, cut: bool = F
     """A lease has ended well.
 
     Args:
-        cut: it was so short that its end says nothing of what there is.
+        cut: it was so short that its end says nothing about the events that wait.
     """
     late = hint_is_late(outlook, now)
     known = replace(outlook.counters, pending=answer.pending, ack_pending=answer.ack_pending, waiting=0)
@@ -184,16 +184,17 @@ def answered(outlook: Outlook, answer: LeaseAnswer, now: float, *, cut: bool = F
     if answer.next_due_seconds is not None:
         due_at = min(now + answer.next_due_seconds, math.inf if due_at is None else due_at)
         if answer.next_due_seconds <= 0 and answer.moved:
-            # It ran to its end and more was due: nobody knows how much, so one lease more each time.
+            # The lease ran to its end, and more events were due. Nobody knows how many, so each time one lease more is
+            # opened.
             due_again = min(answer.ack_pending, outlook.threshold * outlook.open + 1)
     if cut and answer.moved:
-        # What broken leases held may all be due, and that is told by no due time.
+        # All events of broken leases may be due, and no due time says so.
         due_again = max(due_again, min(answer.ack_pending, 1))
-    # What was stored after the lease's last look is no proof that nothing can be had.
+    # An event that was stored after the lease's last look does not prove that the lease could not get any.
     promised = (answer.pending > 0 and not known.full) or (answer.ack_pending > 0 and _past(due_at, now) > 0)
     empty = promised and not answer.moved and not late
     empties = outlook.empties + 1 if empty else 0
-    # What others failed of before is no reason to wait any more.
+    # Failures of earlier leases are no reason to wait any more.
     free_at = -math.inf if outlook.failures else outlook.not_before
     after = replace(
         outlook,
@@ -222,11 +223,11 @@ def abandoned(outlook: Outlook) -> Outlook:
 
 
 def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, asked_at: float, now: float) -> Outlook:
-    """The server was asked.
+    """The server has answered a question about the consumer.
 
     Args:
-        dues: of the stage records, those that have passed without being told before included; None: not read.
-        asked_at: when: an answer or a hint that came since knows better.
+        dues: the due times of the stage records, also those that passed before anybody reported them; None: not read.
+        asked_at: when it was asked: an answer or a hint that came since then knows better.
     """
     owed = outlook.dues[: _past_dues(outlook, now)]
     after = replace(outlook, dues=outlook.dues if dues is None else tuple(sorted((*owed, *dues))))
@@ -237,9 +238,9 @@ def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, aske
 
 
 def told(outlook: Outlook, pending: int, now: float) -> Outlook:
-    """An open lease tells how many messages nobody has pulled: what a sweep would find out some seconds later."""
+    """An open lease reports how many messages nobody has pulled; a sweep would find it out some seconds later."""
     if now < outlook.known_at + PROGRESS_SECONDS:
-        # Its message may be older than that.
+        # The lease's latest message may be older than our counters.
         return outlook
     return replace(outlook, counters=replace(outlook.counters, pending=pending))
 
@@ -250,43 +251,44 @@ def overdue(outlook: Outlook) -> Outlook:
 
 
 def ending(outlook: Outlook, now: float) -> Outlook:
-    """The process of an open lease was told to end; what it has not pulled is for another."""
+    """The process of an open lease is to end; another lease gets the events that this one has not pulled."""
     return hinted(replace(outlook, late=outlook.late + 1, ending=outlook.ending + 1), now)
 
 
 def caught_up(outlook: Outlook, *, ended: bool = False) -> Outlook:
-    """A late lease has ended, however; one whose process was `ending`, when `ended`."""
+    """A late lease has ended in some way; `ended`: its process was one of those that are `ending`."""
     return replace(outlook, late=outlook.late - 1, ending=outlook.ending - ended)
 
 
 def empty_pause(empties: int) -> float:
-    """Seconds after that many leases in a row that delivered nothing though something was pending."""
+    """Seconds to wait after that many leases in a row have delivered nothing though an event was pending."""
     return min(LONGEST_PAUSE, FIRST_EMPTY_PAUSE * 2.0 ** min(empties - 1, 16))
 
 
 def probe_interval(probes: int) -> float:
-    """Seconds until the next lease for un-acked events of which nobody says when they are due."""
+    """Seconds until the next lease for un-acked events whose due time nobody knows."""
     return min(LONGEST_PROBE, FIRST_PROBE * 2.0 ** min(probes, 16))
 
 
 def _probing(outlook: Outlook, now: float) -> Outlook:
-    """Plan a probe while un-acked events exist without a due time, a puller or a lease of ours."""
+    """Plan a probe while un-acked events without a due time exist, and neither a pull nor a lease of ours is open."""
     known = outlook.counters
     if not known.ack_pending:
-        # Nothing is out, so nothing can come back, whatever was told before.
+        # No event is out, so none can come back, whatever was reported before.
         return replace(outlook, due_at=None, dues=(), due_again=0, probe_at=None, probes=0)
     if known.ack_pending <= _with_a_time(outlook) or known.waiting or outlook.open or known.paused:
         return replace(outlook, probe_at=None)
     if outlook.probe_at is not None:
         return outlook
     moment = now + probe_interval(outlook.probes)
-    # A lease that came in between ends just before what the broken one held is due: not a whole interval later.
+    # A lease that came in between ends just before the events of the broken one are due. So the probe comes at that
+    # moment, not a whole interval later.
     due = outlook.broken_at + ORPHANS_DUE
     return replace(outlook, probe_at=min(moment, due) if now < due else moment)
 
 
 def _with_a_time(outlook: Outlook) -> int:
-    """Un-acked events of which it is known when they are due."""
+    """How many un-acked events have a known due time."""
     return max(len(outlook.dues), 0 if outlook.due_at is None else 1)
 
 

@@ -1,8 +1,8 @@
-"""The effects of `reconcile` in a NATS that only another `reconcile` is let into, which is asked over HTTP.
+"""The effects of `reconcile` in a NATS account that only another `reconcile` may enter, which we ask over HTTP.
 
-Each method is that of `headrace.io.jetstream.admin.Admin`, and raises what it raises there; Unavailable also when
-nobody answers. Who answers is whoever owns a namespace: an answer is bounded in size and time, and held against what
-its call may say.
+Each method does the same as in `headrace.io.jetstream.admin.Admin` and raises the same errors; it raises Unavailable
+also when nobody answers. The owner of a namespace decides what answers there. So an answer is bounded in size and time,
+and its form is checked against the call.
 """
 
 from __future__ import annotations
@@ -23,25 +23,21 @@ from headrace.core.raw_config import Config
 from headrace.io.http import bounded
 from headrace.io.process import tls
 
-# All calls of one channel's reconciling; the other one waits 5 s for its own NATS.
+# For all calls of one channel's reconciling together; the other `reconcile` waits 5 s for its own NATS.
 TOGETHER_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
-# Who has kept us waiting for so long is not asked again for a while, twice as long each time: there are others to be
-# served. And once it is asked again, it has less time for each answer.
+# A `reconcile` that has kept us waiting for so long is not asked again for a while, each time twice as long, since
+# there are others to be served. When we ask it again, it has less time for each answer.
 SILENT_SECONDS, LONGEST_SILENCE_SECONDS = 30.0, 300.0
 PROBE_SECONDS = 5.0
 MOST_SILENT = 10_000
-"""Of so many addresses it is remembered."""
-# Thousands of consumers with CA certificates in their metadata.
+"""We remember the silence of so many addresses."""
+# Room for thousands of consumers with CA certificates in their metadata.
 LONGEST_ANSWER = 16 * 1024 * 1024
 
 
 class Calls:
-    """Calls of all of them; made inside the loop that uses it.
-
-    Attributes:
-        token_at: what to show at a URL.
-    """
+    """Calls to every `reconcile` of another account. It is made inside the loop that uses it."""
 
     def __init__(
         self,
@@ -50,14 +46,15 @@ class Calls:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Args:
-        reach: where a URL leads, if not there; for tests.
-        clock: of how long somebody is left alone, in seconds; for tests.
+        token_at: the token to show at a URL.
+        reach: the address behind a URL, if it is another one; for tests.
+        clock: seconds, by which an address is left alone; for tests.
         """
         self._token_at = token_at
         self._reach = reach
         self._trust = tls.SystemTrust()
         self._session = aiohttp.ClientSession(
-            # One that is kept may lead to a pod that is going.
+            # A connection that is kept may lead to a pod that is going.
             connector=aiohttp.TCPConnector(force_close=True),
             headers=bounded.AS_SENT,
             auto_decompress=False,
@@ -68,14 +65,14 @@ class Calls:
         self._silent: dict[str, _Silence] = {}
 
     async def ask(self, url: str, call: lent.Call, until: float) -> Any:
-        """One call; its result as JSON has it, and of the shape that the call asks for.
+        """Make one call, and return its result as JSON, in the form that the call has.
 
         Args:
-            until: by `time.monotonic`.
+            until: when to give up, by `time.monotonic`.
 
         Raises:
-            Unavailable: nobody answers there, or not as `reconcile` does; or it was that over there.
-            Refused: as the other side has met it.
+            Unavailable: nobody answers there, or the answer is not that of a `reconcile`, or it says Unavailable.
+            Refused: the answer says Refused.
         """
         silence = self._silent.get(url)
         if silence is not None and silence.until > self._clock():
@@ -111,7 +108,7 @@ class Calls:
         times = before.times + 1 if before is not None else 1
         self._silent[url] = _Silence(times, now + _pause(times))
         if len(self._silent) > MOST_SILENT:
-            # The one that was silent the longest ago.
+            # Forget the address whose silence lies back the longest.
             del self._silent[next(iter(self._silent))]
 
     async def close(self) -> None:
@@ -120,14 +117,14 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class _Silence:
-    """Somebody has kept us waiting so many times; nobody there is asked until then, by the clock of `Calls`."""
+    """An address has kept us waiting so many times; we don't ask it before `until`, by the clock of `Calls`."""
 
     times: int
     until: float
 
     @property
     def forgotten_at(self) -> float:
-        """Who answers a first call and none after it has not come to its senses: it is after as long again."""
+        """One answer proves little: the silence is forgotten when the address has answered for as long again."""
         return self.until + _pause(self.times)
 
 
@@ -136,7 +133,7 @@ def _pause(times: int) -> float:
 
 
 class Elsewhere:
-    """The NATS behind one URL, for as long as one channel is reconciled."""
+    """The NATS account behind one URL, for as long as one channel is being reconciled."""
 
     def __init__(self, calls: Calls, url: str) -> None:
         self._calls = calls
@@ -144,7 +141,7 @@ class Elsewhere:
         self._until = time.monotonic() + TOGETHER_SECONDS
 
     async def named(self) -> Named:
-        """What the ConfigMap over there names."""
+        """The names that the ConfigMap over there holds."""
         try:
             return named.from_json(await self._ask("named"))
         except (ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Who gets what: the subscriptions of an engine by their numbers, shared by all links that follow one another."""
+"""From a frame to its subscriber: the subscriptions of one engine, by number. All its successive links share them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from headrace.core.nats.nats_wire import Answered, Arrival, Pulled, Run
 from headrace.io.nats.client import OnArrival
 
 OnRun: TypeAlias = Callable[[Run], None]
-# The frames that are for a subscription.
+# Frames that belong to a subscription.
 ForSubscribers = (Arrival, Answered, Pulled)
 
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Attributes:
-    runs: who wants runs as they are; to all others a run is handed on as arrivals.
+    """The subscribers of one engine.
+
+    Attributes:
+        runs: subscribers that take a run as it is; all others get its messages as single arrivals.
     """
 
     arrivals: dict[int, OnArrival] = field(default_factory=dict)
     runs: dict[int, OnRun] = field(default_factory=dict)
 
     def hand_on(self, frame: Arrival | Run, loop: asyncio.AbstractEventLoop) -> None:
-        """Give a frame to who has subscribed to it, if he still has."""
+        """Give a frame to its subscriber, if the subscription still exists."""
         if isinstance(frame, Arrival):
             _give(self.arrivals, frame, loop)
         elif frame.sid in self.runs:
