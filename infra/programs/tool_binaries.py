@@ -1,8 +1,7 @@
 """The command line tools that our documents name, built from their Go modules: helm, func, kn, nats, and so on.
 
 For the tests of what we write for them (`task test:tools`), not for CI: minutes each, once per machine. `registry` is
-an image registry in memory, for what `func` pushes; it comes with the modules of `func`. Prometheus itself is for the
-pictures of our dashboards (`task pictures`), without its web pages and without all ways to find targets in clouds.
+an image registry in memory, for what `func` pushes; it comes with the modules of `func`.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ MODULES = Path(__file__).resolve().parents[1] / "tools"
 COMMAND = "task tools"
 
 
-def _tool(name: str, root: str, package: str, *, module: str = "", tags: str = "") -> Program:
+def _tool(name: str, root: str, package: str, *, module: str = "") -> Program:
     # Not from PATH: what is tested is what go.mod pins.
-    return Program(name, MODULES / (module or name), root, package, cache="tools", says_version=(), tags=tags)
+    return Program(name, MODULES / (module or name), root, package, cache="tools", says_version=())
 
 
 HELM = _tool("helm", "helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm")
@@ -32,8 +31,6 @@ PROMTOOL = _tool("promtool", "github.com/prometheus/prometheus", "github.com/pro
 _CONTAINERS = "github.com/google/go-containerregistry"
 REGISTRY = _tool("registry", _CONTAINERS, f"{_CONTAINERS}/cmd/registry", module="func")
 PROGRAMS = (KUSTOMIZE, HELM, PROMTOOL, NATS, KN, FUNC, REGISTRY)
-_PROMETHEUS = "github.com/prometheus/prometheus"
-PROMETHEUS = _tool("prometheus", _PROMETHEUS, f"{_PROMETHEUS}/cmd/prometheus", tags="remove_all_sd")
 
 
 def found(*programs: Program) -> Mapping[str, Path]:
@@ -48,6 +45,4 @@ def found(*programs: Program) -> Mapping[str, Path]:
 if __name__ == "__main__":
     # All of them, or those that are named.
     named = sys.argv[1:]
-    go_programs.run(
-        [each for each in (*PROGRAMS, PROMETHEUS) if each.name in named or (not named and each in PROGRAMS)]
-    )
+    go_programs.run([each for each in PROGRAMS if each.name in named or not named])

@@ -17,9 +17,12 @@ def asked(expression: str) -> list[tuple[str, set[str]]]:
     Raises:
         ValueError: it is no PromQL.
     """
-    # Of Grafana's variables only those in the place of a duration are no PromQL.
-    plain = expression.replace("$__rate_interval", "5m").replace("$__range", "1h")
-    return list(_selectors(promql.parse(plain), set()))
+    return list(_selectors(promql.parse(with_durations(expression)), set()))
+
+
+def with_durations(expression: str) -> str:
+    """Of Grafana's variables only those in the place of a duration are no PromQL."""
+    return expression.replace("$__rate_interval", "5m").replace("$__range", "1h")
 
 
 def _selectors(node: Any, around: set[str]) -> Iterator[tuple[str, set[str]]]:

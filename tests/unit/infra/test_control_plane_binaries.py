@@ -69,7 +69,7 @@ def test_versions_are_those_of_the_modules() -> None:
 
 @pytest.mark.parametrize(
     "pinned",
-    [*binaries.PROGRAMS, *tool_binaries.PROGRAMS, tool_binaries.PROMETHEUS, *neighbour_binaries.PROGRAMS],
+    [*binaries.PROGRAMS, *tool_binaries.PROGRAMS, *neighbour_binaries.PROGRAMS],
 )
 def test_every_program_has_a_version_and_is_a_tool_of_its_module(pinned: go_programs.Program) -> None:
     text = (pinned.module / "go.mod").read_text(encoding="ascii")
