@@ -1,7 +1,7 @@
 """What Headrace knows: pure functions and values, without I/O, clock or randomness.
 
-Six rooms, each of which imports only what stands below it; the modules beside them are the ground, which any may
-import.
+Six rooms stand one above the other, and each imports only from rooms below it. The modules beside them are the ground,
+which every room may import.
 
     channel        what becomes of a channel: wanted streams, consumers and objects, and its status
     installation   what an administrator sets

@@ -1,9 +1,9 @@
 """The token that a caller shows to one function of a channel, and the digest by which that function knows it.
 
-The shared token stays where the operator and `reconcile` are. From it and the host that is called a token is derived
-that is good for that host only; the function gets a digest of the derived token, which need not be kept secret: it
-recognises callers by it, but nobody can call with it. So no Secret has to be where functions run, and whoever sees a
-call can repeat it only at the same host.
+The shared token stays where the operator and `reconcile` are. From it and the host that is called follows a derived
+token, which is good for that host only. The function gets a digest of the derived token. The digest need not be kept
+secret: the function recognises callers by it, but nobody can call with it. So no Secret has to be where functions run,
+and a program that sees a call can repeat it only at the same host.
 """
 
 from __future__ import annotations

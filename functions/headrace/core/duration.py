@@ -1,8 +1,7 @@
 """The two ways in which manifests write a time span.
 
-Knative's delivery writes ISO 8601 (`PT1.5S`), the stream and consumer templates write Go's form (`1h30m`).
-
-Pure; called when manifests and consumer metadata are read.
+Knative's delivery writes ISO 8601 (`PT1.5S`), the stream and consumer templates write Go's form (`1h30m`). Pure; called
+when manifests and consumer metadata are read.
 """
 
 from __future__ import annotations

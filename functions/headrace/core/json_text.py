@@ -1,6 +1,6 @@
 """JSON objects and arrays with the text of their members as it was written, which the standard parser does not give.
 
-Pure. Called by `headrace.core.event.json_format`, and by whoever takes in or shows many events.
+Pure. Called by `headrace.core.event.json_format`, and by parts that take in or show many events.
 """
 
 from __future__ import annotations

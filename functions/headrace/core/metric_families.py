@@ -1,6 +1,6 @@
 """Every metric that a part of Headrace exposes: names, types, labels, meaning.
 
-`docs/metrics.md` is generated from here, and dashboards and alerts are held to what a real run exposes of it.
+`docs/metrics.md` is generated from here, and tests hold dashboards and alerts to the metrics that a real run exposes.
 """
 
 from __future__ import annotations

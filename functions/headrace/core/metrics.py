@@ -1,7 +1,7 @@
-"""Metrics as values: what a process has counted, added up over processes, and as Prometheus reads it.
+"""Metrics as values: the counts of a process, added up over processes, and as Prometheus reads them.
 
-A hot path counts with plain integers; somebody makes a `Snapshot` of them when it is asked for. Knows neither clocks
-nor sockets. Which metrics there are is in `headrace.core.metric_families`.
+A hot path counts with plain integers; a scrape makes a `Snapshot` of them. Knows neither clocks nor sockets.
+`headrace.core.metric_families` lists the metrics.
 
 Our own, and not prometheus-client: a function would import it at every start from zero for the sake of the text format,
 and its way of adding up processes needs files (ADR 028). The operator, which has it anyway, uses it.

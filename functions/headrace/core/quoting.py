@@ -1,7 +1,7 @@
 """How values of strangers, and sentences about them, are kept short enough to be shown. Pure.
 
 A manifest, a header or a file may hold megabytes where a word belongs; an error that quotes it whole fills a terminal,
-a log, a condition or an answer. Called by everyone who quotes.
+a log, a condition or an answer. Called by every part that quotes.
 """
 
 from __future__ import annotations

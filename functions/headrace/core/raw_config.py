@@ -1,7 +1,7 @@
-"""Comparing and changing a server's raw configuration without losing what we don't know of it.
+"""Comparing and changing a server's raw configuration without losing the settings that we don't know.
 
-Knows JSON values only. Called wherever a stream or a consumer that exists is to look as wanted: only the keys that we
-set are compared, all others are sent back as they came, so that settings of newer servers survive.
+Knows JSON values only. Called to bring an existing stream or consumer to its wanted form: only the keys that we set are
+compared, and all others are sent back as they came, so that settings of newer servers survive.
 """
 
 from __future__ import annotations

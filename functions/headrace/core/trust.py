@@ -2,8 +2,8 @@
 
 Takes what Go's crypto/x509 takes, since every other program around us is written in Go: a CA that works for
 kube-apiserver's clients, for Knative's data plane and for nats.go works here. Python's own defaults differ by version.
-Knows PEM. Reads no file: who trusts what the system trusts has OpenSSL load it into the context
-(`headrace.io.process.tls`).
+Knows PEM. Reads no file: where the system's CAs count, `headrace.io.process.tls` has OpenSSL load them into the
+context.
 """
 
 from __future__ import annotations

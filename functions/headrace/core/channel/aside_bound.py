@@ -1,8 +1,8 @@
 """How large an aside stream may become where the account demands a bound of every stream: a share of the channel's own.
 
-Its author sets `maxBytes` of the one stream that he knows of; what is made beside it takes its bound from there, and
-follows when he changes it. Elsewhere an aside stream has none. Pure; asked by `headrace.core.channel.plan` and by
-whoever carries its actions out.
+An author knows of one stream, and sets its `maxBytes`. The aside stream takes its bound from that field, and follows
+when the author changes it. In accounts without such a demand an aside stream has no bound. Pure; called by
+`headrace.core.channel.plan` and by the part that carries its actions out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which consumer serves which entry of `spec.subscribers`.
 
-The list of entries lies: live ones vanish for a moment, dead ones stay, old generations come back, a changed Trigger is
-deleted and made again under its name with a new uid (ADR 005). So a consumer is found by uid or else by name and keeps
-its position and its durable name for ever; and where the Subscriptions themselves are known they decide (ADR 023). What
-becomes of consumers that nobody wants is `headrace.core.channel.leaving`'s. Pure: the time is an argument.
+The list of entries lies: live entries vanish for a moment, dead ones stay, old generations come back, and a changed
+Trigger is deleted and made again under its name with a new uid (ADR 005). So a consumer is found by uid or else by
+name, and keeps its position and its durable name for ever. Where the Subscriptions themselves are known, they decide
+(ADR 023). Consumers that nobody wants are the matter of `headrace.core.channel.leaving`. Pure: the time is an argument.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How much waits for each subscriber, told in the status without flooding the API server (ADR 023).
 
-Numbers are rounded, and a status that differs in nothing else is written every 30 s at most; whatever else changes
-takes the newest numbers along. Who asks again, and when, follows from them: nobody while nothing waits. Pure.
+Numbers are rounded, and a status that differs in nothing else is written every 30 s at most; any other change takes the
+newest numbers along. The numbers also decide when they are counted again: never, while nothing waits. Pure.
 """
 
 from __future__ import annotations

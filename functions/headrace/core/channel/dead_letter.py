@@ -1,7 +1,7 @@
-"""The dead letter sink of a channel: from what its author wrote to the address that events are POSTed to.
+"""The dead letter sink of a channel: from its author's words to the address that events are POSTed to.
 
 Knows Knative's rules of destinations: an address, an object that has one, or a path below an object's. Looks nothing
-up: the object comes from what was observed (`headrace.core.channel.related`).
+up: the object is among the observed ones (`headrace.core.channel.related`).
 """
 
 from __future__ import annotations

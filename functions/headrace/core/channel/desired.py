@@ -1,7 +1,7 @@
 """From what was observed to what is desired of NATS.
 
-Pure: settings are an argument. Called by `headrace.reconcile` before it touches NATS; what came of it is
-`headrace.core.channel.status`'s.
+Pure: settings are an argument. Called by `headrace.reconcile` before it touches NATS; `headrace.core.channel.status`
+tells the outcome.
 """
 
 from __future__ import annotations

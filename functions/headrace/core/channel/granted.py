@@ -1,8 +1,8 @@
-"""What the server grants of what we ask for: a default of ours is lowered to its limit, and what it gives is compared.
+"""What the server grants of a request: a default of ours is lowered to the server's limit, and the answer is compared.
 
-A server, an account or a stream may have limits, and settings that every consumer inherits. What the author asked for
-is refused in the server's words; what he left to us is asked for once more, within the limit. Pure, called by
-`headrace.reconcile` around each action (ADR 041).
+A server, an account or a stream may have limits, and settings that every consumer inherits. A wish of the author that
+is beyond a limit is refused in the server's words. A setting that the author left to us is asked for once more, within
+the limit. Pure; called by `headrace.reconcile` around each action (ADR 041).
 """
 
 from __future__ import annotations

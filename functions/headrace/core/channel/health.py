@@ -1,8 +1,8 @@
-"""What goes wrong in a channel that is as wanted, as conditions: full windows, no room aside, stuck and lost events.
+"""The troubles of a channel that is as wanted, as conditions: full windows, no room aside, stuck and lost events.
 
-None of them makes the channel unready, as it takes events and delivers what it can, but that no event fits. Pure: reads
-what the server says of its streams and consumers. `headrace.reconcile.in_nats` asks it, `headrace.core.channel.status`
-tells.
+All but one leave the channel ready, since it takes events and delivers those that it can; the exception is that no
+event fits. Pure: reads the server's words about its streams and consumers. Called by `headrace.reconcile.in_nats`;
+`headrace.core.channel.status` tells the conditions.
 """
 
 from __future__ import annotations

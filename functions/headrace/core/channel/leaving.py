@@ -1,7 +1,7 @@
-"""Consumers of ours that nobody wants: marked at once, kept for a grace, and gone after it.
+"""Consumers of ours that nobody wants: they are marked at once, kept for a grace, and deleted after it.
 
-Where the Subscriptions are known, one goes only when the API server itself has said that its Subscription is no more
-(ADR 023). Called by `headrace.core.channel.binding`. Pure: the time is an argument.
+Where the Subscriptions are known, a consumer is deleted only when the API server itself has said that its Subscription
+is no more (ADR 023). Called by `headrace.core.channel.binding`. Pure: the time is an argument.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Consumers that carry our mark, and whom they serve, as their metadata says.
+"""Consumers that carry our mark, and the subscribers that they serve, as their metadata says.
 
-Does not know what is wanted of them: that is `headrace.core.channel.consumer`'s.
+Does not know how they should be: that is `headrace.core.channel.consumer`'s.
 """
 
 from __future__ import annotations

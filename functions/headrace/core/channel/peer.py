@@ -1,8 +1,8 @@
-"""Consumers that the Go channel made for its subscribers, and how they become ours (design 10.11, ADR 023).
+"""Consumers that the Go channel made for its subscribers, and how they become ours (ADR 023).
 
-Its push consumers can't be made pull consumers, so one of ours takes the place of each, where its acknowledgements end;
-its pull consumers become ours as they are. One that is still delivered from is left alone: its dispatcher would make it
-again, and both would deliver.
+A push consumer can't be made a pull consumer. So one of ours takes the place of each, and begins where its
+acknowledgements end. A pull consumer becomes ours as it is. A consumer from which the Go channel's dispatcher still
+delivers is left alone: the dispatcher would make it again, and both would deliver.
 """
 
 from __future__ import annotations

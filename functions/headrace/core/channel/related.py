@@ -1,7 +1,7 @@
-"""Which objects beside the channel itself have to be observed for it, and how they are found in the hook's request.
+"""Which objects beside the channel have to be observed for it, and how they are found in the hook's request.
 
-Knows Metacontroller's form of the question (`customize`) and of the answer (`related`). What follows from the objects
-is `headrace.core.channel.truth`'s and `headrace.core.channel.dead_letter`'s.
+Knows Metacontroller's form of the question (`customize`) and of the answer (`related`). `headrace.core.channel.truth`
+and `headrace.core.channel.dead_letter` draw the conclusions from the objects.
 """
 
 from __future__ import annotations

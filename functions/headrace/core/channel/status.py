@@ -1,6 +1,6 @@
 """The whole status of a channel, from what was found and done in NATS, and when to reconcile it again.
 
-Pure: the time is an argument. Called by `headrace.reconcile`. The one place where `InvalidSpec` becomes a condition.
+Pure: the time is an argument. Called by `headrace.reconcile`. Only here does `InvalidSpec` become a condition.
 """
 
 from __future__ import annotations

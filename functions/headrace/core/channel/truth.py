@@ -1,8 +1,8 @@
-"""What the Subscriptions themselves say, beside the list of them in the channel, which lies (ADR 023).
+"""The Subscriptions' own word, beside the list of them in the channel, which lies (ADR 023).
 
-One principle: a Subscription that is there counts; the absence of one counts only when the list of them is proved
-complete. Knows the metadata of Subscriptions and, of their spec, which channel they are for. What follows for consumers
-is decided in `headrace.core.channel.binding`.
+One principle: a Subscription that is there counts; an absent one counts only when the list of them is proved complete.
+Knows the metadata of Subscriptions and, of their spec, the channel that they are for. `headrace.core.channel.binding`
+decides what follows for consumers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What Knative's security asks of a channel and Headrace does not enforce yet, so that nobody relies on it in silence.
+"""The demands of Knative's security that Headrace does not enforce yet, told so that nobody relies on them in silence.
 
-Knows the flags of `config-features`, which EventPolicies apply to a channel, and what an entry of `spec.subscribers`
-gives away of them. Pure; called by `headrace.reconcile`.
+Knows the flags of `config-features`, the EventPolicies that apply to the channel, and the traces of both in an entry of
+`spec.subscribers`. Pure; called by `headrace.reconcile`.
 """
 
 from __future__ import annotations

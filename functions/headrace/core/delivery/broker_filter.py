@@ -1,8 +1,9 @@
-"""What the filter of Knative's MT Broker answers in the name of a Trigger's subscriber.
+"""The answers of the filter of Knative's MT Broker, which stands in for a Trigger's subscriber.
 
-To a channel the filter is the subscriber. When the Trigger's own subscriber fails, the filter answers with that one's
-status, and with a JSON object of its address and its answer: a dead letter sink is to be told of it, not of the filter.
-Source: knative/eventing v0.50.0, pkg/broker/err_extension.go and pkg/kncloudevents/event_dispatcher.go. Pure.
+To a channel the filter is the subscriber. When the Trigger's own subscriber fails, the filter answers with that
+subscriber's status, and with a JSON object of its address and its answer. The dead letter sink should hear of the
+subscriber, not of the filter. Source: knative/eventing v0.50.0, pkg/broker/err_extension.go and
+pkg/kncloudevents/event_dispatcher.go. Pure.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Events that wait for a retry which NATS will never make, since their consumer does not hold them any more.
 
-A `max_deliver` that somebody has set by hand does that, and leaves the stage record behind. Nothing lists what a
-consumer holds, so it is concluded from its numbers, and twice: at the first look a mark is stored beside the record,
-and what is still so at a later one is parked (ADR 043). Pure; called by `headrace.reconcile.forgetting`, and by
-`doctor`.
+A `max_deliver` that somebody has set by hand makes NATS drop them, and leaves the stage record behind. No request lists
+the messages that a consumer holds, so its numbers have to do, and two looks: the first stores a mark beside the record,
+and an event that is still forgotten at a later one is parked (ADR 043). Pure; called by
+`headrace.reconcile.forgetting`, and by `doctor`.
 """
 
 from __future__ import annotations

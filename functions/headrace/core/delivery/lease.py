@@ -1,7 +1,7 @@
-"""A lease: what its caller asks for, clamped, and what it answers.
+"""A lease: the caller's request, clamped, and the answer to it.
 
-One HTTP request to `forward` is one lease on one consumer (ADR 011). Pure; shared by `forward` and by the
-scaler that opens leases.
+One HTTP request to `forward` is one lease on one consumer (ADR 011). Pure; shared by `forward` and by the scaler that
+opens leases.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which message of a by-key consumer may go to its subscriber now, and which has to wait.
 
-The rule: of all messages of one key that are not settled, the one with the lowest sequence goes, alone. Pure: times
-are seconds since the epoch that the caller reads. Knows nothing of NATS or HTTP. One `Order` lives as long as one
-lease; `headrace.forward.line` carries out what it says. ADR 015.
+The rule: of all messages of one key that are not settled, the one with the lowest sequence goes, alone. Pure: times are
+seconds since the epoch that the caller reads. Knows nothing of NATS or HTTP. One `Order` lives as long as one lease,
+and `headrace.forward.line` carries its answers out (ADR 015).
 
                        ┌──────────── Wait ────────────┐
     arrived ──▶ Go     │ held in memory, few of them  │──▶ Go | Postpone

@@ -1,7 +1,7 @@
 """The order in which a subscriber wants its events, and what the server has to enforce for it.
 
-Knows the annotations and the consumer keys of the JetStream API. Does not know leases: which message may go when is
-`headrace.core.delivery.order`'s. ADR 015.
+Knows the annotations and the consumer keys of the JetStream API. Does not know leases: `headrace.core.delivery.order`
+says which message may go when (ADR 015).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where and how functions run, as annotations ask: a channel's for all its subscribers, a Subscription's for itself.
 
-Knows the annotations and their values. What follows from them for a cluster is `headrace.core.channel.children`'s.
+Knows the annotations and their values. `headrace.core.channel.children` draws the conclusions for a cluster.
 """
 
 from __future__ import annotations

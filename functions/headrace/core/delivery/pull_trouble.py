@@ -1,7 +1,8 @@
-"""The note that a consumer's pulls are refused or break off, in the aside stream for whoever looks from elsewhere.
+"""A note in the aside stream that a consumer's pulls are refused or break off, for all who look from outside.
 
-`forward` writes it at the end of a lease that got nothing for that reason; nobody deletes it. It counts for as long as
-the consumer still stands where it stood and something is pending, so that whatever mends the pulls also ends it.
+`forward` writes the note at the end of a lease that got nothing for that reason; nobody deletes it. The note counts for
+as long as the consumer has made no further delivery and events are pending. So the note ends by itself when the pulls
+work again.
 """
 
 from __future__ import annotations

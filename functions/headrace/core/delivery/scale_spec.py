@@ -1,7 +1,6 @@
-"""How many leases a subscriber deserves, and when, as annotations say it: of the channel for all, of a Subscription
-for itself.
+"""How many leases a subscriber deserves, and when, by annotations: a channel's for all, a Subscription's for itself.
 
-Knows the annotations and their bounds. What follows from them is the scaler's (`headrace_operator.scaling.lag`).
+Knows the annotations and their bounds. The scaler draws the conclusions (`headrace_operator.scaling.lag`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How far one delivery has got: its stage, what it has used of its budgets, and the reply that still waits.
+"""How far one delivery has got: its stage, the used part of its budgets, and the reply that still waits.
 
-Kept in the aside stream between attempts, one subject per consumer and sequence, the newest only. Knows its JSON form;
-what follows from a record is `headrace.core.delivery.delivery`'s. Read and written by `headrace.forward`.
+The aside stream keeps it between attempts, one subject per consumer and sequence, the newest only. Knows its JSON form;
+`headrace.core.delivery.delivery` decides what follows from a record. Read and written by `headrace.forward`.
 """
 
 from __future__ import annotations

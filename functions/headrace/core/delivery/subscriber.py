@@ -1,6 +1,6 @@
 """One subscriber of a channel, as its consumer's metadata carries it.
 
-`reconcile` writes it, `forward` and the scaler read it back: the consumer is the one source of truth about a
+`reconcile` writes the metadata, `forward` and the scaler read it: the consumer is the one source of truth about a
 delivery. Knows the JSON form and its rules; knows neither NATS nor manifests.
 """
 

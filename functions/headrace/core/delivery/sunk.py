@@ -1,7 +1,7 @@
-"""How many events a subscriber did not take and its dead letter sink did, and what the last answer to one of them was.
+"""How many events the dead letter sink took in the subscriber's place, and the subscriber's answer to the last of them.
 
-`forward` adds to it at the end of a lease, in the aside stream: nothing else would show it, since to the channel such
-an event is delivered. Pure; read by whoever looks from elsewhere.
+`forward` adds to the count at the end of a lease, in the aside stream: nothing else would show it, since to the channel
+such an event is delivered. Pure; read by every program that looks from outside.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Defaults for what the author of a channel leaves out: the ConfigMap `config-ch-jetstream-defaults`.
+"""Defaults for fields that a channel's author leaves out: the ConfigMap `config-ch-jetstream-defaults`.
 
 It holds the document of Knative's proposal: `clusterDefault` and `namespaceDefaults`, each with the name of a ConfigMap
-for NATS (`configName`). Beside that name each may have a `spec` of the same form as a channel's. The manifest wins over
-the namespace's defaults, and they over the cluster's, field by field. Pure: the text and the time are arguments. Called
-by `headrace.reconcile`.
+for NATS (`configName`). Beside that name each may have a `spec` of the same form as a channel's. Field by field the
+manifest wins over the namespace's defaults, and these win over the cluster's. Pure: the text and the time are
+arguments. Called by `headrace.reconcile`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which ConfigMap says how NATS is reached, where several are there: the one that is chosen, else by order.
+"""Which of several ConfigMaps says how NATS is reached: the chosen one, else the first by a fixed order.
 
-What it says is `headrace.core.installation.config_maps`'; the files are `headrace.io.process.nats_config`'s.
+`headrace.core.installation.config_maps` knows their contents, `headrace.io.process.nats_config` the files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The settings of `receive` and `forward`, and what all functions have in common."""
+"""The settings of `receive` and `forward`, and those that all functions have in common."""
 
 from __future__ import annotations
 

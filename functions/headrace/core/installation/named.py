@@ -1,6 +1,7 @@
-"""What the ConfigMap of a namespace names, as its pods see it: which Secrets, and which of them are missing.
+"""The Secrets that a namespace's ConfigMap names, as its pods see them, and which of them are missing.
 
-Names only: a body of a Secret is never here. `headrace.io.process.named` reads it; one `reconcile` may tell it another.
+Names only: a body of a Secret is never here. `headrace.io.process.named` reads them, and one `reconcile` may tell them
+to another.
 """
 
 from __future__ import annotations

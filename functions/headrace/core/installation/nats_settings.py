@@ -1,4 +1,4 @@
-"""How a program of ours reaches NATS. It is a value: files and variables are read by `headrace.io`."""
+"""How a program of ours reaches NATS, as a value: `headrace.io` reads the files and variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of `reconcile`, above all what the functions look like that it answers as children."""
+"""The settings of `reconcile`, above all the looks of the functions that it answers as children."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which file of a mounted Secret is which setting of NATS, and what becomes of several Secrets at several levels.
+"""Which file of a mounted Secret is which setting of NATS, and how Secrets at several levels combine.
 
-Knows names of files and the fields of `NatsSettings`. Reads nothing: `headrace.io.process.mounted` does, and whoever
-makes pods mounts them so (`SecretFile`). A body of a Secret travels on no other way.
+Knows names of files and the fields of `NatsSettings`. Reads nothing: `headrace.io.process.mounted` does, and the makers
+of pods mount Secrets by the same names (`SecretFile`). A body of a Secret travels on no other way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What all settings have in common: the types of their values, and how they are built.
+"""The common ground of all settings: the types of their values, and how they are built.
 
 `headrace.io.process.environment` fills settings from environment variables, named in each field's `alias`. The tables
 in the documents are generated from the modules `…_settings`.

@@ -1,8 +1,7 @@
-"""The status of a channel, as the CRD describes it: what Knative's duck types ask for, and what Headrace adds.
+"""The status of a channel, as the CRD describes it: the fields of Knative's duck types, and Headrace's own.
 
-Written by `headrace.core.channel.status` as plain JSON; these models are what it is held against, and what the CRD's
-schema is generated from. A field that is missing here would be pruned by the API server. What is read of a status is
-read through `legible`.
+`headrace.core.channel.status` writes a status as plain JSON. Tests hold it against these models, and the CRD's schema
+is generated from them: the API server would prune a field that is missing here. A status is read through `legible`.
 """
 
 from __future__ import annotations

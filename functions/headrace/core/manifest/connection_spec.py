@@ -1,6 +1,6 @@
-"""With whose credentials a channel reaches NATS, as its author wrote it: `spec.connection`.
+"""Whose credentials a channel shows to NATS, as its author wrote it: `spec.connection`.
 
-Names a Secret and never holds one. Which of its keys is what is `headrace.core.installation.secret_files`'.
+Names a Secret and never holds one. `headrace.core.installation.secret_files` knows the meaning of its keys.
 """
 
 from __future__ import annotations

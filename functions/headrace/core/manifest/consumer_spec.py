@@ -1,7 +1,7 @@
 """The consumers of a channel's subscribers as its author wrote them: the proposal's fields, the Go channel's, NATS'.
 
-Much of what NATS offers here would break what a channel promises, and is refused with the reason; some of what the
-Go channel obeys has no meaning for leases and is read, never obeyed (ADR 011).
+Many of NATS' settings would break a channel's promises here, and are refused with the reason. Some fields that the Go
+channel obeys have no meaning for leases: they are read and never obeyed (ADR 011).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How a channel's events are delivered, as Knative's duck types write it: `spec.delivery` and `spec.subscribers`.
 
-Knows shapes and bounds. Does not know what the server has of it: that is `headrace.core.channel.consumer`.
+Knows shapes and bounds. `headrace.core.channel.consumer` makes of them what the server holds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The types of a manifest's fields, beyond what JSON has.
+"""The types of a manifest's fields, beyond those of JSON.
 
-Knows the two dialects of durations, and the bounds of the server's integers. Beside each check
-stands the same one in CEL, for the CRD. Does not know which field has which type: that is the `…_spec` modules'.
+Knows the two dialects of durations, and the bounds of the server's integers. Beside each check stands the same check in
+CEL, for the CRD. Does not know which field has which type: that is the `…_spec` modules'.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What to say of a manifest's field that is not as it should be: its path, its value, and what it should be.
+"""The words for a faulty field of a manifest: its path, its value, and what it should be.
 
-Knows pydantic's kinds of errors and puts them into words of people. Knows no field. Called by whoever parses a part of
-a manifest: `headrace.core.manifest.manifest`, and `headrace up`.
+Knows pydantic's kinds of errors and puts them into words of people. Knows no field. Called by every part that parses
+some of a manifest: `headrace.core.manifest.manifest`, and `headrace up`.
 """
 
 from __future__ import annotations

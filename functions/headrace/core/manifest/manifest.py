@@ -1,4 +1,4 @@
-"""A NatsJetStreamChannel as its author wrote it: all that says something of streams, consumers and delivery.
+"""A NatsJetStreamChannel as its author wrote it: every field that concerns streams, consumers and delivery.
 
 Knows the shape, the types and the enums of the manifest, and names the first fault by its path. Does not know what the
 fields mean to NATS: that is `headrace.core.channel.stream_config` and `headrace.core.channel.consumer`. Unknown fields

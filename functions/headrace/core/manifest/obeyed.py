@@ -1,7 +1,7 @@
 """Fields of a channel that are accepted and not obeyed, so that manifests of the Go channel work unchanged.
 
-Whoever sets one is told, in a condition of severity Info: which field, its value, and what happens instead. The same
-words stand in the CRD's description of the field; a test holds the two together.
+A condition of severity Info tells an author who sets one: which field, its value, and what happens instead. The CRD's
+description of the field has the same words; a test holds the two together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether an address of a delivery is that of the channel that delivers: then its events would come again for ever.
 
 A loop over several channels shows in no manifest; it is found by its hops (`headrace.core.event.delivery_claim`). Pure.
-Called by whoever reads addresses from manifests.
+Called by the parts that read addresses from manifests.
 """
 
 from __future__ import annotations

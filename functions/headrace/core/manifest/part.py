@@ -1,8 +1,8 @@
-"""What every object inside a manifest has in common: strict types, Kubernetes' idea of absence, and rules.
+"""The common ground of all objects inside a manifest: strict types, Kubernetes' idea of absence, and rules.
 
 A rule is one sentence with two halves, a CEL expression for the API server and a predicate for ourselves, so that
 `kubectl apply` and `reconcile` refuse the same manifests; `tests/control_plane` holds the two together. A fixed field
-has the first half only: that it may not change is seen where the old object is.
+has the first half only: the API server alone has the old object beside the new one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the pods of a channel's functions look like, as its author wrote it: `spec.deploymentSpecTemplate`.
+"""The looks of the pods of a channel's functions, as its author wrote them: `spec.deploymentSpecTemplate`.
 
-The Go channel's fields, and tolerations, priorityClassName and imagePullSecrets. Kubernetes' own shapes, written out so
-that a typo is refused; what they mean is the scheduler's.
+It has the Go channel's fields, and tolerations, priorityClassName and imagePullSecrets. Kubernetes' own shapes are
+written out, so that a typo is refused; their meaning is the scheduler's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be done to NATS, and the outcome of it, as values.
+"""Actions in NATS and their outcomes, as values.
 
 Knows no reasons: `headrace.core.channel.plan` and `headrace.core.channel.binding` decide, `headrace.io.jetstream.admin`
 carries out.

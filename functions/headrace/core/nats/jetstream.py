@@ -1,4 +1,4 @@
-"""What JetStream says, as values: acknowledged publishes and pulled messages.
+"""JetStream's answers as values: acknowledged publishes and pulled messages.
 
 Knows the ack subject grammar; how pulls end is `headrace.core.nats.pull_status`'s. Shared by both NATS clients in
 `headrace.io`.

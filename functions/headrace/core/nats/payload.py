@@ -1,6 +1,6 @@
-"""What a server's max_payload leaves for events, and what to say where it leaves nothing.
+"""How much room a server's max_payload leaves for events, and what to say where it leaves none.
 
-Pure. Asked by whoever takes events, by `reconcile` for a condition, and by `kn jetstream doctor`.
+Pure. Called by the programs that take events, by `reconcile` for a condition, and by `kn jetstream doctor`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the server says of a pull request, as values: how it ended, and what a next one may ask for.
+"""The server's words about a pull request, as values: how it ended, and what a next one may ask for.
 
-Knows the statuses of JetStream and the words of its limits. Called by `headrace.io.jetstream.pull`; what follows from
-an end is `headrace.forward.lease`'s.
+Knows the statuses of JetStream and the words of its limits. Called by `headrace.io.jetstream.pull`;
+`headrace.forward.lease` decides what follows from an end.
 """
 
 from __future__ import annotations

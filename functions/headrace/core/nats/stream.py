@@ -1,6 +1,6 @@
 """Whose a stream is: the marks of ownership in its metadata, and what follows from them.
 
-Knows the metadata keys and the few rules of who may touch what. Does not know what a channel wants of its streams
+Knows the metadata keys and the few rules of who may touch what. Does not know how a channel wants its streams
 (`headrace.core.channel.stream_config`) nor what is to be done about it (`headrace.core.channel.plan`).
 """
 

@@ -1,6 +1,6 @@
 """The Kubernetes objects of a channel: the functions that serve it, and the Service that bears its name.
 
-Pure: a channel, its consumers and what is known of the cluster go in, whole objects come out. Knows the shapes of
+Pure: a channel, its consumers and the knowledge about the cluster go in, whole objects come out. Knows the shapes of
 Knative Services, Deployments, Services and ScaledObjects; does not apply anything. Called by `headrace.reconcile`.
 """
 

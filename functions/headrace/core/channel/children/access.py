@@ -1,6 +1,6 @@
 """How the functions of a channel reach NATS: variables, and files that Secrets and ConfigMaps are mounted as.
 
-Never a secret itself: the kubelet mounts it, and keeps the files as new as the Secret.
+A Secret's body is never here: the kubelet mounts it, and keeps the files as new as the Secret.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     headrace-<target>[-plain]               of a scope: several channels share it
     <target>[-plain]-<stem>-<16 hex>        of one channel, or of one subscriber of it
 
-`plain` are Deployments with their Services: a Knative Service makes a Service of its own name, so the two can't share
-one. The digits tell apart what the stem, for people, does not: at most 51 characters in all, and 45 of a Knative
-Service, of which Knative makes `<name>-00001-deployment`, so that nothing is cut to the 63 that a label may have.
-A letter comes first, as Services demand it.
+`plain` marks Deployments and their Services: a Knative Service makes a Service of its own name, so the two can't share
+a name. The stem is for people; the digits tell apart functions whose stems are equal. A name has at most 51 characters,
+that of a Knative Service 45: Knative makes `<name>-00001-deployment` of it, and nothing may be cut to the 63 characters
+of a label. The first character is a letter, as Services demand it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the decision on a channel's functions is made from, and what comes out of it."""
+"""The inputs of the decision on a channel's functions, and its result."""
 
 from __future__ import annotations
 

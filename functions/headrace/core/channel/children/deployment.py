@@ -1,6 +1,6 @@
 """A function as a plain Deployment with its Service, where there is no Knative Serving, and KEDA's ScaledObject for it.
 
-The number of replicas is never set: there is one at first, and then as many as a person or an autoscaler says.
+We never set the number of replicas: at first there is one, and then as many as a person or an autoscaler says.
 """
 
 from __future__ import annotations

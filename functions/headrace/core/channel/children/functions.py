@@ -1,7 +1,8 @@
 """Which functions a channel has, where they run, and how it is reached: `docs/adr/022-children.md`.
 
-`receive` is one for a scope, `forward` one for each subscriber or for a scope. A channel has a set of its own when it
-brings credentials of its own, or wishes of its own for its pods: what several share can't follow the wishes of one.
+One `receive` serves a scope; one `forward` serves a subscriber or a scope. A channel has a set of its own when it
+brings its own credentials, or wishes for its pods: a function that several channels share can't follow the wishes of
+one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A function as a Knative Service, with the settings under which leases were measured (`docs/adr/022-children.md`).
 
-`forward` is scaled by its leases: each is one request, and a pod holds as many as `containerConcurrency` says.
+Leases scale `forward`: each is one request, and a pod holds as many as `containerConcurrency` says.
 """
 
 from __future__ import annotations

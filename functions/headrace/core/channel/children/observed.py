@@ -1,6 +1,6 @@
-"""A channel's objects as the cluster has them: what is legible of them, and how to want them unchanged.
+"""A channel's objects as the cluster has them: their legible parts, and how to want the objects unchanged.
 
-How they are is `state`'s to say. All of it is read from what `legible` has left.
+Every object passes through `legible` before it is read here. `state` says whether a function works.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The pods of a function: one container of our image, told by its environment which function it is.
 
-What runs the pods differs (`knative`, `deployment`), what is in them does not. Knative takes a part of a pod's fields
-only; everything here is in that part, but for what the author of the channel asks for by `deploymentSpecTemplate`:
-node selector, affinity, tolerations and priority class are behind feature flags there.
+Knative Services and Deployments run the same pods. Knative takes only a part of a pod's fields, and everything here is
+in that part, but for an author's wishes in `deploymentSpecTemplate`: node selector, affinity, tolerations and priority
+class are behind Knative's feature flags.
 """
 
 from __future__ import annotations

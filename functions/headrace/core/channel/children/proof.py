@@ -1,8 +1,8 @@
 """What a new pod template must have shown before requests go to it, whatever the scale: ADR 038.
 
-`receive` always begins with one pod: Knative leads requests to a revision once a pod of it has answered a probe. Where
-it has been ready with a template, a `forward` of the same place may begin at zero with that: image, account, pull
-secrets and settings are the same. Until then each `forward` keeps the template that it has. Pure.
+`receive` always begins with one pod: Knative leads requests to a revision once one of its pods has answered a probe.
+When `receive` has been ready with a template, a `forward` of the same place may begin at zero with that template, since
+image, account, pull secrets and settings are the same. Until then each `forward` keeps the template that it has. Pure.
 """
 
 from __future__ import annotations

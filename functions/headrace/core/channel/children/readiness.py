@@ -1,7 +1,7 @@
 """What the states of its functions mean for a channel and for each of its subscribers (ADR 038).
 
-Storing is the channel's: without `receive` it is not ready. Delivering is a subscriber's: what is wrong with its
-`forward` is told of him in `status.subscribers`, and makes the channel no worse for the others. Pure.
+Storing is the channel's: without `receive` it is not ready. Delivering is a subscriber's: a trouble of its `forward`
+shows in its entry of `status.subscribers`, and makes the channel no worse for the others. Pure.
 """
 
 from __future__ import annotations

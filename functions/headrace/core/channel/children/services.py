@@ -1,4 +1,4 @@
-"""What is neither a function nor scales one: the Service with a channel's name, and a service account."""
+"""The objects that are no functions and scale none: the Service with a channel's name, and a service account."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Where the functions of one channel run, and which of them it shares: `docs/adr/022-children.md`.
 
-A channel has a set of its own when it has credentials of its own or wishes of its own for its pods, and under a stock
-Metacontroller, where the set is in its own namespace. Where its pods have other NATS credentials than the installation,
-a `reconcile` among them does what has to be done in that account (`docs/adr/030-connections.md`).
+A channel has a set of its own when it has credentials of its own or wishes for its pods. It also has one under a stock
+Metacontroller, where the set is in the channel's namespace. Where its pods have other NATS credentials than the
+installation, a `reconcile` among them acts in that account (`docs/adr/030-connections.md`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""How a function is, read off its object: whether it works, starts, finds no room or has failed, and whether what ran
-before still serves.
+"""The state of a function, read off its object: it works, starts, finds no room or has failed.
 
-Knows how Knative Serving 1.16 and later and Kubernetes report it (ADR 038). Pure; all of it is read from what
-`observed.legible` has left.
+The object also says whether the pods that ran before still serve. Knows how Knative Serving 1.16 and later and
+Kubernetes report all this (ADR 038). Pure; every object passes through `observed.legible` before it is read here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Messages of one subscription in bulk: columns of bytes instead of a value per message.
 
 For readers of millions of messages, which cost half as much as `Arrival`s this way. Knows MSG and HMSG as the server
-writes them; whatever is different is left to the Decoder, by whom this is called.
+writes them. Its caller, the Decoder, takes every line that is different.
 """
 
 from __future__ import annotations

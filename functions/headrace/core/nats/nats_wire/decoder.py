@@ -1,6 +1,6 @@
 """Bytes from a server to frames, however the bytes are split.
 
-Holds back what is incomplete, and no more of it than the bounds in `frames` allow. Each byte is copied a constant
+Holds an incomplete frame back, and no more of it than the bounds in `frames` allow. Each byte is copied a constant
 number of times, whatever the splits.
 """
 

@@ -1,6 +1,7 @@
-"""What a client says, as bytes.
+"""The requests of a client, as bytes.
 
-Refuses here what the server would answer by closing the connection: too large, or a subject that ends early.
+Refuses here what the server would answer by closing the connection: a message that is too large, or a subject that ends
+early.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a server says, as values, and how much of it we are willing to hold.
+"""The words of a server as values, and how much of them we are willing to hold.
 
 The words of `-ERR` are judged here, since the protocol has no numbers for them.
 """

@@ -1,4 +1,4 @@
-"""The fields of CONNECT that say who we are, from what was read already: pure, files are the caller's."""
+"""The fields of CONNECT that say who we are. Pure: the caller has read the files."""
 
 from __future__ import annotations
 
