@@ -19,7 +19,7 @@ from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.operator_settings import KubeSettings, OperatorSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from headrace.io.process import environment, log
 from headrace.io.process.nats_config import mounted
 from headrace.io.process.trouble import Trouble
@@ -132,7 +132,7 @@ class Operator:
             api = await stack.enter_async_context(KubeApi(self._way))
             hook = await stack.enter_async_context(HookClient(self._shared_token))
             leases = await stack.enter_async_context(LeaseClient(self._token_at))
-            client = connect(self._nats, name="headrace-operator")
+            client = Engine(self._nats, name="headrace-operator")
             stack.push_async_callback(client.close)
             discovery = Discovery(api)
             namespace = settings.namespace or ""

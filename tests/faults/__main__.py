@@ -17,41 +17,37 @@ from tests.faults.cell import play
 from tests.faults.cells import CELLS
 from tests.faults.ledger import Row
 
-CLIENTS = ("engine", "nats-py")
-
 
 def main() -> int:
     asked = _arguments()
     log.configure("critical", plain=True)
     logging.getLogger("nats").setLevel(logging.CRITICAL)
     names = asked.cell or list(CELLS)
-    clients = [asked.client] if asked.client else list(CLIENTS)
     seed = asked.seed if asked.seed is not None else int(time.time()) % 100_000
     print(f"seed {seed}; again with: python -m tests.faults --seed {seed}", flush=True)
-    wanted = [(name, client) for name in names for client in clients]
     with ThreadPoolExecutor(asked.beside) as pool:
-        futures = [pool.submit(_play, name, client, seed, asked) for name, client in wanted]
+        futures = [pool.submit(_play, name, seed, asked) for name in names]
         try:
             for number, done in enumerate(as_completed(futures), 1):
                 row = done.result()
-                print(f"[{number}/{len(wanted)}] {row.cell} over {row.client}: {report.line(row)}", flush=True)
+                print(f"[{number}/{len(names)}] {row.cell}: {report.line(row)}", flush=True)
         finally:
             # After Ctrl-C the cells that are being played end in order, and no others begin.
             pool.shutdown(cancel_futures=True)
     rows = [future.result() for future in futures]
-    if asked.write and not asked.cell and not asked.client:
+    if asked.write and not asked.cell:
         print(f"written: {report.write(rows, long=asked.long)}")
     failed = [row for row in rows if row.faults()]
     print(f"{len(rows) - len(failed)} of {len(rows)} kept the promise")
     return 1 if failed else 0
 
 
-def _play(name: str, client: str, seed: int, asked: argparse.Namespace) -> Row:
+def _play(name: str, seed: int, asked: argparse.Namespace) -> Row:
     try:
-        return asyncio.run(play(CELLS[name], client, seed, 3.0 if asked.long else 1.0, asked.keep))
+        return asyncio.run(play(CELLS[name], seed, 3.0 if asked.long else 1.0, asked.keep))
     except Exception as error:  # noqa: BLE001  # one cell's trouble is a row, and the others still run
         traceback.print_exc()
-        return Row(name, client, seed, notes=[f"FAILED: {error!r}"])
+        return Row(name, seed, notes=[f"FAILED: {error!r}"])
 
 
 def _arguments() -> argparse.Namespace:
@@ -60,12 +56,9 @@ def _arguments() -> argparse.Namespace:
         "--cell", action="append", choices=list(CELLS), metavar="NAME", help="this one only; may repeat"
     )
     parser.add_argument("--seed", type=int, help="of the schedule; by default from the clock")
-    parser.add_argument("--client", choices=CLIENTS, help="by default both")
     parser.add_argument("--long", action="store_true", help="three times the events, and the times with them")
     parser.add_argument("--beside", type=int, default=1, metavar="N", help="so many cells at the same time")
-    parser.add_argument(
-        "--write", action="store_true", help="write docs/faults.md; with all cells on both clients only"
-    )
+    parser.add_argument("--write", action="store_true", help="write docs/faults.md; with all cells only")
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="keep the processes' logs there")
     return parser.parse_args()
 

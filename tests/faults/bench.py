@@ -20,7 +20,7 @@ import nats.errors
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaling.scaler import Scaler
 from tests.faults.lane import Lane
@@ -45,13 +45,12 @@ class Bench:
         forwards: a lease goes to the one whose turn it is.
     """
 
-    def __init__(self, directory: Path, client: str, row: Row, server: NatsServer | Cluster, size: float) -> None:
+    def __init__(self, directory: Path, row: Row, server: NatsServer | Cluster, size: float) -> None:
         self.directory = directory
         self.row = row
         self.rng = random.Random(row.seed)
         self.size = size
         self.server = server
-        self.client = client
         self.sink = Sink()
         self.lanes: list[Lane] = []
         self.receive = self.host("receive")
@@ -68,7 +67,7 @@ class Bench:
 
     def host(self, target: str, **settings: str) -> Host:
         """A function that is not started yet."""
-        return Host(target, self.server.url, self.directory, NATS_CLIENT=self.client, **settings)
+        return Host(target, self.server.url, self.directory, **settings)
 
     @property
     def forward(self) -> Host:
@@ -178,7 +177,7 @@ class Bench:
         await ready.wait()
 
     async def _scale(self, ready: asyncio.Event) -> None:
-        connection = connect(NatsSettings.model_validate({"NATS_URL": self.server.url, "NATS_CLIENT": self.client}))
+        connection = Engine(NatsSettings(url=self.server.url))
         async with LeaseClient(TOKEN) as client:
 
             async def open_lease(lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:

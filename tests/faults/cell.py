@@ -57,18 +57,18 @@ def cell(
     return register
 
 
-async def play(wanted: Cell, client: str, seed: int, size: float = 1.0, keep: Path | None = None) -> Row:
+async def play(wanted: Cell, seed: int, size: float = 1.0, keep: Path | None = None) -> Row:
     """Run one cell and draw up its row.
 
     Args:
         keep: where the processes' logs are to stay.
     """
-    row = Row(wanted.name, client, seed)
+    row = Row(wanted.name, seed)
     with tempfile.TemporaryDirectory(prefix="headrace-faults-") as temporary:
-        directory = (keep or Path(temporary)) / f"{wanted.name}-{client}-{seed}"
+        directory = (keep or Path(temporary)) / f"{wanted.name}-{seed}"
         directory.mkdir(parents=True)
         began = time.monotonic()
-        async with Bench(directory, client, row, wanted.server(directory), size) as bench:
+        async with Bench(directory, row, wanted.server(directory), size) as bench:
             await wanted.run(bench)
             await bench.quiet(wanted.bound * max(1.0, size))
             await bench.account()

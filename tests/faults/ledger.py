@@ -65,7 +65,6 @@ class Row:
     """
 
     cell: str
-    client: str
     seed: int
     sent: int = 0
     accepted: int = 0

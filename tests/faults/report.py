@@ -38,12 +38,10 @@ ledger compares what producers were told with what the others hold in the end.
 * Producers send an event without an answer again, under its own id. SIGKILL is not a power failure: what nats-server
   had written is still in the page cache. For power failures see its `sync_interval`.
 
-Python {python}, nats-server {nats}, nats-py {nats_py}, uvicorn {uvicorn}; Linux {kernel}, {cpus} CPUs, {memory} GiB,
+Python {python}, nats-server {nats}, uvicorn {uvicorn}; Linux {kernel}, {cpus} CPUs, {memory} GiB,
 shared with other work. Again, exactly so: `python -m tests.faults --seed {seed}{size}`; one cell: `--cell NAME`.
 """
-COLUMNS = (
-    "cell | client | sent | accepted | refused | stored | delivered | dead-lettered | parked | lost | again | late | s"
-)
+COLUMNS = "cell | sent | accepted | refused | stored | delivered | dead-lettered | parked | lost | again | late | s"
 
 
 def line(row: Row) -> str:
@@ -71,7 +69,7 @@ def write(rows: list[Row], *, long: bool) -> Path:
 def _head(rows: list[Row], failed: list[Row], *, long: bool) -> str:
     kept = f"{len(rows) - len(failed)} of {len(rows)} cells kept the promise."
     if failed:
-        kept += " Not kept: " + ", ".join(f"{row.cell} ({row.client})" for row in failed) + "."
+        kept += " Not kept: " + ", ".join(row.cell for row in failed) + "."
     nats = subprocess.run([binary(), "--version"], check=True, capture_output=True, text=True).stdout
     return HEAD.format(
         date=datetime.now(UTC).date(),
@@ -80,7 +78,6 @@ def _head(rows: list[Row], failed: list[Row], *, long: bool) -> str:
         late=3 * max(cell.bound for cell in CELLS.values()),
         python=platform.python_version(),
         nats=nats.rsplit("v", 1)[-1].strip(),
-        nats_py=version("nats-py"),
         uvicorn=version("uvicorn"),
         kernel=platform.release(),
         cpus=os.cpu_count(),
@@ -100,7 +97,6 @@ def _section(module: str, names: list[str], rows: list[Row]) -> str:
 def _row(row: Row) -> str:
     cells = [
         row.cell,
-        row.client,
         row.sent,
         row.accepted,
         row.refused,
@@ -122,5 +118,5 @@ def _words(name: str, rows: list[Row]) -> str:
     said = f"* `{name}`: {cell.fault}; while {cell.phase}. May come twice: {cell.duplicates}."
     for row in rows:
         if row.cell == name and row.notes:
-            said += f" {row.client}: {'; '.join(row.notes)}."
+            said += f" Seen: {'; '.join(row.notes)}."
     return said

@@ -20,29 +20,27 @@ SEED = 20_261_128
 BESIDE = 3
 # What is late is for the whole run to say: here a process that was killed may take 20 s until it serves again.
 BOUND = 150.0
-# What differs most between the two clients: connections that break.
-ON_BOTH = ("receive-killed", "forward-killed-after-2xx", "nats-killed", "subscriber-hangs-up")
-WANTED = [(name, "engine") for name, cell in CELLS.items() if cell.short] + [(name, "nats-py") for name in ON_BOTH]
+WANTED = [name for name, cell in CELLS.items() if cell.short]
 
-Played = dict[tuple[str, str], Future[Row]]
+Played = dict[str, Future[Row]]
 
 
 @pytest.fixture(scope="module")
 def played(request: pytest.FixtureRequest) -> Iterator[Played]:
     """All cells that were selected, begun in their order."""
     chosen = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-    asked = [(params["name"], params["client"]) for params in chosen if params.keys() >= {"name", "client"}]
+    asked = [params["name"] for params in chosen if "name" in params]
     with ThreadPoolExecutor(BESIDE) as pool:
-        yield {(name, client): pool.submit(_play, name, client) for name, client in asked}
+        yield {name: pool.submit(_play, name) for name in asked}
 
 
-def _play(name: str, client: str) -> Row:
-    return asyncio.run(play(replace(CELLS[name], bound=BOUND), client, SEED))
+def _play(name: str) -> Row:
+    return asyncio.run(play(replace(CELLS[name], bound=BOUND), SEED))
 
 
-@pytest.mark.parametrize(("name", "client"), WANTED)
-def test_nothing_is_lost_and_only_what_was_in_hands_comes_twice(name: str, client: str, played: Played) -> None:
-    row = played[name, client].result()
+@pytest.mark.parametrize("name", WANTED)
+def test_nothing_is_lost_and_only_what_was_in_hands_comes_twice(name: str, played: Played) -> None:
+    row = played[name].result()
 
     assert row.faults() == []
     assert row.lost == row.discarded

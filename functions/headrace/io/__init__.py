@@ -6,6 +6,5 @@
     http         the HTTP client of `forward`
 
 `web` is the ASGI shell of every function, `tracing` its spans. The stories (`receive`, `forward`, `reconcile`) do not
-import this room: the host hands them what they need. The operator and the CLI import it. Only this room imports
-nats-py.
+import this room: the host hands them what they need. The operator and the CLI import it.
 """

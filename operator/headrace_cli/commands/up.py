@@ -38,7 +38,7 @@ examples:
 
 \b
 The functions read the same environment variables as in a cluster (docs/settings.md), such as
-FORWARD_MAX_IN_FLIGHT. Of the NATS_* ones NATS_CLIENT always counts, the others with --nats only.
+FORWARD_MAX_IN_FLIGHT. The NATS_* ones count with --nats only.
 """
 
 

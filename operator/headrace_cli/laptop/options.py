@@ -54,8 +54,8 @@ class UpOptions:
         """What counts of the environment."""
         if self.nats is not None:
             return {**variables, "NATS_URL": self.nats}
-        # Credentials are for some other server: ours has none. Which client to use is another matter.
-        return {name: text for name, text in variables.items() if not name.startswith("NATS_") or name == "NATS_CLIENT"}
+        # Credentials are for some other server: ours has none.
+        return {name: text for name, text in variables.items() if not name.startswith("NATS_")}
 
     def __post_init__(self) -> None:
         for option, given in (("-f", self.files), ("--nats", (self.nats,))):

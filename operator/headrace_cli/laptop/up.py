@@ -24,7 +24,7 @@ from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from headrace.io.process import environment, log
 from headrace_cli.access import announcement
 from headrace_cli.access.bulletin import BulletinWriter
@@ -146,7 +146,7 @@ class Laptop:
             stack.callback(self._status.write)
             self._environment = await self._nats(stack)
             self._bulletin = stack.enter_context(announcement.announce(self._nats_url, self._options.listen.url))
-            client = connect(environment.read(NatsSettings, self._environment), name="headrace-up")
+            client = Engine(environment.read(NatsSettings, self._environment), name="headrace-up")
             stack.push_async_callback(client.close)
             stack.push_async_callback(self._reconcile.close, "headrace up ends")
             stack.push_async_callback(self._receive.close, "headrace up ends")
@@ -216,7 +216,7 @@ class Laptop:
 
     async def _reach(self, variables: dict[str, str]) -> None:
         """Raises Unavailable when the server that was named is not there: the functions would wait for it for ever."""
-        client = connect(environment.read(NatsSettings, variables), name="headrace-up")
+        client = Engine(environment.read(NatsSettings, variables), name="headrace-up")
         try:
             await client.ready(REACH_SECONDS)
         except Unavailable as error:

@@ -23,7 +23,7 @@ from headrace.core.nats import own_account as lent
 from headrace.io import export
 from headrace.io.http import HttpClient
 from headrace.io.jetstream.own_account import Calls
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from headrace_operator.channels.hook_client import HookClient
 from headrace_operator.kube.access import from_kubeconfig, from_service_account
 from headrace_operator.kube.api import KubeApi
@@ -83,11 +83,11 @@ async def reached(doing: Awaitable[object]) -> bool:
     return True
 
 
-async def test_nats_by_all_three_clients(trust, wanted, ca, tmp_path):
+async def test_nats_by_both_clients(trust, wanted, ca, tmp_path):
     seconds = CONNECT_SECONDS if wanted else REFUSED_SECONDS
 
-    async def through(kind: str) -> bool:
-        client = connect(NatsSettings.model_validate({"url": server.url, "client": kind, "tls_ca_file": str(ca)}))
+    async def by_engine() -> bool:
+        client = Engine(NatsSettings.model_validate({"url": server.url, "tls_ca_file": str(ca)}))
         try:
             return await reached(client.ready(seconds))
         finally:
@@ -101,8 +101,8 @@ async def test_nats_by_all_three_clients(trust, wanted, ca, tmp_path):
             return False
 
     with nats(trust, tmp_path) as server:
-        found = await asyncio.gather(through("engine"), through("nats-py"), asyncio.to_thread(by_spark))
-    assert found == [wanted] * 3
+        found = await asyncio.gather(by_engine(), asyncio.to_thread(by_spark))
+    assert found == [wanted] * 2
 
 
 async def test_subscribers_by_what_the_subscription_says(trust, wanted):

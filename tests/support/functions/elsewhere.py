@@ -15,7 +15,7 @@ from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.own_account import Calls, Elsewhere
 from headrace.io.nats.client import Client
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from headrace.reconcile import Around
 from tests.support.functions.children import IMAGE
 from tests.support.functions.functions import TOKEN
@@ -37,7 +37,7 @@ async def account_of(accounts: Accounts) -> AsyncIterator[Callable[[str], Client
     made: list[Client] = []
 
     def of(user: str) -> Client:
-        made.append(connect(NatsSettings.model_validate({"url": accounts.url_of(user)})))
+        made.append(Engine(NatsSettings.model_validate({"url": accounts.url_of(user)})))
         return made[-1]
 
     yield of

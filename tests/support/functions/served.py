@@ -6,7 +6,6 @@ of its own in the account template of `infra/nats`, and may do no more than that
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from tests.support.functions.functions import Function
 from tests.support.http.sending import BINARY, Ask, Reply, send
 from tests.support.http.subscriber import Subscriber
@@ -65,9 +64,8 @@ async def nats(shared_server: NatsServer) -> AsyncIterator[Nats]:
 
 @pytest.fixture
 async def client(shared_server: NatsServer) -> AsyncIterator[Client]:
-    """A connection of ours to the shared server, by the client that `NATS_CLIENT` names."""
-    named = os.environ.get("NATS_CLIENT", "engine")
-    client = connect(NatsSettings.model_validate({"url": shared_server.url, "client": named}))
+    """A connection of ours to the shared server."""
+    client = Engine(NatsSettings(url=shared_server.url))
     yield client
     await client.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -22,9 +22,6 @@ class NatsSettings(Settings):
     the mounted directories is looked at between connects, too."""
 
     url: str = Field("nats://127.0.0.1:4222", alias="NATS_URL", description="servers, comma separated")
-    client: Literal["engine", "nats-py"] = Field(
-        "engine", alias="NATS_CLIENT", description="`engine`, or `nats-py` as the fallback"
-    )
     creds_file: str | None = Field(None, alias="NATS_CREDS_FILE", description="credentials file (JWT and nkey seed)")
     nkey_seed_file: str | None = Field(None, alias="NATS_NKEY_SEED_FILE", description="nkey seed file")
     user: str | None = Field(None, alias="NATS_USER", description="user name, with `NATS_PASSWORD`")

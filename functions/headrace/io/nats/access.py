@@ -1,7 +1,7 @@
 """How NATS is reached right now, who we are to it, and whom we trust: settings, mounted ConfigMap and mounted Secrets.
 
 Every file is read at each connect, so what is rotated or edited on disk takes effect without a restart; what can't be
-used any more goes on as it was (`headrace.io.process.mounted`). Used by both clients.
+used any more goes on as it was (`headrace.io.process.mounted`). Used by the engine.
 """
 
 from __future__ import annotations

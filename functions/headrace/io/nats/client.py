@@ -1,7 +1,7 @@
-"""The port to NATS: what the data path asks of a connection, whoever implements it.
+"""The port to NATS: what everybody asks of a connection.
 
-Core NATS only: publish, request, subscribe. JetStream is spoken on top, by the users of this port. Implemented by the
-engine (`headrace.io.nats.engine`) and over nats-py; the same contract tests run on both.
+Core NATS only: publish, request, subscribe. JetStream is spoken on top, by the users of this port. The engine
+(`headrace.io.nats.engine`) implements it.
 """
 
 from __future__ import annotations

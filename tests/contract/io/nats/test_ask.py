@@ -25,25 +25,25 @@ class Told(list[Answer]):
         return found
 
 
-async def echo(engine: Engine) -> list[Arrival]:
+async def echo(client: Engine) -> list[Arrival]:
     """Answer on `echo` with what is asked, from the first question on."""
     asked: list[Arrival] = []
     replies: set[asyncio.Task[None]] = set()
 
     def answer(question: Arrival) -> None:
         asked.append(question)
-        replies.add(asyncio.ensure_future(engine.publish(question.reply, question.data, headers=question.headers)))
+        replies.add(asyncio.ensure_future(client.publish(question.reply, question.data, headers=question.headers)))
 
-    await engine.subscribe("echo", answer)
-    await engine.flush(5)
+    await client.subscribe("echo", answer)
+    await client.flush(5)
     return asked
 
 
-async def test_a_question_is_answered_later_and_with_what_was_sent(engine):
-    await engine.ready(5)
-    await echo(engine)
+async def test_a_question_is_answered_later_and_with_what_was_sent(client):
+    await client.ready(5)
+    await echo(client)
     told = Told()
-    assert engine.ask("echo", b"data", BLOCK, 5, told.append)
+    assert client.ask("echo", b"data", BLOCK, 5, told.append)
     assert not told
     answer = await told.one()
     assert (answer.data, dict(answer.headers)) == (b"data", {"ce-id": "1"})
@@ -65,67 +65,67 @@ async def test_what_it_says_of_sending_is_true(client):
         assert not told
 
 
-async def test_what_is_too_large_or_illegal_is_not_sent(engine):
-    await engine.ready(5)
+async def test_what_is_too_large_or_illegal_is_not_sent(client):
+    await client.ready(5)
     told = Told()
-    assert not engine.ask("echo", bytes(engine.max_payload), BLOCK, 5, told.append)
-    assert not engine.ask("two words", b"", b"", 5, told.append)
+    assert not client.ask("echo", bytes(client.max_payload), BLOCK, 5, told.append)
+    assert not client.ask("two words", b"", b"", 5, told.append)
     # They left nothing behind that would be told when the time is up.
-    assert (await engine.request("nobody.listens", timeout=5)).status == "503"
+    assert (await client.request("nobody.listens", timeout=5)).status == "503"
     assert not told
 
 
-async def test_silence_is_told_when_the_time_is_up(engine):
-    await engine.ready(5)
-    await engine.subscribe("silent", lambda _: None)
+async def test_silence_is_told_when_the_time_is_up(client):
+    await client.ready(5)
+    await client.subscribe("silent", lambda _: None)
     told = Told()
     began = asyncio.get_running_loop().time()
-    assert engine.ask("silent", b"", b"", 0.3, told.append)
+    assert client.ask("silent", b"", b"", 0.3, told.append)
     assert isinstance(await told.one(), Unavailable)
     assert asyncio.get_running_loop().time() - began > 0.29
 
 
-async def test_a_broken_connection_is_told_at_once(engine, nats_server):
-    await engine.ready(5)
-    await engine.subscribe("silent", lambda _: None)
+async def test_a_broken_connection_is_told_at_once(client, nats_server):
+    await client.ready(5)
+    await client.subscribe("silent", lambda _: None)
     told = Told()
-    assert engine.ask("silent", b"", b"", 60, told.append)
-    await engine.flush(5)
+    assert client.ask("silent", b"", b"", 60, told.append)
+    await client.flush(5)
     nats_server.kill()
     assert isinstance(await told.one(), Broken)
 
 
-async def test_what_the_server_forbids_is_told_as_refused(engine, nats_server):
+async def test_what_the_server_forbids_is_told_as_refused(client, nats_server):
     permissions = 'default_permissions: { publish: ["free"], subscribe: ">" }'
     nats_server.restart(config=f"authorization {{ {permissions}, users: [{{user: a, password: a}}] }}\nno_auth_user: a")
-    await engine.ready(5)
+    await client.ready(5)
     told = Told()
-    assert engine.ask("forbidden", b"", b"", 60, told.append)
+    assert client.ask("forbidden", b"", b"", 60, told.append)
     refused = await told.one()
     assert isinstance(refused, Refused)
     assert refused.status == 403
 
 
-async def test_answers_find_their_questions_in_any_order(engine):
+async def test_answers_find_their_questions_in_any_order(client):
     count = 1000
-    await engine.ready(5)
+    await client.ready(5)
     asked: list[Arrival] = []
-    await engine.subscribe("later", asked.append)
+    await client.subscribe("later", asked.append)
     told: dict[int, Answer] = {}
     for number in range(count):
-        assert engine.ask("later", b"%d" % number, b"", 20, lambda found, number=number: told.update({number: found}))
+        assert client.ask("later", b"%d" % number, b"", 20, lambda found, number=number: told.update({number: found}))
     await until("all were asked", lambda: len(asked) == count)
     for question in reversed(asked):
-        await engine.publish(question.reply, question.data)
+        await client.publish(question.reply, question.data)
     await until("all are told", lambda: len(told) == count)
     assert all(_data(told[number]) == b"%d" % number for number in range(count))
 
 
-async def test_one_burst_of_answers_finds_all_questions_and_a_fault_of_one_costs_only_itself(engine, caplog):
+async def test_one_burst_of_answers_finds_all_questions_and_a_fault_of_one_costs_only_itself(client, caplog):
     count = 300
-    await engine.ready(5)
+    await client.ready(5)
     asked: list[Arrival] = []
-    await engine.subscribe("later", asked.append)
+    await client.subscribe("later", asked.append)
     told: dict[int, Answer] = {}
 
     def note(number: int, answer: Answer) -> None:
@@ -134,14 +134,14 @@ async def test_one_burst_of_answers_finds_all_questions_and_a_fault_of_one_costs
             raise RuntimeError("a fault of ours")
 
     for number in range(count):
-        assert engine.ask("later", b"%d" % number, BLOCK, 20, partial(note, number))
-    awaited = [asyncio.ensure_future(engine.request("later", b"awaited", headers=BLOCK, timeout=20)) for _ in range(3)]
-    given_up = asyncio.ensure_future(engine.request("later", b"given up", headers=BLOCK, timeout=20))
+        assert client.ask("later", b"%d" % number, BLOCK, 20, partial(note, number))
+    awaited = [asyncio.ensure_future(client.request("later", b"awaited", headers=BLOCK, timeout=20)) for _ in range(3)]
+    given_up = asyncio.ensure_future(client.request("later", b"given up", headers=BLOCK, timeout=20))
     await until("all were asked", lambda: len(asked) == count + 4)
     given_up.cancel()
     # In one write, and so in one read of theirs.
     for question in asked:
-        assert engine.answer(question.reply, question.data)
+        assert client.answer(question.reply, question.data)
     assert {answer.data for answer in await asyncio.gather(*awaited)} == {b"awaited"}
     await until("all are told", lambda: len(told) == count)
     assert all(_data(told[number]) == b"%d" % number for number in range(count))

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from tests.support.http.raw_server import Peer, Script, serving
 
 INFO = b'INFO {"max_payload":1048576}\r\n'
@@ -71,8 +71,8 @@ def taking(left: asyncio.Event, subscribed: asyncio.Event) -> Script:
 
 
 @asynccontextmanager
-async def subscribed(kind: str, port: int) -> AsyncIterator[Client]:
-    client = connect(NatsSettings.model_validate({"url": f"nats://127.0.0.1:{port}", "client": kind}))
+async def subscribed(port: int) -> AsyncIterator[Client]:
+    client = Engine(NatsSettings.model_validate({"url": f"nats://127.0.0.1:{port}"}))
     try:
         await client.ready(AGAIN_SECONDS)
         await client.subscribe("orders", lambda _: None)
@@ -81,8 +81,7 @@ async def subscribed(kind: str, port: int) -> AsyncIterator[Client]:
         await client.close()
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_it_can_be_closed_in_the_middle_of_a_handshake(kind):
+async def test_it_can_be_closed_in_the_middle_of_a_handshake():
     left, first, begun = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def silent(peer: Peer) -> None:
@@ -95,7 +94,7 @@ async def test_it_can_be_closed_in_the_middle_of_a_handshake(kind):
     async with (
         serving(taking(left, first), silent) as server,
         asyncio.timeout(AGAIN_SECONDS),
-        subscribed(kind, server.port),
+        subscribed(server.port),
     ):
         await first.wait()
         left.set()
@@ -103,12 +102,11 @@ async def test_it_can_be_closed_in_the_middle_of_a_handshake(kind):
 
 
 @pytest.mark.parametrize("turn_away", TURNS_AWAY.values(), ids=TURNS_AWAY)
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_subscription_comes_again_by_itself(kind, turn_away):
+async def test_a_subscription_comes_again_by_itself(turn_away):
     left, first, second = asyncio.Event(), asyncio.Event(), asyncio.Event()
     scripts = (taking(left, first), turn_away, turn_away, taking(asyncio.Event(), second))
 
-    async with serving(*scripts) as server, subscribed(kind, server.port) as client, asyncio.timeout(AGAIN_SECONDS):
+    async with serving(*scripts) as server, subscribed(server.port) as client, asyncio.timeout(AGAIN_SECONDS):
         await first.wait()
         left.set()
         await second.wait()

@@ -24,17 +24,17 @@ one_loop = pytest.mark.asyncio(loop_factories=["uvloop"])
 
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Engine]:
-    engine = Engine(NatsSettings(url=url))
+    client = Engine(NatsSettings(url=url))
     try:
-        yield engine
+        yield client
     finally:
-        await engine.close()
+        await client.close()
 
 
-def disconnects(engine: Engine) -> list[float]:
+def disconnects(client: Engine) -> list[float]:
     """When (loop time) the connection was lost or replaced."""
     times: list[float] = []
-    engine.on_disconnect.append(lambda: times.append(asyncio.get_running_loop().time()))
+    client.on_disconnect.append(lambda: times.append(asyncio.get_running_loop().time()))
     return times
 
 
@@ -73,29 +73,29 @@ async def found_each_other(servers: list[NatsServer]) -> None:
         await until("the servers are a cluster", is_heard)
 
 
-async def answers(engine: Engine, subject: str) -> None:
+async def answers(client: Engine, subject: str) -> None:
     replies: set[asyncio.Task[None]] = set()
-    await engine.subscribe(subject, lambda asked: replies.add(asyncio.ensure_future(engine.publish(asked.reply, b"!"))))
-    await engine.ready(5)
-    await engine.flush(5)
+    await client.subscribe(subject, lambda asked: replies.add(asyncio.ensure_future(client.publish(asked.reply, b"!"))))
+    await client.ready(5)
+    await client.flush(5)
 
 
 async def test_a_dead_server_in_the_list_costs_nothing(nats_server):
-    async with opened(f"nats://127.0.0.1:{free_port()},{nats_server.url}") as engine:
-        await engine.ready(1)
+    async with opened(f"nats://127.0.0.1:{free_port()},{nats_server.url}") as client:
+        await client.ready(1)
 
 
 @one_loop
 async def test_a_server_that_was_not_configured_but_discovered_takes_over(cluster):
     await found_each_other(cluster)
-    async with opened(cluster[0].url) as engine, opened(cluster[1].url) as other:
-        await engine.ready(5)
+    async with opened(cluster[0].url) as client, opened(cluster[1].url) as other:
+        await client.ready(5)
         heard: list[Arrival] = []
-        await engine.subscribe("talk", heard.append)
+        await client.subscribe("talk", heard.append)
         cluster[0].kill()
-        await until("the crash is noticed", lambda: not engine.connected)
-        await engine.ready(5)
-        await engine.flush(5)
+        await until("the crash is noticed", lambda: not client.connected)
+        await client.ready(5)
+        await client.flush(5)
         await other.ready(5)
         await other.publish("talk", b"over the other server")
         await until("the subscription has moved, too", lambda: [it.data for it in heard] == [b"over the other server"])
@@ -104,37 +104,37 @@ async def test_a_server_that_was_not_configured_but_discovered_takes_over(cluste
 @one_loop
 async def test_a_lame_duck_is_left_for_another_server_before_it_hangs_up(cluster):
     await found_each_other(cluster)
-    async with opened(cluster[0].url) as engine, opened(cluster[1].url) as other:
+    async with opened(cluster[0].url) as client, opened(cluster[1].url) as other:
         await answers(other, "echo")
-        await engine.ready(5)
-        moved = disconnects(engine)
+        await client.ready(5)
+        moved = disconnects(client)
         os.kill(cluster[0].pid, signal.SIGUSR2)
         while not moved:
-            assert (await engine.request("echo", timeout=5)).data == b"!"
-        assert engine.connected
-        assert (await engine.request("echo", timeout=5)).data == b"!"
+            assert (await client.request("echo", timeout=5)).data == b"!"
+        assert client.connected
+        assert (await client.request("echo", timeout=5)).data == b"!"
         cluster[0].kill()
-        assert (await engine.request("echo", timeout=5)).data == b"!"
+        assert (await client.request("echo", timeout=5)).data == b"!"
         assert len(moved) == 1
 
 
 @one_loop
 async def test_a_lame_duck_that_dies_before_it_has_answered_fails_what_it_was_asked_at_once(cluster):
     await found_each_other(cluster)
-    async with opened(cluster[0].url) as engine, opened(cluster[1].url) as other:
+    async with opened(cluster[0].url) as client, opened(cluster[1].url) as other:
         asked: list[Arrival] = []
         await other.subscribe("silent", asked.append)
         await other.ready(5)
         await other.flush(5)
-        await engine.ready(5)
-        request = asyncio.create_task(engine.request("silent", timeout=20))
+        await client.ready(5)
+        request = asyncio.create_task(client.request("silent", timeout=20))
         told: list[object] = []
         await until("it was asked", lambda: bool(asked))
-        assert engine.ask("silent", b"", b"", 20, told.append)
+        assert client.ask("silent", b"", b"", 20, told.append)
         await until("it was asked again", lambda: len(asked) == 2)
-        moved = disconnects(engine)
+        moved = disconnects(client)
         os.kill(cluster[0].pid, signal.SIGUSR2)
-        await until("the engine has moved", lambda: bool(moved))
+        await until("the client has moved", lambda: bool(moved))
         assert not request.done()
         assert not told
         cluster[0].kill()
@@ -142,22 +142,22 @@ async def test_a_lame_duck_that_dies_before_it_has_answered_fails_what_it_was_as
             await request
         assert [type(found) for found in told] == [Broken]
         assert asyncio.get_running_loop().time() - moved[0] < 1.5
-        assert engine.connected
+        assert client.connected
 
 
 @one_loop
-async def test_a_lame_duck_that_is_alone_is_used_until_it_hangs_up(nats_server, engine):
-    await engine.ready(5)
-    lost = disconnects(engine)
+async def test_a_lame_duck_that_is_alone_is_used_until_it_hangs_up(nats_server, client):
+    await client.ready(5)
+    lost = disconnects(client)
     os.kill(nats_server.pid, signal.SIGUSR2)
     for _ in range(5):
         await asyncio.sleep(0.1)
-        assert (await engine.request("nobody", timeout=5)).status == "503"
+        assert (await client.request("nobody", timeout=5)).status == "503"
     assert not lost
     nats_server.kill()
     nats_server.start()
     await until("the end is noticed", lambda: bool(lost))
-    await engine.ready(5)
+    await client.ready(5)
 
 
 @one_loop
@@ -166,25 +166,25 @@ async def test_what_the_server_forbids_fails_at_once_and_alone(nats_server):
         config='authorization { users: [ { user: "me", password: "x", permissions: '
         '{ publish: { deny: "forbidden.>" }, subscribe: { deny: "secret" } } } ] }'
     )
-    async with opened(f"nats://me:x@127.0.0.1:{nats_server.port}") as engine:
-        await engine.ready(5)
-        lost = disconnects(engine)
+    async with opened(f"nats://me:x@127.0.0.1:{nats_server.port}") as client:
+        await client.ready(5)
+        lost = disconnects(client)
         heard: list[Arrival] = []
-        await engine.subscribe("silent", heard.append)
-        other = asyncio.create_task(engine.request("silent", timeout=20))
+        await client.subscribe("silent", heard.append)
+        other = asyncio.create_task(client.request("silent", timeout=20))
         with pytest.raises(Refused, match="forbids us to publish to forbidden") as refused:
-            await engine.request("forbidden.it", timeout=20)
+            await client.request("forbidden.it", timeout=20)
         assert refused.value.status == 403
-        await engine.subscribe("secret", heard.append)
+        await client.subscribe("secret", heard.append)
         await until("the other request came", lambda: bool(heard))
-        await engine.publish(heard[0].reply, b"fine")
+        await client.publish(heard[0].reply, b"fine")
         assert (await other).data == b"fine"
         assert not lost
 
 
-async def test_a_faulty_subscriber_costs_neither_the_connection_nor_the_messages_of_others(engine):
-    await engine.ready(5)
-    lost = disconnects(engine)
+async def test_a_faulty_subscriber_costs_neither_the_connection_nor_the_messages_of_others(client):
+    await client.ready(5)
+    lost = disconnects(client)
     reported: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
     heard: list[Arrival] = []
@@ -192,10 +192,10 @@ async def test_a_faulty_subscriber_costs_neither_the_connection_nor_the_messages
     def faulty(arrival: Arrival) -> None:
         raise RuntimeError(f"can't take {arrival.data!r}")
 
-    await engine.subscribe("talk", faulty)
-    await engine.subscribe("talk", heard.append)
+    await client.subscribe("talk", faulty)
+    await client.subscribe("talk", heard.append)
     for number in range(10):
-        await engine.publish("talk", b"%d" % number)
+        await client.publish("talk", b"%d" % number)
     await until("all came", lambda: len(heard) == 10)
     assert [type(error) for error in reported] == [RuntimeError] * 10
     assert not lost
@@ -233,22 +233,22 @@ async def test_a_server_that_is_none_is_left_and_the_real_one_found(tmp_path, sa
 
     real = NatsServer(tmp_path / "real")
     stranger = await asyncio.start_server(hostile, "127.0.0.1", real.port)
-    async with opened(real.url) as engine:
-        engine_is_up = asyncio.create_task(engine.ready(20))
+    async with opened(real.url) as client:
+        engine_is_up = asyncio.create_task(client.ready(20))
         await until("it has tried", lambda: len(clients) >= 2)
         stranger.close()
         await stranger.wait_closed()
         real.start()
         try:
             await engine_is_up
-            await until("it talks with the real one", lambda: talks(engine), 20)
+            await until("it talks with the real one", lambda: talks(client), 20)
         finally:
             real.kill()
     assert not reported
 
 
-async def talks(engine: Engine) -> bool:
+async def talks(client: Engine) -> bool:
     try:
-        return (await engine.request("nobody", timeout=2)).status == "503"
+        return (await client.request("nobody", timeout=2)).status == "503"
     except HeadraceError:
         return False

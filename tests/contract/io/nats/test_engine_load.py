@@ -16,43 +16,43 @@ MESSAGES = 100_000
 WINDOW = 512
 
 
-async def test_100_000_publishes_are_all_acknowledged_once(engine):
-    await engine.ready(5)
+async def test_100_000_publishes_are_all_acknowledged_once(client):
+    await client.ready(5)
     config = json.dumps({"name": "S", "subjects": ["s"], "storage": "memory"}).encode()
-    await engine.request("$JS.API.STREAM.CREATE.S", config, timeout=5)
+    await client.request("$JS.API.STREAM.CREATE.S", config, timeout=5)
     numbers = iter(range(MESSAGES))
     stored: list[int] = []
 
     async def worker() -> None:
         for number in numbers:
-            answer = await engine.request("s", b"%d" % number, headers={"Nats-Msg-Id": f"{number}"}, timeout=20)
+            answer = await client.request("s", b"%d" % number, headers={"Nats-Msg-Id": f"{number}"}, timeout=20)
             stored.append(json.loads(answer.data)["seq"])
 
     await asyncio.gather(*(worker() for _ in range(WINDOW)))
     assert sorted(stored) == list(range(1, MESSAGES + 1))
-    info = json.loads((await engine.request("$JS.API.STREAM.INFO.S", timeout=5)).data)
+    info = json.loads((await client.request("$JS.API.STREAM.INFO.S", timeout=5)).data)
     assert info["state"]["messages"] == MESSAGES
 
 
-async def test_publishers_wait_while_the_server_reads_nothing(nats_server, engine):
-    await engine.ready(5)
+async def test_publishers_wait_while_the_server_reads_nothing(nats_server, client):
+    await client.ready(5)
     lost: list[bool] = []
-    engine.on_disconnect.append(lambda: lost.append(True))
+    client.on_disconnect.append(lambda: lost.append(True))
     sent: list[int] = []
     sizes: list[int] = []
-    await engine.subscribe("large", lambda arrival: sizes.append(len(arrival.data)))
-    await engine.flush(5)
+    await client.subscribe("large", lambda arrival: sizes.append(len(arrival.data)))
+    await client.flush(5)
     nats_server.freeze()
 
     async def publish(number: int) -> None:
-        await engine.publish("large", b"x" * 1_000_000)
+        await client.publish("large", b"x" * 1_000_000)
         sent.append(number)
 
     publishers = [asyncio.create_task(publish(number)) for number in range(60)]
     await asyncio.sleep(0.5)
     # What the sockets and our high-water mark hold; the rest waits outside.
     assert len(sent) < 20
-    request = asyncio.create_task(engine.request("large", timeout=0.2))
+    request = asyncio.create_task(client.request("large", timeout=0.2))
     await asyncio.wait([request])
     assert isinstance(request.exception(), Unavailable)
     nats_server.thaw()
@@ -61,10 +61,10 @@ async def test_publishers_wait_while_the_server_reads_nothing(nats_server, engin
     assert not lost
 
 
-async def test_a_publisher_that_waits_is_told_when_the_connection_breaks(nats_server, engine):
-    await engine.ready(5)
+async def test_a_publisher_that_waits_is_told_when_the_connection_breaks(nats_server, client):
+    await client.ready(5)
     nats_server.freeze()
-    publishers = [asyncio.create_task(engine.publish("large", b"x" * 1_000_000)) for _ in range(60)]
+    publishers = [asyncio.create_task(client.publish("large", b"x" * 1_000_000)) for _ in range(60)]
     await asyncio.sleep(0.3)
     waiting = [publisher for publisher in publishers if not publisher.done()]
     assert waiting
@@ -83,10 +83,10 @@ from headrace.io.nats.engine import Engine
 
 async def main():
     log.configure("info")
-    engine = Engine(NatsSettings(url=sys.argv[1], user="me", password="s3cret"))
-    await engine.subscribe("anything", print)
+    client = Engine(NatsSettings(url=sys.argv[1], user="me", password="s3cret"))
+    await client.subscribe("anything", print)
     await asyncio.to_thread(sys.stdin.readline)
-    await engine.close()
+    await client.close()
 
 asyncio.run(main())
 """

@@ -1,4 +1,4 @@
-"""Files that settings name are read again when they change, by both clients and by Spark's, without a restart."""
+"""Files that settings name are read again when they change, by the engine and by Spark's client, without a restart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Broken, Client
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from pyspark_jetstream.client import Access, Connection
 from pyspark_jetstream.client import Broken as SparkBroken
 from tests.support.nats.nats_certificates import Certificates
@@ -23,8 +23,8 @@ CONNECT_SECONDS = 20.0
 
 
 @contextlib.asynccontextmanager
-async def connected(kind: str, **settings: str) -> AsyncIterator[Client]:
-    client = connect(NatsSettings.model_validate({"client": kind, **settings}))
+async def connected(**settings: str) -> AsyncIterator[Client]:
+    client = Engine(NatsSettings.model_validate(settings))
     try:
         await client.ready(CONNECT_SECONDS)
         yield client
@@ -39,14 +39,13 @@ async def speaks(client: Client) -> bool:
         return False
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_credentials_that_are_written_anew_are_gone_over_to_before_the_old_ones_end(kind, tmp_path):
+async def test_credentials_that_are_written_anew_are_gone_over_to_before_the_old_ones_end(tmp_path):
     operator, creds = Operator(), tmp_path / "user.creds"
     server = NatsServer(tmp_path / "nats", config=operator.config)
     server.start()
     try:
         creds.write_text(operator.credentials())
-        async with connected(kind, url=server.url, creds_file=str(creds)) as client:
+        async with connected(url=server.url, creds_file=str(creds)) as client:
             left: list[bool] = []
             client.on_disconnect.append(lambda: left.append(True))
             creds.write_text(operator.credentials())
@@ -56,15 +55,14 @@ async def test_credentials_that_are_written_anew_are_gone_over_to_before_the_old
         server.kill()
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_server_with_certificates_of_another_authority_is_taken_once_the_file_has_it(kind, tmp_path):
+async def test_a_server_with_certificates_of_another_authority_is_taken_once_the_file_has_it(tmp_path):
     old, new = Certificates(tmp_path / "old"), Certificates(tmp_path / "new")
     ca = tmp_path / "ca.crt"
     ca.write_bytes(old.ca_pem)
     server = NatsServer(tmp_path / "nats", config=old.config())
     server.start()
     try:
-        async with connected(kind, url=server.url, tls_ca_file=str(ca)) as client:
+        async with connected(url=server.url, tls_ca_file=str(ca)) as client:
             server.restart(config=new.config())
             await until("it is shut out", lambda: not client.connected, CONNECT_SECONDS)
             # Somebody is in the middle of writing it.

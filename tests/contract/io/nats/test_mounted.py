@@ -1,4 +1,4 @@
-"""Every kind of credentials from a mounted Secret, on both clients: taken, rotated, kept while what comes is broken."""
+"""Every kind of credentials from a mounted Secret: taken, rotated, kept while what comes is broken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Broken, Client
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from tests.support.kube.mounts import Mount
 from tests.support.nats.nats_certificates import Certificates, SilentNatsServer
 from tests.support.nats.nats_identities import Operator, user_key
@@ -99,8 +99,8 @@ def served(directory: Path, way: Way) -> Iterator[NatsServer]:
 
 
 @asynccontextmanager
-async def connected(kind: str, url: str, root: Path) -> AsyncIterator[Client]:
-    client = connect(NatsSettings.model_validate({"url": url, "client": kind, "credentials_dir": str(root)}))
+async def connected(url: str, root: Path) -> AsyncIterator[Client]:
+    client = Engine(NatsSettings.model_validate({"url": url, "credentials_dir": str(root)}))
     try:
         yield client
     finally:
@@ -132,75 +132,69 @@ def followed(server: NatsServer, directory: Path, way: Way) -> Iterator[None]:
         successor.kill()
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_rotated_secret_is_what_the_next_connect_shows(ways, kind, tmp_path):
+async def test_a_rotated_secret_is_what_the_next_connect_shows(ways, tmp_path):
     first, second = ways
     mount = Mount(tmp_path / "credentials" / "cluster", **renamed(first.files))
     with served(tmp_path, first) as server:
-        async with connected(kind, server.url, tmp_path / "credentials") as client:
+        async with connected(server.url, tmp_path / "credentials") as client:
             assert await speaks(client)
             mount.swap(**renamed(second.files))
             with followed(server, tmp_path, second):
                 assert await speaks(client)
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_broken_secret_leaves_the_last_good_one(ways, kind, tmp_path):
+async def test_a_broken_secret_leaves_the_last_good_one(ways, tmp_path):
     first, _ = ways
     mount = Mount(tmp_path / "credentials" / "cluster", **renamed(first.files))
     with served(tmp_path, first) as server:
-        async with connected(kind, server.url, tmp_path / "credentials") as client:
+        async with connected(server.url, tmp_path / "credentials") as client:
             assert await speaks(client)
             mount.swap(**renamed(first.broken))
             with followed(server, tmp_path, first):
                 assert await speaks(client)
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_secret_that_is_taken_away_leaves_the_last_good_one(kind, tmp_path):
+async def test_a_secret_that_is_taken_away_leaves_the_last_good_one(tmp_path):
     way = _token("first")
     mount = Mount(tmp_path / "credentials" / "channel", **renamed(way.files))
     with served(tmp_path, way) as server:
-        async with connected(kind, server.url, tmp_path / "credentials") as client:
+        async with connected(server.url, tmp_path / "credentials") as client:
             assert await speaks(client)
             mount.swap()
             server.restart()
             assert await speaks(client)
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_whom_the_server_refuses_is_told_so_and_let_in_once_the_secret_is_mended(kind, tmp_path):
+async def test_whom_the_server_refuses_is_told_so_and_let_in_once_the_secret_is_mended(tmp_path):
     way = _password("right")
     mount = Mount(tmp_path / "credentials" / "namespace", **renamed(_password("wrong").files))
     with served(tmp_path, way) as server:
-        async with connected(kind, server.url, tmp_path / "credentials") as client:
+        async with connected(server.url, tmp_path / "credentials") as client:
             await until("it knows that it is refused", lambda: refused(client), CONNECT_SECONDS)
             mount.swap(**renamed(way.files))
             assert await speaks(client)
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_the_most_special_level_counts(kind, tmp_path):
+async def test_the_most_special_level_counts(tmp_path):
     way = _token("channel's")
     for level, files in {"cluster": {"token": "cluster's"}, "channel": way.files}.items():
         Mount(tmp_path / "credentials" / level, **renamed(files))
     with served(tmp_path, way) as server:
-        async with connected(kind, server.url, tmp_path / "credentials") as client:
+        async with connected(server.url, tmp_path / "credentials") as client:
             assert await speaks(client)
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_an_edited_address_is_moved_to_while_the_old_one_lives(kind, tmp_path):
+async def test_an_edited_address_is_moved_to_while_the_old_one_lives(tmp_path):
     mount = Mount(tmp_path / "config")
     with served(tmp_path / "a", Way("", {})) as old, served(tmp_path / "b", Way("", {})) as new:
         mount.swap(**{"eventing-jetstream": f"url: {old.url}"})
-        client = connect(NatsSettings.model_validate({"client": kind, "config_dir": mount.path}))
+        client = Engine(NatsSettings.model_validate({"config_dir": mount.path}))
         arrivals: list[bytes] = []
         try:
             await client.subscribe("talk", lambda arrival: arrivals.append(arrival.data))
             assert await speaks(client)
             mount.swap(**{"eventing-jetstream": f"url: {new.url}"})
-            other = connect(NatsSettings(url=new.url))
+            other = Engine(NatsSettings(url=new.url))
             try:
                 await other.ready(CONNECT_SECONDS)
 
@@ -215,11 +209,10 @@ async def test_an_edited_address_is_moved_to_while_the_old_one_lives(kind, tmp_p
             await client.close()
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_broken_edit_of_the_config_map_changes_nothing(kind, tmp_path):
+async def test_a_broken_edit_of_the_config_map_changes_nothing(tmp_path):
     with served(tmp_path, Way("", {})) as server:
         mount = Mount(tmp_path / "config", **{"eventing-nats": f"url: {server.url}"})
-        client = connect(NatsSettings.model_validate({"client": kind, "config_dir": mount.path}))
+        client = Engine(NatsSettings.model_validate({"config_dir": mount.path}))
         try:
             assert await speaks(client)
             mount.swap(**{"eventing-nats": "url: [half"})
@@ -229,12 +222,11 @@ async def test_a_broken_edit_of_the_config_map_changes_nothing(kind, tmp_path):
             await client.close()
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_an_expired_jwt_comes_back_with_the_one_that_is_mounted_by_then(kind, tmp_path):
+async def test_an_expired_jwt_comes_back_with_the_one_that_is_mounted_by_then(tmp_path):
     operator = Operator()
     mount = Mount(tmp_path / "credentials" / "cluster", nats__creds=operator.credentials(seconds=1))
     with served(tmp_path, Way(operator.config, {})) as server:
-        async with connected(kind, server.url, tmp_path / "credentials") as client:
+        async with connected(server.url, tmp_path / "credentials") as client:
             broken: list[bool] = []
             client.on_disconnect.append(lambda: broken.append(True))
             await client.ready(CONNECT_SECONDS)

@@ -1,4 +1,4 @@
-"""A function with a user of its own, from a mounted Secret: it is answered where that user may be, on both clients."""
+"""A function with a user of its own, from a mounted Secret: it is answered where that user may be."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from headrace.core.errors import HeadraceError
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from tests.support.kube.mounts import Mount
 from tests.support.nats.nats_permissions import PASSWORD, TEMPLATE, PermittedServer, inbox_of
 from tests.support.waiting import until
@@ -35,9 +35,9 @@ def server(tmp_path: Path) -> Iterator[PermittedServer]:
 
 
 @asynccontextmanager
-async def connected(kind: str, url: str, root: Path) -> AsyncIterator[Client]:
-    given = {"url": url, "client": kind, "credentials_dir": str(root), "function_inbox_prefix": inbox_of("forward")}
-    client = connect(NatsSettings.model_validate(given))
+async def connected(url: str, root: Path) -> AsyncIterator[Client]:
+    given = {"url": url, "credentials_dir": str(root), "function_inbox_prefix": inbox_of("forward")}
+    client = Engine(NatsSettings.model_validate(given))
     try:
         yield client
     finally:
@@ -53,26 +53,22 @@ async def answered(client: Client) -> bool:
     return "error" in json.loads(found.data)
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_user_of_its_own_is_answered_below_its_own_prefix(
-    server: PermittedServer, tmp_path: Path, kind: str
-) -> None:
+async def test_a_user_of_its_own_is_answered_below_its_own_prefix(server: PermittedServer, tmp_path: Path) -> None:
     root = tmp_path / "credentials"
     Mount(root / "cluster", username="shared", password=PASSWORD)
     Mount(root / "cluster-function", username="forward", password=PASSWORD)
-    async with connected(kind, server.url, root) as client:
+    async with connected(server.url, root) as client:
         await until("it is answered", lambda: answered(client), 20.0)
         assert client.new_inbox().startswith("_INBOX_forward.")
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
 async def test_a_user_that_comes_later_takes_over_and_its_prefix_with_it(
-    server: PermittedServer, tmp_path: Path, kind: str
+    server: PermittedServer, tmp_path: Path
 ) -> None:
     root = tmp_path / "credentials"
     Mount(root / "cluster", username="shared", password=PASSWORD)
     own = Mount(root / "cluster-function")
-    async with connected(kind, server.url, root) as client:
+    async with connected(server.url, root) as client:
         await until("what all share is taken", lambda: answered(client), 20.0)
         assert client.new_inbox().startswith("_INBOX.")
 

@@ -1,4 +1,4 @@
-"""What the port to NATS promises, kept by both clients against a real server."""
+"""What the port to NATS promises, kept against a real server."""
 
 from __future__ import annotations
 
@@ -79,6 +79,24 @@ async def test_headers_come_back_whatever_their_characters(client):
     assert dict(answer.headers) == {name.lower(): value for name, value in headers.items()}
 
 
+async def test_a_client_that_is_not_ours_reads_what_we_send_and_we_read_what_it_sends(client, stranger):
+    headers = {"ce-id": "1: a", "ce-city": "Zürich, 東京 🏞", "Nats-Msg-Id": "x"}
+    await client.ready(5)
+    arrivals = await heard(client, "from.stranger")
+    theirs = await stranger.subscribe("from.us")
+    await stranger.flush()
+
+    await client.publish("from.us", b"a\r\nb", reply="inbox.1", headers=headers)
+    read = await theirs.next_msg(5)
+    assert (read.data, read.reply, read.headers) == (b"a\r\nb", "inbox.1", headers)
+
+    await stranger.publish("from.stranger", b"c\r\nd", reply="inbox.2", headers=headers)
+    await until("it came", lambda: bool(arrivals))
+    [came] = arrivals
+    assert (came.data, came.reply) == (b"c\r\nd", "inbox.2")
+    assert dict(came.headers) == {name.lower(): value for name, value in headers.items()}
+
+
 async def test_headers_that_are_encoded_already_are_sent_as_they_are(client):
     await client.ready(5)
     await answering(client, "echo")
@@ -86,18 +104,16 @@ async def test_headers_that_are_encoded_already_are_sent_as_they_are(client):
     assert dict(answer.headers) == {"ce-id": "1"}
 
 
-async def test_an_arrival_is_answered_at_once_or_that_is_declined(client):
+async def test_an_arrival_is_answered_at_once_when_there_is_a_connection(client):
     assert not client.answer("inbox.größe", b"+ACK")
     await client.ready(5)
     arrivals, asked = await heard(client, "inbox.größe"), await heard(client, "ask")
     await client.publish("ask", reply="inbox.größe")
     await client.flush(5)
     await until("it is asked", lambda: bool(asked))
-    answered = client.answer(asked[0].reply, b"+ACK")
-    assert answered is isinstance(client, Engine)
-    await client.flush(5)
-    await until("it is answered, if at all", lambda: len(arrivals) >= answered)
-    assert [(it.subject, it.data) for it in arrivals] == [("inbox.größe", b"+ACK")] * answered
+    assert client.answer(asked[0].reply, b"+ACK")
+    await until("it is answered", lambda: bool(arrivals))
+    assert [(it.subject, it.data) for it in arrivals] == [("inbox.größe", b"+ACK")]
 
 
 async def test_a_request_that_nobody_hears_is_answered_at_once_with_status_503(client):

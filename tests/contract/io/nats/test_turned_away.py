@@ -1,4 +1,4 @@
-"""Servers that turn us away and break the connection, each in its own way, on both clients."""
+"""Servers that turn us away and break the connection, each in its own way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from headrace.core.errors import Unavailable
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.connect import client as connect
+from headrace.io.nats.engine import Engine
 from tests.support.http.raw_server import Peer, RawServer, serving
 from tests.support.kube.mounts import Mount
 from tests.support.nats.refusals import REFUSED_SECONDS, refused
@@ -19,13 +19,12 @@ pytestmark = pytest.mark.asyncio(loop_factories=["uvloop"])
 CONNECT_SECONDS = 20.0
 
 
-def client_of(kind: str, server: RawServer, **settings: Any) -> Client:
-    given = {"client": kind, "url": f"nats://127.0.0.1:{server.port}", **settings}
-    return connect(NatsSettings.model_validate(given))
+def client_of(server: RawServer, **settings: Any) -> Client:
+    given = {"url": f"nats://127.0.0.1:{server.port}", **settings}
+    return Engine(NatsSettings.model_validate(given))
 
 
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_refusal_is_remembered_when_the_connection_is_reset_behind_it(kind):
+async def test_a_refusal_is_remembered_when_the_connection_is_reset_behind_it():
     async def refusing(peer: Peer) -> None:
         await peer.say(b'INFO {"max_payload":1048576}\r\n')
         await peer.until(b"PING\r\n")
@@ -33,7 +32,7 @@ async def test_a_refusal_is_remembered_when_the_connection_is_reset_behind_it(ki
         peer.reset()
 
     async with serving(refusing) as server:
-        client = client_of(kind, server)
+        client = client_of(server)
         try:
             await until("it knows that it is refused", lambda: refused(client), CONNECT_SECONDS)
             seen = server.connections
@@ -63,8 +62,7 @@ async def _garbled(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("refuse", [_refused_and_reset, _refused_and_closed, _reset, _garbled])
-@pytest.mark.parametrize("kind", ["engine", "nats-py"])
-async def test_a_mended_secret_is_taken_however_the_wrong_one_was_turned_away(kind, refuse, tmp_path):
+async def test_a_mended_secret_is_taken_however_the_wrong_one_was_turned_away(refuse, tmp_path):
     async def taking_the_right_one(peer: Peer) -> None:
         await peer.say(b'INFO {"max_payload":1048576}\r\n')
         if b'"right"' not in await peer.until(b"PING\r\n"):
@@ -74,7 +72,7 @@ async def test_a_mended_secret_is_taken_however_the_wrong_one_was_turned_away(ki
 
     mount = Mount(tmp_path / "namespace", username="me", password="wrong")
     async with serving(taking_the_right_one) as server:
-        client = client_of(kind, server, credentials_dir=str(tmp_path))
+        client = client_of(server, credentials_dir=str(tmp_path))
         try:
             with pytest.raises(Unavailable):
                 await client.ready(REFUSED_SECONDS)

@@ -23,7 +23,7 @@ def test_a_time_span_is_read_in_every_form_that_people_write(text: str) -> None:
 
 
 def test_an_empty_variable_is_an_unset_one() -> None:
-    assert environment.read(NatsSettings, {"NATS_USER": "", "NATS_CLIENT": ""}) == NatsSettings()
+    assert environment.read(NatsSettings, {"NATS_USER": "", "NATS_TLS_FIRST": ""}) == NatsSettings()
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_an_empty_variable_is_an_unset_one() -> None:
             id="a span beyond all calendars",
         ),
         pytest.param(
-            NatsSettings,
-            {"NATS_CLIENT": "go"},
-            "NATS_CLIENT is 'go': give 'engine' or 'nats-py'",
+            ReconcileSettings,
+            {"HEADRACE_RUNTIME": "docker"},
+            "HEADRACE_RUNTIME is 'docker': give 'auto', 'knative' or 'deployment'",
             id="none of the words",
         ),
         pytest.param(
