@@ -9,7 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from headrace.core.channel import consumer, hook, stream_config
+from headrace.core.channel import consumer, stream_config
+from headrace.core.channel.hook import HookRequest
 from headrace.core.delivery import lease, parked, stage_record, subscriber
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.delivery.parked import Parked
@@ -151,8 +152,8 @@ def _hold_subscriber(body: bytes, found: Subscriber | None) -> None:
     _ = found.names, found.policy.wait(found.policy.retry + 1), found.rate_limit_bps / found.most_leases, hash(found)
 
 
-def _read_hook(body: bytes) -> tuple[hook.HookRequest, list[Subscriber]]:
-    request = hook.parse(body)
+def _read_hook(body: bytes) -> tuple[HookRequest, list[Subscriber]]:
+    request = HookRequest.from_json(body)
     with suppress(InvalidSpec):
         manifest.parse_identity(request.parent)
     parsed = manifest.parse(request.parent)
@@ -160,7 +161,7 @@ def _read_hook(body: bytes) -> tuple[hook.HookRequest, list[Subscriber]]:
     return request, [row.subscriber for row in consumer.rows(parsed, "S") if row.subscriber]
 
 
-def _hold_hook(body: bytes, result: tuple[hook.HookRequest, list[Subscriber]]) -> None:
+def _hold_hook(body: bytes, result: tuple[HookRequest, list[Subscriber]]) -> None:
     request, served = result
     assert isinstance(request.children, dict)
     assert isinstance(request.related, dict)

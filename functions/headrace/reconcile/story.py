@@ -13,14 +13,13 @@ from typing import Any
 from headrace.core.channel import (
     children,
     counts,
-    hook,
     related,
     stream_config,
     truth,
     unenforced,
 )
 from headrace.core.channel.desired import Desired, desired
-from headrace.core.channel.hook import HookRequest, HookResponse
+from headrace.core.channel.hook import PARENT_ANNOTATIONS, CustomizeAnswer, HookRequest, HookResponse
 from headrace.core.channel.own_account import leftovers, lockout
 from headrace.core.channel.own_account.lockout import Lockout
 from headrace.core.channel.status import RETRY_REFUSED, invalid_status, removal_refused_status, resync_after, status
@@ -64,11 +63,12 @@ async def reconcile(
             itself is not an error but a condition.
         Unavailable: the installation's NATS is away.
     """
-    request = _legible(hook.parse(body))
+    request = _legible(HookRequest.from_json(body))
     if verb not in VERBS:
         raise InvalidSpec(f"the verb {quoted(verb)} is unknown: call {' or '.join(VERBS)}", field="verb")
     if verb == "customize":
-        return hook.customized(related.rules(request.parent, settings, stock=request.stock), stock=request.stock)
+        rules = related.rules(request.parent, settings, stock=request.stock)
+        return CustomizeAnswer(tuple(rules), {} if request.stock else PARENT_ANNOTATIONS).to_json()
     around = around or Around()
     call = _Call(api, settings, now, around)
     going = verb == "finalize" or request.finalizing

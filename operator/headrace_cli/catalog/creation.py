@@ -6,7 +6,6 @@ In NATS alone there is no object; the stream's marks say all that is known of th
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any
 import click
 
 from headrace.core import names
+from headrace.core.channel.hook import HookRequest, HookResponse
 from headrace.core.errors import Misconfigured, Refused
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.nats.stream import CREATED_KEY
@@ -95,12 +95,13 @@ async def create_in_nats(session: Session, given: Given) -> int:
         raise Refused(f"channel {where} exists", status=409)
     parent = {**wanted, "metadata": {**wanted["metadata"], "uid": _uid(where), "generation": 1}}
     answer = await _reconcile(session, "sync", parent)
-    conditions = answer["status"]["conditions"]
+    status = answer.status or {}
+    conditions = status.get("conditions") or ()
     ready: dict[str, Any] = next((each for each in conditions if each["type"] == "StreamReady"), {})
     if ready.get("status") != "True":
         words = ready.get("message") or next((each.get("message", "") for each in conditions), "")
         raise Refused(f"channel {where} could not be made: {words}", status=409)
-    stream = answer["status"].get("stream") or names.stream(*_pair(where))
+    stream = status.get("stream") or names.stream(*_pair(where))
     _tell_made(f"channel {where} is created: stream {stream}", wanted, given)
     return 0
 
@@ -133,8 +134,8 @@ async def delete_in_nats(session: Session, given: Given) -> int:
         tell("nothing was deleted")
         return 0
     answer = await _reconcile(session, "finalize", _parent(found))
-    if answer.get("finalized") is not True:
-        words = "; ".join(each.get("message", "") for each in (answer.get("status") or {}).get("conditions") or ())
+    if not answer.finalized:
+        words = "; ".join(each.get("message", "") for each in (answer.status or {}).get("conditions") or ())
         raise Refused(f"channel {found.ref} could not be deleted: {words}", status=409)
     kept = f"; {found.aside_name} stays, with {counted(parked, 'parked event')}" if parked else ""
     say(f"channel {found.ref} is deleted{kept}")
@@ -159,12 +160,11 @@ def _parent(found: Channel) -> dict[str, Any]:
     return {"apiVersion": CHANNEL_VERSION, "kind": CHANNEL_KIND, "metadata": metadata, "spec": adopted}
 
 
-async def _reconcile(session: Session, verb: str, parent: Mapping[str, Any]) -> dict[str, Any]:
-    finalizing = verb == "finalize"
-    body = {"controller": {}, "parent": parent, "children": {}, "related": {}, "finalizing": finalizing}
+async def _reconcile(session: Session, verb: str, parent: dict[str, Any]) -> HookResponse:
+    body = HookRequest(parent, finalizing=verb == "finalize").to_json()
     settings = environment.read(ReconcileSettings)
-    data = json.dumps(body).encode()
-    return await reconcile(verb, data, api=session.admin, settings=settings, now=datetime.now(UTC))
+    answer = await reconcile(verb, body, api=session.admin, settings=settings, now=datetime.now(UTC))
+    return HookResponse.from_json(answer)
 
 
 def _uid(where: Ref) -> str:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.core.channel.hook import HookResponse
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.nats.stream import CHANNEL_KEY, NAMESPACE_KEY, ROLE_KEY, Role
 from headrace.io.jetstream.api import JetStreamApi
@@ -20,7 +21,6 @@ from headrace.io.process import log
 from headrace_cli.laptop.child import TELL_SECONDS
 from headrace_cli.laptop.status_changes import changes
 from headrace_cli.manifests.manifests import Key, Manifests
-from headrace_operator.channels.hook_client import HookAnswer
 
 FIRST_RETRY, LONGEST_RETRY = 0.2, 5.0
 # What can't be asked, or is refused an answer, is a fault of ours; there is no hurry.
@@ -38,7 +38,7 @@ ADVICE = {
 _log = log.get("up")
 
 Parent = Mapping[str, Any]
-Call = Callable[[Parent], Awaitable[HookAnswer]]
+Call = Callable[[Parent], Awaitable[HookResponse]]
 Work = Callable[["Channel"], Coroutine[Any, Any, None]]
 
 
@@ -222,7 +222,7 @@ class Channels:
                 pause = min(LONGEST_RETRY, pause * 2)
             else:
                 self._note(channel, answer)
-                wait = None if answer.resync_after is None else max(SHORTEST_RESYNC, answer.resync_after)
+                wait = max(SHORTEST_RESYNC, answer.resync_after_seconds) if answer.resync_after_seconds else None
                 pause = FIRST_RETRY
             await _changed_or(channel, wait)
 
@@ -237,18 +237,18 @@ class Channels:
             if answer.finalized:
                 break
             self._note(channel, answer)
-            await asyncio.sleep(max(SHORTEST_RESYNC, answer.resync_after or LONGEST_RETRY))
+            await asyncio.sleep(max(SHORTEST_RESYNC, answer.resync_after_seconds or LONGEST_RETRY))
         _log.info("channel is taken down", channel=channel.name)
         if self._going.get(channel.key) is channel:
             del self._going[channel.key]
 
-    def _note(self, channel: Channel, answer: HookAnswer) -> None:
-        before, channel.status = channel.status, answer.status
+    def _note(self, channel: Channel, answer: HookResponse) -> None:
+        before, channel.status = channel.status, answer.status or {}
         channel.error = ""
         channel.synced_at = time.monotonic()
         unwell = {one.get("type") for one in before.get("conditions") or () if one.get("status") == "False"}
         names = {entry.get("uid"): entry.get("name") for entry in channel.parent["spec"].get("subscribers") or ()}
-        for line in changes(before, answer.status):
+        for line in changes(before, channel.status):
             # Of what is well one line a channel is enough, unless it was not well before.
             mended = line.get("condition") in unwell
             well = _log.info if mended or line.get("condition") == "Ready" else _log.debug

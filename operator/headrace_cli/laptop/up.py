@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
+from headrace.core.channel.hook import HookRequest, HookResponse
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import InvalidSpec, Unavailable
 from headrace.core.installation.function_settings import ForwardSettings, ReceiveSettings
@@ -36,7 +37,7 @@ from headrace_cli.laptop.nats_server import NatsServer
 from headrace_cli.laptop.options import Listen, UpOptions
 from headrace_cli.laptop.status_file import StatusFile
 from headrace_cli.manifests import manifests
-from headrace_operator.channels.hook_client import HookAnswer, HookClient
+from headrace_operator.channels.hook_client import HookClient
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaling.scaler import Scaler
 
@@ -261,13 +262,13 @@ class Laptop:
 
             return await self._leases.open(url, lease, meanwhile._replace(ending=let_go))
 
-    async def _sync(self, parent: Parent) -> HookAnswer:
+    async def _sync(self, parent: Parent) -> HookResponse:
         async with self._reconcile.use(f"sync of {parent['metadata']['name']}") as url:
-            return await self._hooks.sync(url, parent)
+            return await self._hooks.call(url, HookRequest(dict(parent)))
 
-    async def _finalize(self, parent: Parent) -> HookAnswer:
+    async def _finalize(self, parent: Parent) -> HookResponse:
         async with self._reconcile.use(f"finalize of {parent['metadata']['name']}") as url:
-            return await self._hooks.finalize(url, parent)
+            return await self._hooks.call(url, HookRequest(dict(parent), finalizing=True))
 
     def _on_synced(self, channel: Channel) -> None:
         self._serve_streams()

@@ -45,6 +45,7 @@ class Children:
 
     Attributes:
         listeners: called with the uid of a channel of which a child has changed.
+        own_namespace: the only one that is watched; empty: all of them.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Children:
         self._discovery = discovery
         self._channels = channels
         self._spawn = spawn
-        self._own_namespace = own_namespace
+        self.own_namespace = own_namespace
         self._watches: dict[Kind, Watch] = {}
         self._index = Indexed()
         self._applied = AppliedChildren()
@@ -81,9 +82,9 @@ class Children:
         await asyncio.gather(*(watch.cache.wait_until_listed() for watch in self._watches.values()))
 
     @property
-    def apis(self) -> list[str]:
+    def apis(self) -> frozenset[str]:
         """Which optional APIs the cluster serves."""
-        return [api for api in OPTIONAL_APIS if self._discovery.serves(api)]
+        return frozenset(filter(self._discovery.serves, OPTIONAL_APIS))
 
     @property
     def listed(self) -> bool:
@@ -108,14 +109,14 @@ class Children:
             found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = body
         return found
 
-    def around(self, parent: Mapping[str, Any]) -> dict[str, Any]:
-        """What the hook is told beside: what the channel may share with others, and of which namespace that is all."""
+    def shared(self, parent: Mapping[str, Any]) -> dict[str, dict[str, Body]]:
+        """Those that the channel may share with others, as the hook wants to be told of them."""
         found: dict[str, dict[str, Body]] = {}
         for kind, place in self._index.shared:
             body, own = self._watch(kind).cache.get(place), place[0] == parent["metadata"]["namespace"]
             if body is not None and (own or not is_of_one_namespace(body)):
                 found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = children_of.told(body)
-        return {"apis": self.apis, "shared": found, "watched": self._own_namespace}
+        return found
 
     async def make_so(
         self, parent: Mapping[str, Any], answers: Iterable[Mapping[str, Any]], check: Callable[[], None] = lambda: None
@@ -169,7 +170,7 @@ class Children:
     def unwanted(self) -> list[Spot]:
         """Shared children that nobody owns, nor wants as far as it is known."""
         # In a single namespace who wants one owns it; what is there without an owner may be wanted from elsewhere.
-        if self._own_namespace:
+        if self.own_namespace:
             return []
         return [spot for spot in self._index.shared if not self._wants.by(spot) and not self._owned(spot)]
 
@@ -204,7 +205,7 @@ class Children:
         cache = self._watch(child.kind).cache
         await cache.wait_until_listed()
         async with self._writing.setdefault(spot, asyncio.Lock()):
-            if self._own_namespace not in ("", child.place[0]):
+            if self.own_namespace not in ("", child.place[0]):
                 await self._look_up(cache, child)
             live = cache.get(child.place)
             if live is not None and live["metadata"].get("deletionTimestamp"):
@@ -248,7 +249,7 @@ class Children:
         uid = parent["metadata"]["uid"]
         if is_shared(live):
             others = children_of.owners(live).keys() | self._wants.by(spot)
-            owned = self._own_namespace or is_of_one_namespace(live)
+            owned = self.own_namespace or is_of_one_namespace(live)
             if others - {uid} or not (owned or self._knows_all(but=uid)):
                 return await self._removing.disown(spot, live, uid)
         return await self._removing.delete(spot, live)
@@ -270,7 +271,7 @@ class Children:
     def _watch(self, kind: Kind) -> Watch:
         watch = self._watches.get(kind)
         if watch is None:
-            watch = Watch(self._api, kind, namespace=self._own_namespace, labels=f"{MANAGED_BY}={US}", quiet=True)
+            watch = Watch(self._api, kind, namespace=self.own_namespace, labels=f"{MANAGED_BY}={US}", quiet=True)
             watch.cache.keeps = children_of.is_ours
             watch.cache.listeners.append(lambda old, new: self._on_change(kind, old, new))
             self._watches[kind] = watch

@@ -1,19 +1,18 @@
-"""Calls `reconcile`: Metacontroller's CompositeController hooks over HTTP.
+"""Calls the hook of `reconcile` over HTTP.
 
-Sends what is observed, gives back what is wanted; decides nothing.
+Sends a request and gives back the answer; what is in them is `headrace.core.channel.hook`'s. It decides nothing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar
 
 import aiohttp
 
-from headrace.core.channel.hook import Installation, installation
-from headrace.core.errors import InvalidSpec, Unavailable
+from headrace.core.channel.hook import CustomizeAnswer, HookRequest, HookResponse
+from headrace.core.errors import Unavailable
 from headrace.io.process import tls
 from headrace_operator.channels.hook_calls import HookCalls
 from headrace_operator.scaling.lease_client import refusal
@@ -23,62 +22,7 @@ HOOK_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 JSON = {"Content-Type": "application/json"}
 
-
-@dataclass(frozen=True, slots=True)
-class HookAnswer:
-    """What `reconcile` wants.
-
-    Attributes:
-        status: the parent's whole new status.
-        children: desired objects.
-        resync_after: seconds until it wants to be asked again; None: when something changes.
-        finalized: nothing is left of the parent; only with finalize.
-        verify: objects to be looked up at the API server itself: apiVersion, kind, namespace, name and uid of each.
-        prune: uids of `spec.subscribers` to take out.
-        events: to be told of the channel, once: type, reason and message of each.
-        installation: who has answered.
-    """
-
-    status: Mapping[str, Any] = field(default_factory=dict)
-    children: tuple[Mapping[str, Any], ...] = ()
-    resync_after: float | None = None
-    finalized: bool = False
-    verify: tuple[Mapping[str, str], ...] = ()
-    prune: tuple[str, ...] = ()
-    events: tuple[Mapping[str, str], ...] = ()
-    installation: Installation = Installation()
-
-
-@dataclass(frozen=True, slots=True)
-class Customized:
-    """What `reconcile` wants to see, and to be seen.
-
-    Attributes:
-        rules: `relatedResources`.
-        annotations: that the parent should have, if it has no other value of that name.
-    """
-
-    rules: tuple[Mapping[str, Any], ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What goes to the hook beside the parent; the fields are those of Metacontroller's request and of its extension.
-
-    Attributes:
-        children: by `Kind.apiVersion`, then by name, with the namespace before it when it is not the parent's.
-        related: the same, written as JSON already: it may hold thousands of objects that are the same for all parents.
-        headrace: `complete`, `absent`, `unserved`, `unseen`, `apis`, `shared`, `watched`,
-            `ending`; empty where nobody knows.
-    """
-
-    children: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    related: bytes = b"{}"
-    headrace: Mapping[str, Sequence[str] | Mapping[str, Any] | bool] = field(default_factory=dict)
-
-
-NOTHING = Observation()
+Answer = TypeVar("Answer")
 
 
 class HookClient:
@@ -109,37 +53,26 @@ class HookClient:
     async def __aexit__(self, *_exc: object) -> None:
         await self._session.close()
 
-    async def customize(self, url: str, parent: Mapping[str, Any]) -> Customized:
-        """Ask which other objects are to be observed for a parent, and what it is to bear. Raises as `sync`."""
-        text = await self._post(f"{url}/customize", json.dumps({"controller": {}, "parent": parent}).encode())
-        try:
-            body = json.loads(text)
-            annotations = (body.get("headrace") or {}).get("annotations") or {}
-            told = {str(name): str(value) for name, value in annotations.items()}
-            return Customized(tuple(body.get("relatedResources") or ()), told)
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise not_ours(url, text) from error
+    async def customize(self, url: str, parent: dict[str, Any]) -> CustomizeAnswer:
+        """Ask which other objects are to be observed for a channel, and its annotations. Raises as `call`."""
+        return read(await self._post(f"{url}/customize", HookRequest(parent).to_json()), url, CustomizeAnswer.from_json)
 
-    async def sync(self, url: str, parent: Mapping[str, Any], observed: Observation = NOTHING) -> HookAnswer:
-        """Ask for the desired state of a parent.
+    async def call(self, url: str, request: HookRequest, related: bytes | None = None) -> HookResponse:
+        """Ask for the desired state of a channel, or for its end: that is to be repeated until `finalized`.
 
         Args:
-            parent: the whole object, `status` as it was last answered.
+            request: its parent is the whole object, with the status that was answered last.
+            related: as `HookRequest.to_json` takes it.
 
         Raises:
-            Unavailable: reconcile can't be reached, or has no NATS.
+            Unavailable: reconcile can't be reached, has no NATS, or something else has answered.
             Refused: it will not answer: 400 malformed parent, 401 token.
             InvalidSpec: the parent can't be written as JSON.
         """
-        body = written(parent, observed, finalizing=False)
-        with self.calls.timed("sync"):
-            return parsed(await self._post(f"{url}/sync", body), url)
-
-    async def finalize(self, url: str, parent: Mapping[str, Any], observed: Observation = NOTHING) -> HookAnswer:
-        """Ask for the parent's end; to be repeated until `finalized`. Raises as `sync`."""
-        body = written(parent, observed, finalizing=True)
-        with self.calls.timed("finalize"):
-            return parsed(await self._post(f"{url}/finalize", body), url)
+        verb = "finalize" if request.finalizing else "sync"
+        body = request.to_json(related)
+        with self.calls.timed(verb):
+            return read(await self._post(f"{url}/{verb}", body), url, HookResponse.from_json)
 
     async def _post(self, url: str, body: bytes) -> str:
         headers = {**JSON, "Authorization": f"Bearer {self._token()}"}
@@ -155,46 +88,13 @@ class HookClient:
         raise refusal("reconcile", url, answer.status, text, answer.headers)
 
 
-def written(parent: Mapping[str, Any], observed: Observation = NOTHING, *, finalizing: bool) -> bytes:
-    """The request's JSON.
-
-    Raises:
-        InvalidSpec: the parent holds what JSON can't, or itself.
-    """
-    rest = {"parent": parent, "children": observed.children, "finalizing": finalizing}
-    if observed.headrace:
-        rest["headrace"] = observed.headrace
-    try:
-        text = json.dumps({"controller": {}, **rest}, allow_nan=False).encode()
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidSpec(f"the object can't be written as JSON: {error}", field="parent") from error
-    return text[:-1] + b',"related":' + observed.related + b"}"
-
-
-def not_ours(url: str, text: str) -> Unavailable:
-    """Something else than reconcile has answered."""
-    return Unavailable(f"{url} answered 200, but not as reconcile does: {text[:100]!r}")
-
-
-def parsed(text: str, url: str) -> HookAnswer:
+def read(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Answer]) -> Answer:
     """Read the answer's JSON.
 
     Raises:
         Unavailable: something else than reconcile has answered.
     """
     try:
-        body = json.loads(text)
-        seconds = float(body.get("resyncAfterSeconds") or 0.0)
-        ours = body.get("headrace") or {}
-        return HookAnswer(
-            status=dict(body.get("status") or {}),
-            children=tuple(body.get("children") or ()),
-            resync_after=seconds if seconds > 0 else None,
-            finalized=bool(body.get("finalized", False)),
-            verify=tuple(dict(each) for each in ours.get("verify") or ()),
-            prune=tuple(map(str, ours.get("prune") or ())),
-            events=tuple(dict(each) for each in ours.get("events") or ()),
-            installation=installation(ours),
-        )
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise not_ours(url, text) from error
+        return from_json(json.loads(text))
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        raise Unavailable(f"{url} answered 200, but not as reconcile does: {text[:100]!r}") from error

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.channel.hook import HookRequest, HookResponse, Installation, Reference
+from headrace.core.errors import HeadraceError, Refused
 from headrace.io.process import log
 from headrace.io.process.trouble import LASTING_SECONDS, Trouble
-from headrace_operator.channels import channel_object, related
+from headrace_operator.channels import channel_object
 from headrace_operator.channels.announcing import Tell, tell_of_changes
 from headrace_operator.channels.applied import Outcome, Problem
 from headrace_operator.channels.channel_object import ChannelWriter
 from headrace_operator.channels.children import Children
-from headrace_operator.channels.hook_client import HookAnswer, HookClient, Observation
+from headrace_operator.channels.hook_client import HookClient
 from headrace_operator.channels.newest import Newest
 from headrace_operator.channels.related import Related
 from headrace_operator.kube.api import Body, Conflict, KubeApi, passes
@@ -122,18 +123,18 @@ class OneChannel:
     async def _keep(self, channel: Body) -> float | None:
         await self._look_around(channel)
         channel = await self._hold(channel)
-        answer = await self._asked(channel, self._hook.sync)
+        answer = await self._asked(channel, finalizing=False)
         channel, pruned = await self._prune(channel, answer)
         outcome = await self._make_children(channel, answer)
         channel = await self._write_status(channel, answer)
         self._tell_events(channel, answer)
         self._note_end(channel, outcome.problems)
-        waits = [answer.resync_after, outcome.again_after, 0.0 if pruned else None]
+        waits = [answer.resync_after_seconds or None, outcome.again_after, 0.0 if pruned else None]
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _take_down(self, channel: Body) -> float | None:
         await self._look_around(channel)
-        answer = await self._asked(channel, self._hook.finalize)
+        answer = await self._asked(channel, finalizing=True)
         self._tell_events(channel, answer)
         if not answer.finalized:
             outcome = await self._make_children(channel, answer)
@@ -141,11 +142,11 @@ class OneChannel:
             self._note_end(channel, outcome.problems)
             known = self._known.setdefault(key(channel), Known())
             news, known.ending = outcome.ending and not known.ending, known.ending or outcome.ending
-            return 0.0 if news else answer.resync_after or FINALIZE_SECONDS
+            return 0.0 if news else answer.resync_after_seconds or FINALIZE_SECONDS
         for each in answer.events:
             # Where its namespace goes, no Event can be written.
-            words = {"reason": str(each.get("reason")), "message": str(each.get("message"))}
-            _log.warning("channel goes with something left undone", channel="/".join(key(channel)), **words)
+            words = "channel goes with something left undone"
+            _log.warning(words, channel="/".join(key(channel)), reason=each.reason, message=each.message)
         outcome = await self._cluster.children.make_so(channel, ())
         if outcome.problems:
             self._note_end(channel, outcome.problems)
@@ -161,12 +162,7 @@ class OneChannel:
         if known.asked_for == version:
             return
         answer = await self._hook.customize(self._url, channel)
-        try:
-            read = [related.rule(each) for each in answer.rules]
-        except (KeyError, TypeError, AttributeError) as error:
-            what = f"{error!r} in {list(answer.rules)}"
-            raise Unavailable(f"reconcile wants to see what can't be read: {what}") from error
-        await self._cluster.related.ask_for(key(channel), read)
+        await self._cluster.related.ask_for(key(channel), answer.rules)
         known.asked_for, known.annotations = version, answer.annotations
 
     async def _hold(self, channel: Body) -> Body:
@@ -179,53 +175,50 @@ class OneChannel:
         known.annotated = given
         return channel
 
-    async def _asked(self, channel: Body, call: Callable[..., Any]) -> HookAnswer:
+    async def _asked(self, channel: Body, *, finalizing: bool) -> HookResponse:
         """The hook's answer; when something of what it wanted verified is not there, the answer to that."""
-        observed = Observation(
-            self._cluster.children.observed(channel),
-            self._cluster.related.written(channel),
-            {
-                "complete": self._cluster.related.complete(key(channel)),
-                "absent": [],
-                "unserved": self._cluster.related.unserved(key(channel)),
-                "unseen": self._cluster.related.unseen(key(channel)),
-                **self._cluster.children.around(channel),
-                "ending": self._known.setdefault(key(channel), Known()).ending,
-            },
+        related, children, place = self._cluster.related, self._cluster.children, key(channel)
+        request = HookRequest(
+            channel,
+            children=children.observed(channel),
+            finalizing=finalizing,
+            complete=related.complete(place),
+            unserved=related.unserved(place),
+            unseen=related.unseen(place),
+            ending=self._known.setdefault(place, Known()).ending,
+            apis=children.apis,
+            shared=children.shared(channel),
+            watched=children.own_namespace,
         )
-        answer = await self._counting(call, channel, observed)
-        if not answer.verify:
-            return answer
+        observed = related.written(channel)
+        answer = await self._called(request, observed)
         absent = await self._absent(answer.verify[:MOST_VERIFIED])
-        if not absent:
-            return answer
-        told = replace(observed, headrace={**observed.headrace, "absent": absent})
-        return await self._counting(call, channel, told)
+        return await self._called(replace(request, absent=absent), observed) if absent else answer
 
-    async def _counting(self, call: Callable[..., Any], channel: Body, observed: Observation) -> HookAnswer:
-        answer: HookAnswer = await call(self._url, channel, observed)
-        self.newest.hear(answer.installation)
+    async def _called(self, request: HookRequest, related: bytes) -> HookResponse:
+        answer = await self._hook.call(self._url, request, related)
+        self.newest.hear(answer.installation or Installation())
         return answer
 
-    async def _make_children(self, channel: Body, answer: HookAnswer) -> Outcome:
+    async def _make_children(self, channel: Body, answer: HookResponse) -> Outcome:
         def check() -> None:
-            self.newest.check(answer.installation)
+            self.newest.check(answer.installation or Installation())
 
         return await self._cluster.children.make_so(channel, answer.children, check)
 
-    async def _absent(self, references: Iterable[Mapping[str, str]]) -> list[str]:
+    async def _absent(self, references: Iterable[Reference]) -> frozenset[str]:
         """Uids of those that the API server itself does not have, or only others of their names."""
-        found = []
+        found = set()
         for one in references:
-            kind = await self._cluster.discovery.by_kind(str(one.get("apiVersion")), str(one.get("kind")))
-            if kind is None or not one.get("name"):
+            kind = await self._cluster.discovery.by_kind(one.api_version, one.kind)
+            if kind is None or not one.name:
                 continue
-            live = await self._cluster.api.get(kind.path(one.get("namespace", ""), one["name"]))
-            if live is None or live["metadata"]["uid"] != one.get("uid"):
-                found.append(str(one.get("uid")))
-        return found
+            live = await self._cluster.api.get(kind.path(one.namespace, one.name))
+            if live is None or live["metadata"]["uid"] != one.uid:
+                found.add(one.uid)
+        return frozenset(found)
 
-    async def _prune(self, channel: Body, answer: HookAnswer) -> tuple[Body, bool]:
+    async def _prune(self, channel: Body, answer: HookResponse) -> tuple[Body, bool]:
         kept = channel_object.without(channel, answer.prune)
         if kept is None:
             return channel, False
@@ -239,7 +232,7 @@ class OneChannel:
         self._tell(pruned, "SubscribersPruned", message)
         return pruned, True
 
-    async def _write_status(self, channel: Body, answer: HookAnswer) -> Body:
+    async def _write_status(self, channel: Body, answer: HookResponse) -> Body:
         known = self._known.setdefault(key(channel), Known())
         before = channel.get("status") or {}
         if not answer.status or (known.written == before and known.wanted == answer.status):
@@ -257,10 +250,9 @@ class OneChannel:
         tell_of_changes(self._tell, channel, before, answer.status)
         return channel
 
-    def _tell_events(self, channel: Body, answer: HookAnswer) -> None:
+    def _tell_events(self, channel: Body, answer: HookResponse) -> None:
         for each in answer.events:
-            warning = each.get("type") == "Warning"
-            self._tell(channel, str(each.get("reason")), str(each.get("message")), warning=warning)
+            self._tell(channel, each.reason, each.message, warning=each.type == "Warning")
 
     def _note_end(self, channel: Body, problems: tuple[Problem, ...]) -> None:
         """The pass is at its end; what could not be done makes it one that failed."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from headrace.core.channel.hook import RelatedRule
 from headrace.io.process import log
 from headrace_operator.channels import channel_object
 from headrace_operator.kube.api import Body, KubeApi
@@ -29,42 +29,8 @@ _log = log.get("related")
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One of `relatedResources`; empty means any.
-
-    Attributes:
-        plural: the resource, or a guess at it where the kind is given.
-        concerning: only those that name the channel as their `spec.channel`, or whose uid the channel mentions.
-        optional: nobody has to wait for the right to see them.
-    """
-
-    api_version: str
-    plural: str
-    kind: str = ""
-    namespace: str = ""
-    names: tuple[str, ...] = ()
-    labels: str = ""
-    concerning: bool = False
-    optional: bool = False
-
-    @property
-    def told_by(self) -> tuple[str, ...]:
-        """Names of objects whose changes are told; "" for any. Of a whole kind what the channel mentions counts."""
-        return self.names or (("",) if self.labels or self.namespace else ())
-
-    @property
-    def which(self) -> str:
-        """What is known of the kind for sure."""
-        return self.kind or self.plural
-
-    def takes(self, namespace: str, name: str) -> bool:
-        """By place; labels are the watch's."""
-        return self.namespace in ("", namespace) and (not self.names or name in self.names)
-
-
-Source = tuple[Kind, str, str, str]
-"""What one watch is about: kind, namespace, name, labels."""
+Source = tuple[Kind, str, str]
+"""What one watch is about: kind, namespace, name."""
 
 
 class Texts:
@@ -77,10 +43,10 @@ class Texts:
         self._by_channel: dict[Key, set[Key]] = {}
         watch.cache.listeners.append(self._on_change)
 
-    def members(self, rule: Rule, parent: Body) -> Iterator[bytes]:
+    def members(self, rule: RelatedRule, parent: Body) -> Iterator[bytes]:
         """Those that a rule takes."""
         for of, name in self._concerning(parent) if rule.concerning else self._texts:
-            if rule.takes(of, name):
+            if _takes(rule, of, name):
                 place = name if of in (parent["metadata"]["namespace"], "") else f"{of}/{name}"
                 yield json.dumps(place).encode() + b":" + self._texts[of, name]
 
@@ -131,19 +97,19 @@ class Related:
         self._own_namespace = own_namespace
         self._patience = patience
         self._sources: dict[Source, Texts] = {}
-        self._rules: dict[Key, tuple[Rule, ...]] = {}
+        self._rules: dict[Key, tuple[RelatedRule, ...]] = {}
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._named: dict[tuple[str, str], set[Key]] = {}
         # What could not be listed in that time, and who goes on without.
         self._late: dict[Watch, set[Key]] = {}
 
-    async def ask_for(self, channel: Key, rules: Iterable[Rule]) -> None:
+    async def ask_for(self, channel: Key, rules: Iterable[RelatedRule]) -> None:
         """Watch what a channel wants to see from now on; returns when it can be seen, or does not come."""
         self.forget(channel)
         wanted = self._rules[channel] = tuple(rules)
         for rule in wanted:
-            for name in rule.told_by:
-                self._named.setdefault((rule.which, name), set()).add(channel)
+            for name in _told_by(rule):
+                self._named.setdefault((_which(rule), name), set()).add(channel)
         new = [source for rule in wanted for source in await self._sources_of(rule) if source not in self._sources]
         for source in new:
             self._begin(source)
@@ -168,8 +134,8 @@ class Related:
 
     def forget(self, channel: Key) -> None:
         for rule in self._rules.pop(channel, ()):
-            for name in rule.told_by:
-                self._named.get((rule.which, name), set()).discard(channel)
+            for name in _told_by(rule):
+                self._named.get((_which(rule), name), set()).discard(channel)
         for late in self._late.values():
             late.discard(channel)
 
@@ -185,26 +151,26 @@ class Related:
         members = (json.dumps(title).encode() + b":{" + b",".join(found) + b"}" for title, found in groups.items())
         return b"{" + b",".join(members) + b"}"
 
-    def complete(self, channel: Key) -> list[str]:
+    def complete(self, channel: Key) -> frozenset[str]:
         """Kinds of which that holds every object of the cluster, or each that concerns the channel."""
         found = set()
         for rule in self._rules.get(channel, ()):
-            if rule.namespace or rule.names or rule.labels:
+            if rule.namespace or rule.names:
                 continue
-            for (kind, namespace, name, _), texts in self._of(rule):
+            for (kind, namespace, name), texts in self._of(rule):
                 if not namespace and not name and texts.watch.cache.complete:
                     found.add(kind.title)
-        return sorted(found)
+        return frozenset(found)
 
-    def unserved(self, channel: Key) -> list[str]:
+    def unserved(self, channel: Key) -> frozenset[str]:
         """Kinds that it wants to see and that the cluster does not serve."""
         rules = self._rules.get(channel, ())
         missing = (rule for rule in rules if rule.kind and (rule.api_version, rule.kind) not in self._kinds)
-        return sorted({f"{rule.kind}.{rule.api_version}" for rule in missing})
+        return frozenset(f"{rule.kind}.{rule.api_version}" for rule in missing)
 
-    def unseen(self, channel: Key) -> list[str]:
+    def unseen(self, channel: Key) -> frozenset[str]:
         """What could not be looked for, for want of a right or of time, as `ConfigMap.v1/NAMESPACE/NAME`."""
-        return sorted(
+        return frozenset(
             "/".join((kind.title, *filter(None, (rule.namespace, name))))
             for rule in self._rules.get(channel, ())
             for name in rule.names or ("",)
@@ -214,45 +180,45 @@ class Related:
 
     async def appeared(self) -> bool:
         """Is one of those served now that somebody wanted to see and that was not? Raises as `Discovery`."""
-        wanted = {(rule.api_version, rule.which): rule for rules in self._rules.values() for rule in rules}
+        wanted = {(rule.api_version, _which(rule)): rule for rules in self._rules.values() for rule in rules}
         missing = [rule for which, rule in wanted.items() if which not in self._kinds]
         return any([await self._kind_of(rule) for rule in missing])
 
-    def _of(self, rule: Rule) -> Iterator[tuple[Source, Texts]]:
-        kind = self._kinds.get((rule.api_version, rule.which))
+    def _of(self, rule: RelatedRule) -> Iterator[tuple[Source, Texts]]:
+        kind = self._kinds.get((rule.api_version, _which(rule)))
         for source in self._planned(kind, rule) if kind else ():
             if source in self._sources:
                 yield source, self._sources[source]
 
-    def _texts_of(self, rules: Iterable[Rule]) -> list[Texts]:
+    def _texts_of(self, rules: Iterable[RelatedRule]) -> list[Texts]:
         return [texts for rule in rules for _, texts in self._of(rule)]
 
-    async def _sources_of(self, rule: Rule) -> list[Source]:
-        kind = self._kinds.get((rule.api_version, rule.which)) or await self._kind_of(rule)
+    async def _sources_of(self, rule: RelatedRule) -> list[Source]:
+        kind = self._kinds.get((rule.api_version, _which(rule))) or await self._kind_of(rule)
         if kind is None:
-            _log.debug("a related kind is not served", api_version=rule.api_version, wanted=rule.which)
+            _log.debug("a related kind is not served", api_version=rule.api_version, wanted=_which(rule))
             return []
-        self._kinds[rule.api_version, rule.which] = kind
+        self._kinds[rule.api_version, _which(rule)] = kind
         return list(self._planned(kind, rule))
 
-    async def _kind_of(self, rule: Rule) -> Kind | None:
+    async def _kind_of(self, rule: RelatedRule) -> Kind | None:
         if rule.kind:
             return await self._discovery.by_kind(rule.api_version, rule.kind)
-        return await self._discovery.by_plural(rule.api_version, rule.plural)
+        return await self._discovery.by_plural(rule.api_version, rule.resource)
 
-    def _planned(self, kind: Kind, rule: Rule) -> Iterator[Source]:
+    def _planned(self, kind: Kind, rule: RelatedRule) -> Iterator[Source]:
         namespace = rule.namespace or self._own_namespace
         if kind.kind in BY_NAME:
-            yield from ((kind, namespace, name, rule.labels) for name in rule.names or ("",))
+            yield from ((kind, namespace, name) for name in rule.names or ("",))
         else:
-            yield kind, self._own_namespace, "", rule.labels
+            yield kind, self._own_namespace, ""
 
     def _begin(self, source: Source) -> Texts:
         if source in self._sources:
             return self._sources[source]
-        kind, namespace, name, labels = source
+        kind, namespace, name = source
         fields = f"metadata.name={name}" if name else ""
-        watch = Watch(self._api, kind, namespace=namespace, labels=labels, fields=fields)
+        watch = Watch(self._api, kind, namespace=namespace, fields=fields)
         if kind.kind == "Secret":
             watch.cache.without = SECRET_PARTS
         texts = self._sources[source] = Texts(watch)
@@ -279,7 +245,7 @@ class Related:
             for each in which
             for name in (place[1], "")
             for channel in self._named.get((each, name), ())
-            if any(one.which in which and one.takes(*place) for one in self._rules.get(channel, ()))
+            if any(_which(one) in which and _takes(one, *place) for one in self._rules.get(channel, ()))
         }
         uids = {str(each["metadata"].get("uid") or "") for each in (old, new) if each is not None}
         for uid in uids:
@@ -287,35 +253,18 @@ class Related:
                 listener(uid, frozenset(asking))
 
 
-def rule(wanted: Mapping[str, Any]) -> Rule:
-    """Read one of `relatedResources`."""
-    extension = wanted.get("headrace") or {}
-    return Rule(
-        str(wanted["apiVersion"]),
-        str(wanted["resource"]),
-        str(extension.get("kind") or ""),
-        str(wanted.get("namespace") or ""),
-        tuple(map(str, wanted.get("names") or ())),
-        _selector(wanted.get("labelSelector") or {}),
-        extension.get("concerning") == "parent",
-        extension.get("optional") is True,
-    )
+def _takes(rule: RelatedRule, namespace: str, name: str) -> bool:
+    return rule.namespace in ("", namespace) and (not rule.names or name in rule.names)
 
 
-def _selector(selector: Mapping[str, Any]) -> str:
-    """A label selector as the API server takes it in a query."""
-    terms = [f"{label}={text}" for label, text in sorted((selector.get("matchLabels") or {}).items())]
-    for one in selector.get("matchExpressions") or ():
-        label, values = one["key"], ",".join(one.get("values") or ())
-        terms.append(
-            {
-                "In": f"{label} in ({values})",
-                "NotIn": f"{label} notin ({values})",
-                "Exists": label,
-                "DoesNotExist": f"!{label}",
-            }[one["operator"]]
-        )
-    return ",".join(terms)
+def _told_by(rule: RelatedRule) -> tuple[str, ...]:
+    """Names of objects whose changes are told; "" for any. Of a whole kind what the channel mentions counts."""
+    return rule.names or (("",) if rule.namespace else ())
+
+
+def _which(rule: RelatedRule) -> str:
+    """What is known of the kind for sure."""
+    return rule.kind or rule.resource
 
 
 def _tells(old: Body, new: Body) -> bool:

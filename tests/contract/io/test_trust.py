@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from headrace.core.channel.hook import HookRequest
 from headrace.core.delivery.lease import Lease
 from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import HeadraceError, Unavailable
@@ -140,7 +141,7 @@ async def test_functions_by_what_the_system_trusts(trust, wanted, ca, monkeypatc
         async with LeaseClient("t0ken") as leases, HookClient("t0ken") as hooks:
             said = [
                 str(await failure(leases.open(server.url, Lease("S", "C")))),
-                str(await failure(hooks.sync(server.url, {}))),
+                str(await failure(hooks.call(server.url, HookRequest({})))),
             ]
         calls = Calls(lambda _: "t0ken")
         said.append(

@@ -59,7 +59,7 @@ async def test_a_new_channel_is_held_and_gets_the_hooks_status(
     call = await hook.called()
     assert call.request["parent"]["metadata"]["finalizers"] == [FINALIZER]
     assert call.request["finalizing"] is False
-    assert call.request["headrace"]["apis"] == ["serving.knative.dev/v1", "keda.sh/v1alpha1"]
+    assert call.request["headrace"]["apis"] == ["keda.sh/v1alpha1", "serving.knative.dev/v1"]
 
 
 async def test_an_edit_is_reconciled_and_what_is_left_out_of_the_status_goes(
@@ -208,7 +208,7 @@ async def test_what_the_hook_wants_verified_is_looked_up_and_told(
     operator()
     await create(api, namespace)
     again = await hook.called(2)
-    assert again.request["headrace"]["absent"] == ["that-of-one-before", "nobody"]
+    assert again.request["headrace"]["absent"] == ["nobody", "that-of-one-before"]
 
 
 async def test_related_objects_are_sent_and_their_changes_ask_again(

@@ -1,16 +1,18 @@
-"""Request and response of the hook that `reconcile` serves: Metacontroller's CompositeController, as far as it is used.
+"""The hook that `reconcile` serves: its requests and its answers, written and read here by both sides.
 
-Knows the envelope only; what is in `parent` is `headrace.core.manifest.manifest`'s. Our operator and a stock
-Metacontroller speak it alike, but for the extension `headrace`, which the latter neither sends nor reads (ADR 023).
+It is the hook of Metacontroller's CompositeController, as far as we use it. The operator and the CLI write requests and
+read answers, `reconcile` the other way round. A stock Metacontroller sends no extension `headrace` and reads none
+(ADR 023). This module knows the envelope only: what is in `parent` is `headrace.core.manifest.manifest`'s. It is longer
+than others so that both directions of each value stand side by side.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.quoting import quoted
@@ -18,6 +20,10 @@ from headrace.core.quoting import quoted
 KIND = "NatsJetStreamChannel"
 PARENT_ANNOTATIONS = {"messaging.knative.dev/subscribable": "v1"}
 """What each channel should bear: whoever subscribes reads off it in which form. Source: Knative's Channel Spec."""
+EXTENSION = "headrace"
+"""The member that only our operator and `reconcile` write and read."""
+_WORDS = ("complete", "absent", "unserved", "unseen")
+"""The members of a request's extension that are sets of words."""
 MOST_VALUES = 2_000_000
 """Of a request, roughly: parsed, a value takes up to thirty times as many bytes as it has in the body.
 
@@ -32,20 +38,21 @@ class HookRequest:
 
     Attributes:
         parent: the channel, as the API server has it.
-        children, related: by `Kind.apiVersion`, then by name; empty ones are present.
+        children, related: objects by `Kind.apiVersion`, then by name, with `NAMESPACE/` before the name of one that is
+            not in the channel's namespace. A kind of which there is none may be present and empty.
         finalizing: the channel is being deleted.
-        complete: the kinds, as in `related`, of which that holds every object of the cluster. Of others nothing
-            follows from an object's not being there.
+        complete: the kinds of which `related` holds every object of the cluster. Where an object of another kind is
+            missing there, nothing follows from that.
         absent: the uids, of those that the last answer asked to `verify`, that the API server itself does not have.
-        unserved: the kinds, as in `related`, that were asked for and that the cluster does not serve.
+        unserved: the kinds that were asked for and that the cluster does not serve, as `related` writes them.
         unseen: objects that were asked for by name and could not be looked for, as `ConfigMap.v1/NAMESPACE/NAME`.
         ending: the channel's namespace is being deleted: what it needs there can't be made again.
         apis: which of the optional APIs the cluster serves, as `serving.knative.dev/v1`; None when nobody says.
-        shared: as `children`, those that several channels share and this one may: whoever owns them. None when nobody
+        shared: the children that several channels share, whoever owns them, written as `children`; None when nobody
             says.
-        watched: the only namespace of which all this is told; empty: of all of them.
-        stock: a Metacontroller as it comes asks, not our operator. It makes children in the channel's own namespace and
-            for that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
+        watched: the one namespace that the operator watches; empty when it watches all of them.
+        stock: a stock Metacontroller asks, not our operator. It makes children in the channel's own namespace and for
+            that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
     """
 
     parent: dict[str, Any]
@@ -62,6 +69,66 @@ class HookRequest:
     watched: str = ""
     stock: bool = False
 
+    def to_json(self, related: bytes | None = None) -> bytes:
+        """The body of a request as our operator sends it: never that of a stock Metacontroller.
+
+        Args:
+            related: what is sent as `related`, written as JSON already: the operator keeps thousands of objects in
+                that form, the same for all channels.
+
+        Raises:
+            InvalidSpec: with the field `parent`; the channel holds what JSON can't hold, or holds itself.
+        """
+        extension: dict[str, Any] = {name: sorted(getattr(self, name)) for name in _WORDS}
+        extension |= {"ending": self.ending, "watched": self.watched}
+        if self.apis is not None:
+            extension["apis"] = sorted(self.apis)
+        if self.shared is not None:
+            extension["shared"] = self.shared
+        body = {"controller": {}, "parent": self.parent, "children": self.children, "finalizing": self.finalizing}
+        try:
+            text = json.dumps({**body, EXTENSION: extension}, allow_nan=False).encode()
+            observed = json.dumps(self.related, allow_nan=False).encode() if related is None else related
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InvalidSpec(f"the object can't be written as JSON: {error}", field="parent") from error
+        return text[:-1] + b',"related":' + observed + b"}"
+
+    @classmethod
+    def from_json(cls, body: bytes) -> Self:
+        """Read a request.
+
+        Raises:
+            InvalidSpec: with the field `body`; it is not the hook's form.
+            Refused: it would take more memory than any channel needs.
+        """
+        request = _loaded(body)
+        parent = _object(request.get("parent"), "body.parent")
+        if parent.get("kind", KIND) != KIND:
+            kind = quoted(str(parent["kind"]))
+            raise InvalidSpec(f"body.parent.kind is {kind}: only {KIND} is known here", field="body")
+        metadata = _object(parent.get("metadata"), "body.parent.metadata")
+        for key in ("namespace", "name"):
+            if not isinstance(metadata.get(key), str):
+                given = quoted(str(metadata.get(key)))
+                raise InvalidSpec(f"body.parent.metadata.{key} is {given}: give it as text", field="body")
+        extension = _observed(request, EXTENSION)
+        # Our operator sends an empty one.
+        controller = request.get("controller")
+        controller = controller if isinstance(controller, dict) else {}
+        apis = _words(extension, "apis") if isinstance(extension.get("apis"), list) else None
+        return cls(
+            parent=parent,
+            children=_observed(request, "children"),
+            related=_observed(request, "related"),
+            finalizing=request.get("finalizing") is True,
+            **{name: _words(extension, name) for name in _WORDS},
+            ending=extension.get("ending") is True,
+            apis=_child_apis(controller) if controller else apis,
+            watched=extension["watched"] if isinstance(extension.get("watched"), str) else "",
+            shared=extension["shared"] if isinstance(extension.get("shared"), dict) else None,
+            stock=bool(controller),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -72,13 +139,16 @@ class Event:
     message: str
 
     def to_json(self) -> dict[str, str]:
-        """As the answer writes it."""
         return {"type": self.type, "reason": self.reason, "message": self.message}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        return cls(*(_text(body, key) for key in ("type", "reason", "message")))
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One object of the cluster, of which it is to be asked whether it still exists with this uid."""
+    """One object of the cluster; the operator is asked whether it still exists with this uid."""
 
     api_version: str
     kind: str
@@ -87,21 +157,20 @@ class Reference:
     uid: str
 
     def to_json(self) -> dict[str, str]:
-        """As the answer writes it."""
-        return {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
-        }
+        names = {"kind": self.kind, "namespace": self.namespace, "name": self.name, "uid": self.uid}
+        return {"apiVersion": self.api_version, **names}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        return cls(*(_text(body, key) for key in ("apiVersion", "kind", "namespace", "name", "uid")))
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """With which settings a process of `reconcile` answers: they decide what a channel's children are made of.
+    """The settings with which a process of `reconcile` answers: they decide what a channel's children are made of.
 
-    While one is being replaced by another, both answer; of two that differ the one that was started later counts.
+    While one process is being replaced by another, both answer; if their settings differ, the one that was started
+    later counts.
 
     Attributes:
         digest: of the settings; empty for a `reconcile` that does not say.
@@ -112,18 +181,11 @@ class Installation:
     since: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """As the answer writes it."""
         return {"digest": self.digest, "since": self.since}
 
-
-def installation(extension: Mapping[str, Any]) -> Installation:
-    """Read it from the member `headrace` of an answer.
-
-    Raises:
-        ValueError, TypeError, AttributeError: it is not of this form.
-    """
-    told = extension.get("installation") or {}
-    return Installation(str(told.get("digest") or ""), float(told.get("since") or 0.0))
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        return cls(_text(body, "digest"), float(body.get("since") or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +194,17 @@ class HookResponse:
 
     Attributes:
         status: of the channel; None leaves it as it is.
+        children: the objects that the channel is to have.
         resync_after_seconds: ask again then; zero: when something changes.
         finalized: the channel may go; only an answer to finalize has it.
-        verify: to be looked up at the API server itself, without a cache. Those that are not there belong into
-            `absent` of a call that follows at once; when all are there, the next call is the one of the resync.
-        events: told with this answer, and not again.
+        verify: to be looked up at the API server itself, without a cache. The uids of those that are not there belong
+            into `absent` of a call that follows at once; when all are there, the next call is the one of the resync.
         prune: uids of `spec.subscribers` to take out, if that list has not changed since.
-        installation: who has answered.
+        events: to be created with this answer, and not again.
+        installation: who has answered; None for a `reconcile` that does not say.
     """
 
-    status: dict[str, Any] | None
+    status: dict[str, Any] | None = None
     children: tuple[dict[str, Any], ...] = ()
     resync_after_seconds: float = 0
     finalized: bool | None = None
@@ -151,7 +214,7 @@ class HookResponse:
     installation: Installation | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The body of the answer."""
+        """The body of the answer; the extension is left out where it has nothing to say."""
         body: dict[str, Any] = {
             "status": self.status,
             "children": list(self.children),
@@ -159,37 +222,105 @@ class HookResponse:
         }
         if self.finalized is not None:
             body["finalized"] = self.finalized
-        extension: dict[str, Any] = {}
-        if self.verify:
-            extension["verify"] = [each.to_json() for each in self.verify]
-        if self.prune:
-            extension["prune"] = list(self.prune)
-        if self.events:
-            extension["events"] = [each.to_json() for each in self.events]
-        if self.installation is not None:
-            extension["installation"] = self.installation.to_json()
-        if extension:
-            body["headrace"] = extension
-        return body
+        extension = {
+            "verify": [each.to_json() for each in self.verify],
+            "prune": list(self.prune),
+            "events": [each.to_json() for each in self.events],
+            "installation": None if self.installation is None else self.installation.to_json(),
+        }
+        said = {name: value for name, value in extension.items() if value}
+        return {**body, EXTENSION: said} if said else body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Read an answer, also one that leaves out what it has nothing to say of.
+
+        Raises:
+            ValueError, TypeError, AttributeError: it is not of this form.
+        """
+        extension = body.get(EXTENSION) or {}
+        status, finalized, told = body.get("status"), body.get("finalized"), extension.get("installation")
+        return cls(
+            status=None if status is None else dict(status),
+            children=tuple(map(dict, body.get("children") or ())),
+            resync_after_seconds=max(0.0, float(body.get("resyncAfterSeconds") or 0.0)),
+            finalized=None if finalized is None else bool(finalized),
+            verify=tuple(map(Reference.from_json, extension.get("verify") or ())),
+            prune=tuple(map(str, extension.get("prune") or ())),
+            events=tuple(map(Event.from_json, extension.get("events") or ())),
+            installation=Installation.from_json(told) if told else None,
+        )
 
 
-def customized(rules: Sequence[Mapping[str, Any]], *, stock: bool) -> dict[str, Any]:
-    """The body of the answer to `customize`: what is to be observed, and what the channel is to be annotated with.
+@dataclass(frozen=True, slots=True)
+class RelatedRule:
+    """Which objects beside the channel are to be observed: one of `relatedResources`; what is empty means any.
 
-    A stock Metacontroller writes nothing of a parent but its status.
+    Attributes:
+        resource: the plural, or a guess at it where the kind is given, too.
+        kind, concerning, optional: of the extension, which a stock Metacontroller does not read.
+        concerning: only objects that name the channel as their `spec.channel`, or whose uid the channel mentions.
+        optional: no channel has to wait for the right to see them.
     """
-    body: dict[str, Any] = {"relatedResources": list(rules)}
-    return body if stock else {**body, "headrace": {"annotations": PARENT_ANNOTATIONS}}
+
+    api_version: str
+    resource: str
+    kind: str = ""
+    namespace: str = ""
+    names: tuple[str, ...] = ()
+    concerning: bool = False
+    optional: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"apiVersion": self.api_version, "resource": self.resource}
+        body |= {"namespace": self.namespace} if self.namespace else {}
+        body |= {"names": list(self.names)} if self.names else {}
+        extension = {"kind": self.kind, "concerning": "parent" if self.concerning else "", "optional": self.optional}
+        said = {name: value for name, value in extension.items() if value}
+        return {**body, EXTENSION: said} if said else body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        extension = body.get(EXTENSION) or {}
+        return cls(
+            str(body["apiVersion"]),
+            str(body["resource"]),
+            _text(extension, "kind"),
+            _text(body, "namespace"),
+            tuple(map(str, body.get("names") or ())),
+            extension.get("concerning") == "parent",
+            extension.get("optional") is True,
+        )
 
 
-def parse(body: bytes) -> HookRequest:
-    """Read a request.
+@dataclass(frozen=True, slots=True)
+class CustomizeAnswer:
+    """The answer to `customize`: what is to be observed, and the annotations that the channel is to have.
 
-    Raises:
-        InvalidSpec: with the field `body`; it is not the hook's form.
-        Refused: it would take more memory than any channel needs.
+    A stock Metacontroller writes nothing of a parent but its status: it is given no annotations.
     """
-    # Those inside of texts, too.
+
+    rules: tuple[RelatedRule, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"relatedResources": [rule.to_json() for rule in self.rules]}
+        return {**body, EXTENSION: {"annotations": dict(self.annotations)}} if self.annotations else body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Read it.
+
+        Raises:
+            ValueError, TypeError, AttributeError, KeyError: it is not of this form.
+        """
+        annotations = (body.get(EXTENSION) or {}).get("annotations") or {}
+        told = {str(name): str(value) for name, value in annotations.items()}
+        return cls(tuple(map(RelatedRule.from_json, body.get("relatedResources") or ())), told)
+
+
+def _loaded(body: bytes) -> dict[str, Any]:
+    # Commas and brackets inside of texts are counted, too.
     if sum(map(body.count, (b",", b"[", b"{"))) > MOST_VALUES:
         words = f"the body holds more than {MOST_VALUES} values: no channel and its objects have so many"
         raise Refused(f"{words}; look for an object that somebody has filled", status=413)
@@ -197,34 +328,7 @@ def parse(body: bytes) -> HookRequest:
         request = json.loads(body, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise InvalidSpec(f"body is not JSON ({error}): send what Metacontroller sends", field="body") from None
-    parent = _object(_object(request, "body"), "body.parent", request_key="parent")
-    if parent.get("kind", KIND) != KIND:
-        raise InvalidSpec(f"body.parent.kind is {quoted(str(parent['kind']))}: only {KIND} is known here", field="body")
-    metadata = _object(parent, "body.parent.metadata", request_key="metadata")
-    for key in ("namespace", "name"):
-        if not isinstance(metadata.get(key), str):
-            given = quoted(str(metadata.get(key)))
-            raise InvalidSpec(f"body.parent.metadata.{key} is {given}: give it as text", field="body")
-    extension = _observed(request, "headrace")
-    controller = request.get("controller")
-    # Our operator sends an empty one.
-    stock = isinstance(controller, dict) and bool(controller)
-    apis = _words(extension, "apis") if isinstance(extension.get("apis"), list) else None
-    return HookRequest(
-        parent=parent,
-        children=_observed(request, "children"),
-        related=_observed(request, "related"),
-        finalizing=request.get("finalizing") is True,
-        complete=_words(extension, "complete"),
-        absent=_words(extension, "absent"),
-        unserved=_words(extension, "unserved"),
-        unseen=_words(extension, "unseen"),
-        ending=extension.get("ending") is True,
-        apis=_child_apis(controller) if stock else apis,
-        watched=extension["watched"] if isinstance(extension.get("watched"), str) else "",
-        shared=extension["shared"] if isinstance(extension.get("shared"), dict) else None,
-        stock=stock,
-    )
+    return _object(request, "body")
 
 
 def _finite(text: str) -> float:
@@ -255,8 +359,11 @@ def _words(extension: dict[str, Any], key: str) -> frozenset[str]:
     return frozenset(word for word in found if isinstance(word, str)) if isinstance(found, list) else frozenset()
 
 
-def _object(value: Any, path: str, *, request_key: str | None = None) -> dict[str, Any]:
-    found = value if request_key is None else value.get(request_key)
-    if not isinstance(found, dict):
+def _object(value: Any, path: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
         raise InvalidSpec(f"{path} is not an object: send what Metacontroller sends", field="body")
-    return found
+    return value
+
+
+def _text(body: Mapping[str, Any], key: str) -> str:
+    return str(body.get(key) or "")

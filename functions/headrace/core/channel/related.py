@@ -1,14 +1,15 @@
 """Which objects beside the channel have to be observed for it, and how they are found in the hook's request.
 
-Knows Metacontroller's form of the question (`customize`) and of the answer (`related`). `headrace.core.channel.truth`
-and `headrace.core.channel.dead_letter` draw the conclusions from the objects.
+`headrace.core.channel.truth` and `headrace.core.channel.dead_letter` draw the conclusions from the objects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
+from headrace.core.channel.hook import RelatedRule
 from headrace.core.installation.reconcile_settings import FunctionsSettings
 
 SUBSCRIPTION_API = "messaging.knative.dev/v1"
@@ -24,8 +25,8 @@ _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
 def rules(
     parent: Mapping[str, Any], settings: FunctionsSettings | None = None, *, stock: bool = False
-) -> list[dict[str, Any]]:
-    """The `relatedResources` of a channel: all Subscriptions, what its dead letter sink refers to, Knative's settings.
+) -> list[RelatedRule]:
+    """What is to be observed for a channel: all Subscriptions, what its dead letter sink refers to, Knative's settings.
 
     Subscriptions are asked for everywhere: an entry of `spec.subscribers` does not tell its Subscription's namespace.
     Our operator leaves out those that neither name the channel nor are named by it; a stock Metacontroller sends all
@@ -36,28 +37,23 @@ def rules(
         settings: whether Knative has to be asked what it allows.
         stock: a Metacontroller as it comes asks.
     """
-    everywhere: dict[str, Any] = {"apiVersion": SUBSCRIPTION_API, "resource": "subscriptions"}
-    found = [{**everywhere, "headrace": {"concerning": "parent"}}]
+    found = [RelatedRule(SUBSCRIPTION_API, "subscriptions", concerning=True)]
     if settings is not None and not stock:
         found += _of_knative(parent, settings)
     ref = sink_ref(parent)
     if ref is not None:
         namespace = parent["metadata"]["namespace"]
-        rule: dict[str, Any] = {
-            "apiVersion": ref["apiVersion"],
-            "resource": plural(ref["kind"]),
-            "names": [ref["name"]],
-        }
+        rule = RelatedRule(ref["apiVersion"], plural(ref["kind"]))
         own = ref.get("namespace") in (None, "", namespace)
-        if own and stock:
-            # It caches this answer under the channel's bare name, and refuses a rule that names a namespace other than
-            # the channel's. So the rule must do for every channel of that name: one without names and namespace, which
-            # it reads as all objects of the channel's own namespace.
-            del rule["names"]
-        elif not stock:
-            rule["headrace"] = {"kind": ref["kind"]}
-        # Ours takes those of all namespaces where none is named.
-        found.append({**rule, "namespace": namespace} if own and not stock else rule)
+        if not stock:
+            # Where no namespace is named, our operator takes the objects of all namespaces.
+            rule = replace(rule, kind=ref["kind"], names=(ref["name"],), namespace=namespace if own else "")
+        elif not own:
+            rule = replace(rule, names=(ref["name"],))
+        # A stock Metacontroller caches this answer under the channel's bare name, and refuses a rule that names another
+        # namespace than the channel's. So the rule must do for every channel of that name: without names and namespace
+        # it means all objects of the channel's own namespace.
+        found.append(rule)
     return found
 
 
@@ -89,15 +85,14 @@ def config_map(related: Mapping[str, Any], namespace: str, name: str) -> Mapping
     return None
 
 
-def _of_knative(parent: Mapping[str, Any], settings: FunctionsSettings) -> Iterator[dict[str, Any]]:
+def _of_knative(parent: Mapping[str, Any], settings: FunctionsSettings) -> Iterator[RelatedRule]:
     """What Knative's own settings say: a stock Metacontroller can't be asked, it fails where a kind is not served."""
     if settings.image and settings.zero_initial_scale == "auto" and settings.runtime != "deployment":
-        yield {"apiVersion": "v1", "resource": "configmaps", "namespace": SERVING, "names": [AUTOSCALER]}
+        yield RelatedRule("v1", "configmaps", namespace=SERVING, names=(AUTOSCALER,))
     # What these say is told, not done: no channel waits for the right to see them.
-    optional = {"headrace": {"optional": True}}
-    yield {"apiVersion": "v1", "resource": "configmaps", "namespace": EVENTING, "names": [FEATURES], **optional}
-    policies = {"apiVersion": EVENT_POLICY_API, "resource": plural(EVENT_POLICY)}
-    yield {**policies, "namespace": parent["metadata"]["namespace"], **optional}
+    yield RelatedRule("v1", "configmaps", namespace=EVENTING, names=(FEATURES,), optional=True)
+    namespace = parent["metadata"]["namespace"]
+    yield RelatedRule(EVENT_POLICY_API, plural(EVENT_POLICY), namespace=namespace, optional=True)
 
 
 def sink_ref(parent: Mapping[str, Any]) -> Mapping[str, str] | None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from headrace.core.channel.hook import HookResponse
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace_cli.laptop import channels
 from headrace_cli.laptop.channels import Channels
 from headrace_cli.manifests.manifests import Manifests
-from headrace_operator.channels.hook_client import HookAnswer
 from tests.support.waiting import until
 
 
@@ -24,7 +24,7 @@ class Reconcile:
         self.calls: list[str] = []
         self.called = asyncio.Event()
 
-    async def sync(self, parent: Mapping[str, Any]) -> HookAnswer:
+    async def sync(self, parent: Mapping[str, Any]) -> HookResponse:
         name = parent["metadata"]["name"]
         self.calls.append(name)
         self.called.set()
@@ -32,11 +32,11 @@ class Reconcile:
             raise self.fails[name]
         ready = {"type": "Ready", "status": "True"}
         generation = parent["metadata"]["generation"]
-        return HookAnswer({"observedGeneration": generation, "conditions": [ready], "stream": name.upper()})
+        return HookResponse({"observedGeneration": generation, "conditions": [ready], "stream": name.upper()})
 
-    async def finalize(self, parent: Mapping[str, Any]) -> HookAnswer:
+    async def finalize(self, parent: Mapping[str, Any]) -> HookResponse:
         await self.sync(parent)
-        return HookAnswer(finalized=True)
+        return HookResponse(finalized=True)
 
 
 @pytest.fixture

@@ -27,4 +27,4 @@ def test_a_kind_that_the_cluster_does_not_serve_is_told_of_by_its_name() -> None
 
 def test_a_stock_metacontroller_is_given_the_guess_and_nothing_of_ours() -> None:
     rules = related.rules(channel(delivery={"deadLetterSink": MOUSE}), stock=True)
-    assert rules[1] == {"apiVersion": "post.example.com/v1", "resource": "mouses"}
+    assert rules[1].to_json() == {"apiVersion": "post.example.com/v1", "resource": "mouses"}

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.channel import consumer, hook, stream_config
+from headrace.core.channel import consumer, stream_config
+from headrace.core.channel.hook import HookRequest
 from headrace.core.delivery import lease, stage_record, subscriber
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.delivery.stage_record import Attempts, Stage, StageFailure, StageRecord
@@ -60,7 +61,7 @@ def read_record(text: str) -> object:
 
 
 def read_channel(text: str) -> object:
-    parsed = manifest.parse(hook.parse(text.encode(errors="surrogatepass")).parent)
+    parsed = manifest.parse(HookRequest.from_json(text.encode(errors="surrogatepass")).parent)
     stream_config.wanted(parsed, "default")
     return [subscriber.from_json(row.subscriber.to_json()) for row in consumer.rows(parsed, "S") if row.subscriber]
 
@@ -141,9 +142,9 @@ def test_an_empty_field_of_a_subscriber_is_none() -> None:
 
 @pytest.mark.parametrize("key", ["children", "related"])
 def test_what_was_observed_is_an_object(key: str) -> None:
-    assert getattr(hook.parse(json.dumps({"parent": CHANNEL, key: None}).encode()), key) == {}
+    assert getattr(HookRequest.from_json(json.dumps({"parent": CHANNEL, key: None}).encode()), key) == {}
     with pytest.raises(InvalidSpec, match=f"body.{key} is not an object"):
-        hook.parse(json.dumps({"parent": CHANNEL, key: ["x"]}).encode())
+        HookRequest.from_json(json.dumps({"parent": CHANNEL, key: ["x"]}).encode())
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,7 @@ def test_what_was_observed_is_an_object(key: str) -> None:
 def test_that_nobody_told_which_apis_there_are_is_not_that_there_are_none(
     told: dict[str, object], apis: frozenset[str] | None
 ) -> None:
-    assert hook.parse(json.dumps({"parent": CHANNEL, **told}).encode()).apis == apis
+    assert HookRequest.from_json(json.dumps({"parent": CHANNEL, **told}).encode()).apis == apis
 
 
 @pytest.mark.parametrize("due", [float("inf"), float("nan"), -1, 1e300, 10**400])

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace.core.channel import hook, related
+from headrace.core.channel import related
+from headrace.core.channel.hook import HookRequest
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.reconcile import reconcile
 from tests.support.functions.channels import channel, entry
@@ -125,14 +126,14 @@ async def test_what_may_be_no_child_is_told_of() -> None:
 def test_a_controller_of_another_form_says_nothing_of_child_kinds(spec: Any) -> None:
     body = {"controller": {"spec": spec}, "parent": channel(), "headrace": {"apis": ["serving.knative.dev/v1"]}}
 
-    request = hook.parse(json.dumps(body).encode())
+    request = HookRequest.from_json(json.dumps(body).encode())
 
     assert (request.stock, request.apis) == (True, frozenset())
 
 
 @pytest.mark.parametrize("sent", [None, {}, [], "x", 1])
 def test_without_a_controller_it_is_our_operator_that_asks(sent: Any) -> None:
-    assert not hook.parse(json.dumps({"controller": sent, "parent": channel()}).encode()).stock
+    assert not HookRequest.from_json(json.dumps({"controller": sent, "parent": channel()}).encode()).stock
 
 
 @pytest.mark.parametrize(
@@ -149,4 +150,4 @@ def test_what_is_asked_for_beside_a_channel_is_good_for_all_channels_of_its_name
 
     _, asked = related.rules(channel(delivery={"deadLetterSink": {"ref": ref}}), stock=True)
 
-    assert asked == {"apiVersion": "v1", "resource": "services", **rule}
+    assert asked.to_json() == {"apiVersion": "v1", "resource": "services", **rule}

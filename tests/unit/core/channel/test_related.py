@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.channel import dead_letter, hook, related, truth
+from headrace.core.channel import dead_letter, related, truth
 from headrace.core.channel.dead_letter import INVALID, NOT_ADDRESSABLE, NOT_FOUND, NOT_RESOLVED, Resolution, Unresolved
 from headrace.core.channel.hook import HookRequest, HookResponse, Reference
 from headrace.core.channel.truth import Subscription, Truth
@@ -55,12 +55,13 @@ def ref(kind: str = "Service", api: str = "v1", name: str = "dead", **more: str)
     ],
 )
 def test_what_is_asked_for_beside_the_channel(sink: Any, rule: dict[str, Any] | None) -> None:
-    assert related.rules(channel(delivery={"deadLetterSink": sink})) == [SUBSCRIPTIONS, *([rule] if rule else [])]
+    found = [one.to_json() for one in related.rules(channel(delivery={"deadLetterSink": sink}))]
+    assert found == [SUBSCRIPTIONS, *([rule] if rule else [])]
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"delivery": []}])
 def test_a_spec_that_makes_no_sense_is_still_asked_about(spec: Any) -> None:
-    assert related.rules({**channel(), "spec": spec}) == [SUBSCRIPTIONS]
+    assert [one.to_json() for one in related.rules({**channel(), "spec": spec})] == [SUBSCRIPTIONS]
 
 
 @pytest.mark.parametrize(
@@ -209,8 +210,8 @@ def test_why_a_dead_letter_sink_leads_nowhere(sink: Any, observed: dict[str, Any
     assert says in found.message
 
 
-def request(**members: Any) -> hook.HookRequest:
-    return hook.parse(json.dumps({"parent": channel(), **members}).encode())
+def request(**members: Any) -> HookRequest:
+    return HookRequest.from_json(json.dumps({"parent": channel(), **members}).encode())
 
 
 def test_the_extension_is_read() -> None:

@@ -33,7 +33,7 @@ def test_what_knatives_autoscaler_allows_is_asked_for(
 ) -> None:
     rules = related.rules(channel(), ReconcileSettings(**settings), stock=stock)
 
-    assert [rule for rule in rules if rule.get("namespace") == "knative-serving"] == asked
+    assert [rule.to_json() for rule in rules if rule.namespace == "knative-serving"] == asked
 
 
 def config(data: Any, namespace: str = "knative-serving") -> dict[str, Any]:

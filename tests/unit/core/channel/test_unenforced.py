@@ -148,9 +148,6 @@ def test_what_may_not_be_seen_is_told_where_there_is_knative_eventing() -> None:
 def test_a_stock_metacontroller_is_not_asked_for_what_it_may_not_serve() -> None:
     ours, stock = (related.rules(channel(), ReconcileSettings(), stock=stock) for stock in (False, True))
 
-    asked = [(one["resource"], one["namespace"], one["headrace"]) for one in ours[1:]]
-    assert asked == [
-        ("configmaps", "knative-eventing", {"optional": True}),
-        ("eventpolicies", "shop", {"optional": True}),
-    ]
-    assert [one["resource"] for one in stock] == ["subscriptions"]
+    asked = [(one.resource, one.namespace, one.optional) for one in ours[1:]]
+    assert asked == [("configmaps", "knative-eventing", True), ("eventpolicies", "shop", True)]
+    assert [one.resource for one in stock] == ["subscriptions"]

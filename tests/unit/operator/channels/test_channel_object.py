@@ -8,7 +8,6 @@ import pytest
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace_operator.channels import channel_object
-from headrace_operator.channels.related import rule
 from headrace_operator.kube.api import FAILED_TEST, Conflict, Expired, refusal
 from tests.support.functions.channels import channel, entry
 
@@ -75,17 +74,3 @@ def test_an_annotation_that_somebody_has_given_another_value_is_not_lacking() ->
 )
 def test_what_the_api_server_says(status: int, text: str, error: type[HeadraceError]) -> None:
     assert type(refusal("GET", "/x", status, text)) is error
-
-
-def test_a_rule_with_a_selector_is_asked_for_as_the_api_server_takes_it() -> None:
-    selector = {
-        "matchLabels": {"b": "c", "a": "1"},
-        "matchExpressions": [
-            {"key": "x", "operator": "In", "values": ["1", "2"]},
-            {"key": "y", "operator": "DoesNotExist"},
-        ],
-    }
-    found = rule({"apiVersion": "v1", "resource": "configmaps", "labelSelector": selector})
-    assert found.labels == "a=1,b=c,x in (1,2),!y"
-    assert found.takes("anywhere", "any name")
-    assert not rule({"apiVersion": "v1", "resource": "configmaps", "names": ["a"], "namespace": "n"}).takes("n", "b")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
 
-from headrace.core.channel.hook import HookResponse, Installation
-from headrace_operator.channels import hook_client
+from headrace.core.channel.hook import Installation
 from headrace_operator.channels.newest import SILENT_SECONDS, Newest, Replaced
 
 OLD, NEW = Installation("old", 100.0), Installation("new", 200.0)
@@ -83,11 +81,3 @@ def test_an_answer_of_before_counts_until_the_new_one_is_heard_of() -> None:
     heard.newest.check(NEW)
     with pytest.raises(Replaced):
         heard.newest.check(OLD)
-
-
-def test_what_reconcile_says_of_itself_is_what_the_operator_reads() -> None:
-    said = json.dumps(HookResponse(None, installation=NEW).to_json())
-    assert hook_client.parsed(said, "http://reconcile").installation == NEW
-    silent = json.dumps(HookResponse(None).to_json())
-    assert "headrace" not in silent
-    assert hook_client.parsed(silent, "http://reconcile").installation == Installation()

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from headrace.core.channel.hook import RelatedRule
 from headrace.core.errors import Refused
-from headrace_operator.channels.related import Related, Texts, rule
+from headrace_operator.channels.related import Related, Texts
 from headrace_operator.kube import kinds
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import Discovery, Kind
@@ -37,7 +38,7 @@ class Held:
         self.cache.put({"metadata": metadata, "spec": {"channel": channel}})
 
     def sent(self, wanted: dict[str, Any], channel: dict[str, Any]) -> set[str]:
-        members = b",".join(self._texts.members(rule(wanted), channel))
+        members = b",".join(self._texts.members(RelatedRule.from_json(wanted), channel))
         return set(json.loads(b"{" + members + b"}"))
 
 
@@ -124,7 +125,7 @@ async def test_what_is_missing_is_told_apart_from_what_may_not_be_seen(forbids: 
         api, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.1 if forbids else 60
     )
     try:
-        await related.ask_for(("shop", "orders"), [rule(asked)])
+        await related.ask_for(("shop", "orders"), [RelatedRule.from_json(asked)])
         assert json.loads(related.written(channel())) == then
     finally:
         for watch in watches:
@@ -144,7 +145,7 @@ async def test_what_may_not_be_seen_is_waited_for_once_and_not_by_each_of_a_thou
     try:
         async with asyncio.timeout(20):
             for one in channels:
-                await related.ask_for(one, [rule(asked)])
+                await related.ask_for(one, [RelatedRule.from_json(asked)])
         related.forget(("shop", "orders-7"))
         server.forbids = False
         await until("those that are there are told of it", lambda: len(told) == 999)
@@ -169,7 +170,7 @@ async def test_what_is_only_slow_is_waited_for_by_each() -> None:
     related = Related(server, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.3)
     try:
         for name in ("orders", "returns"):
-            await related.ask_for(("shop", name), [rule(asked)])
+            await related.ask_for(("shop", name), [RelatedRule.from_json(asked)])
         returns = {**channel(), "metadata": {"namespace": "shop", "name": "returns"}}
         assert json.loads(related.written(returns)) == {"Broker.eventing.knative.dev/v1": {}}
     finally:
@@ -203,14 +204,14 @@ async def test_a_kind_is_found_by_what_the_api_server_calls_it_also_when_it_come
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = {"apiVersion": "post.example.com/v1", "resource": "mouses", "names": ["dead"]}
-    wanted = rule({**asked, "headrace": {"kind": "Mouse"}})
+    wanted = RelatedRule.from_json({**asked, "headrace": {"kind": "Mouse"}})
     api, watches = Post(), list[asyncio.Task[None]]()
     discovery = Discovery(cast("KubeApi", api))
     await discovery.refresh()
     related = Related(cast("KubeApi", api), discovery, lambda work: watches.append(asyncio.create_task(work)))
     try:
         await related.ask_for(("shop", "orders"), [wanted])
-        assert related.unserved(("shop", "orders")) == ["Mouse.post.example.com/v1"]
+        assert related.unserved(("shop", "orders")) == {"Mouse.post.example.com/v1"}
         # It was asked a moment ago.
         assert not await related.appeared()
         assert api.asked == 1
@@ -219,7 +220,7 @@ async def test_a_kind_is_found_by_what_the_api_server_calls_it_also_when_it_come
         monkeypatch.setattr(kinds, "LOOK_AGAIN_SECONDS", 0.0)
         assert await related.appeared()
         await related.ask_for(("shop", "orders"), [wanted])
-        assert related.unserved(("shop", "orders")) == []
+        assert related.unserved(("shop", "orders")) == frozenset()
         assert json.loads(related.written(channel()))["Mouse.post.example.com/v1"].keys() == {"dead"}
         assert not await related.appeared()
     finally:
@@ -236,11 +237,13 @@ async def test_for_what_is_only_told_of_nobody_waits_until_he_may_see_it() -> No
     related = Related(api, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=60)
     try:
         async with asyncio.timeout(20):
-            await related.ask_for(("shop", "orders"), [rule({**one, **optional}) for one in (policies, features)])
-        assert related.unseen(("shop", "orders")) == [
+            await related.ask_for(
+                ("shop", "orders"), [RelatedRule.from_json({**one, **optional}) for one in (policies, features)]
+            )
+        assert related.unseen(("shop", "orders")) == {
             "Broker.eventing.knative.dev/v1alpha1/shop",
             "Broker.v1/knative-eventing/flags",
-        ]
+        }
     finally:
         for watch in watches:
             watch.cancel()
@@ -270,7 +273,7 @@ async def test_a_change_is_told_to_those_alone_that_ask_for_objects_of_its_place
     told: list[frozenset[tuple[str, str]]] = []
     try:
         for namespace in ("shop", "ops"):
-            await related.ask_for((namespace, "orders"), [rule({**asked, "namespace": namespace})])
+            await related.ask_for((namespace, "orders"), [RelatedRule.from_json({**asked, "namespace": namespace})])
         related.listeners.append(lambda _uid, asking: told.append(asking))
         api.sent.set()
         await until("somebody is told", lambda: bool(told))
