@@ -1,12 +1,12 @@
 """Spark reads and writes NATS JetStream: the data source `jetstream`.
 
-Installed, it is found by Spark itself. Shipped as a zip (`--py-files`), register it:
+Spark finds an installed package by itself. A package that is shipped as a zip (`--py-files`) has to be registered:
 
     from pyspark_jetstream import JetStreamDataSource
     spark.dataSource.register(JetStreamDataSource)
 
-Spark imports every package of this kind at the first look-up of any source, so nothing is imported here before it is
-asked for. `DefaultSource` is the name that Spark looks for.
+Spark imports every package of this kind at the first look-up of any source, so this module imports nothing before it is
+asked for the class. `DefaultSource` is the name that Spark looks for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Record batches of one part: what both readers do in a task, on an executor."""
+"""Record batches of one part: the work of both readers in a task, on an executor."""
 
 from __future__ import annotations
 

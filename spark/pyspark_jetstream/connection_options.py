@@ -1,7 +1,7 @@
 """The options that say how to reach NATS; the same for reading and writing.
 
-Secrets are never values of options, since Spark shows those in plans: options name the file, or the variable of the
-environment, that holds them. What no option says is taken from the variables that the rest of Headrace has, too.
+An option never holds a secret, since Spark shows options in plans: it names the file, or the environment variable, that
+holds the secret. Where no option is given, the variables of the rest of Headrace count.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """CloudEvents in binary mode as columns: many messages at a time, as long as they are plain.
 
-Plain is: the header names of all are the same, every value is printable ASCII without quotes, and nothing breaks a rule
-of CloudEvents. Of plain events only the percent-encoded values are looked at one by one; what is not plain is left to
-the codec. Called by `event_rows`.
+Messages are plain when all have the same header names, every value is printable ASCII without quotes, and no rule of
+CloudEvents is broken. Of plain messages only the percent-encoded values are looked at one by one; the codec takes all
+others. Called by `event_rows`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Stored messages to rows of CloudEvents: attributes as columns, and what is no event as a row with an error.
+"""Stored messages to rows of CloudEvents: attributes as columns, and a message that is no event as a row with an error.
 
-The codec of the product decides what an event is. Most messages need not be asked about one by one: those that have
-the same header names, and plain values, are read as columns (`event_columns`); a property test holds both to the same
-rows.
+The product's codec decides whether a message is an event. Most messages need not pass through it one by one: those with
+the same header names and plain values are read as columns (`event_columns`), and a property test holds both ways to the
+same rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Header blocks to Arrow maps: names as they were sent, of a name that comes twice the first value.
+"""Header blocks to Arrow maps: names as they were sent, and the first value of a name that comes twice.
 
-Three ways to the same maps, held together by a property test: for blocks that all have the same names, as one kind of
-producer sends them; for plain blocks; and for anything at all. No way makes lists or tuples per line that live on: so
-many would keep Python's collector busy for longer than all the rest takes.
+Three ways lead to the same maps, and a property test holds them together: one for blocks that all have the same names,
+as one kind of producer sends them; one for plain blocks; and one for any block at all. No way makes lists or tuples per
+line that live on: so many would keep Python's collector busy for longer than all the rest takes.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ An offset is `{"v":1,"streams":{<stream>:{"next":N,"base":B,"created":T}}}`:
     created  when the stream was made: of another stream of that name, no sequence means anything
     init     true in an initial offset only, which any end's base overrules
 
-A stream that the query does not read any more keeps its part: when it is read again, it goes on there.
-
-No acks: what is between two offsets can be read again, and is the same.
+A stream that the query does not read any more keeps its part: when it is read again, the query goes on there. There are
+no acks: the messages between two offsets can be read again, and are the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The options of reading: what, from where to where, and how; checked before anything is asked of NATS.
+"""The options of reading: what, from where to where, and how; checked before NATS is asked for anything.
 
-Knows names, kinds and defaults of the options, and what excludes what. Does not know streams or Spark's classes.
-Called by the source at planning. Names and meanings follow Spark's Kafka source where it has the like.
+Knows names, kinds and defaults of the options, and which of them exclude each other. Does not know streams or Spark's
+classes. Called by the source at planning. Names and meanings follow Spark's Kafka source where it has the like.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a query reads, found out from NATS at planning: which streams, by which mode, from where to where.
+"""The reading of a query, planned with NATS' answers: which streams, by which mode, from where to where.
 
 Knows JetStream's API and the options. Does not know Spark. Called by both readers on the driver.
 """

@@ -1,6 +1,6 @@
 """The columns that a reader can give, by name and Spark type, and which of them a query gets. Pure.
 
-`.schema(…)` chooses columns and their order: what is left out is not made. It can't rename or convert.
+`.schema(…)` chooses columns and their order: a column that it leaves out is not made. It can't rename or convert.
 """
 
 from __future__ import annotations

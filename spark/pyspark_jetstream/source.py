@@ -1,7 +1,7 @@
-"""The data source `jetstream`: what Spark calls first.
+"""The data source `jetstream`, which Spark calls first.
 
 Options are checked here, on the driver, so that a wrong one is told before anything runs. Readers connect when they
-plan; of a writer, which plans nothing, it is looked here whether there is something to write to.
+plan. A writer plans nothing, so the source itself looks whether there is a stream to write to.
 """
 
 from __future__ import annotations

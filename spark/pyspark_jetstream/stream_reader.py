@@ -1,7 +1,7 @@
 """The streaming reader: offsets on the driver, in one process per query, and ranges in tasks.
 
-Keeps nothing that a restart would miss: what Spark logs is all there is. `commit` has nothing to do, since a stream is
-read without acks.
+Keeps nothing that a restart would miss: Spark's log has everything. `commit` has nothing to do, since a stream is read
+without acks.
 """
 
 from __future__ import annotations

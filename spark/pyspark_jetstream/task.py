@@ -1,4 +1,4 @@
-"""What one task does: reads its part of one stream, and makes sure that the stream is what it was at planning.
+"""The work of one task: it reads its part of one stream, and makes sure that the stream is the one of the planning.
 
 A part that was discarded, purged or replaced before it was read must not look like an empty one.
 """

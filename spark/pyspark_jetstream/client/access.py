@@ -1,7 +1,7 @@
-"""Where the servers are and who we are to them: a value that holds no secret, only where each one is to be found.
+"""Where the servers are and who we are to them: a value that says where each secret is found, and holds none.
 
-It is pickled into Spark's tasks, and read there: files and environment variables are looked at when a connection is
-made, on the machine that makes it. So a rotated file takes effect, and no plan or log can show what is in it.
+Spark's tasks get it pickled. They look at files and environment variables when they make a connection, on the machine
+that makes it. So a rotated file takes effect, and no plan or log can show a secret.
 """
 
 from __future__ import annotations

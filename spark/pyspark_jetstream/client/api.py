@@ -1,6 +1,6 @@
 """The JetStream API as requests and JSON, asked again while servers come and go.
 
-Every call here may be repeated: it reads, or makes what has a name of its own.
+Every call here may be repeated: it only reads, or it makes an object that has a name of its own.
 """
 
 from __future__ import annotations

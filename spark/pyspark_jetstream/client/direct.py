@@ -1,7 +1,7 @@
 """A range of sequences by batched Direct Get: for streams on which a consumer counts as interest, or is not allowed.
 
 Any replica answers, so a short answer proves nothing by itself: the end is proved as in `pull`. Needs a server of 2.11
-and `allow_direct` on the stream. Takes 3 to 4 times the server's work of a consumer.
+and `allow_direct` on the stream. Costs the server 3 to 4 times the work of a consumer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Publishes by fast ingest (nats-server 2.14, streams with `allow_batched`): one ack for some hundred messages.
 
-A batch is stored message by message, in its order, and ends at the first gap; so an ack for one is an ack for all
-before it. Whatever goes otherwise is left to the window of `publish`, which finds out message by message: the ids keep
-what was stored from being stored again. The server forgets a batch that rests for 10 s, and says so.
+The server stores a batch message by message, in its order, and ends it at the first gap; so an ack for one message is
+an ack for all before it. When a batch ends in any other way, the window of `publish` finds out message by message what
+is stored, and the ids keep a stored message from being stored again. The server forgets a batch that rests for 10 s,
+and says so.
 
 Source: NATS ADR 50, tried on nats-server 2.15.1.
 """

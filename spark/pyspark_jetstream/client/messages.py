@@ -1,4 +1,4 @@
-"""Stored messages as columns, and what their ack subjects or Direct Get headers say of them. Pure.
+"""Stored messages as columns, with the facts that their ack subjects or Direct Get headers carry. Pure.
 
 The ack subject of a consumer's message ends in
 `<delivered>.<stream sequence>.<consumer sequence>.<timestamp>.<pending>`, in its later form with one token more.

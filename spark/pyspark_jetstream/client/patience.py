@@ -1,7 +1,7 @@
-"""Reading on, whatever comes in between: how long a read may make no progress is known here, and nowhere else.
+"""Reading on through interruptions: only here is it known how long a read may make no progress.
 
-Each try is short and starts afresh, since what it has made may be bound to a server that is dead: a consumer's name,
-once the cluster has given it to one, is answered by no other.
+Each try is short and starts afresh, since the objects of the last try may be bound to a dead server: once the cluster
+has given a consumer's name to one server, no other answers for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Publishes with a window of acks: many are on their way at a time, and every one is acknowledged in the end.
 
-Of each message it is known whether it is stored, refused, or neither: then it is published again with the same
-`Nats-Msg-Id`. Give one, or it may be stored twice. Bounded in messages and bytes.
+A message is known to be stored, or known to be refused. A message that is neither is published again with the same
+`Nats-Msg-Id`: give one, or the message may be stored twice. The window is bounded in messages and bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A range of sequences by an ephemeral consumer: ack-none, in memory, gone by itself if we are.
+"""A range of sequences by an ephemeral consumer without acks, in memory, which goes by itself when we are gone.
 
-Proves its end: by a message at or behind the range's last sequence, or by the stream's leader, who knows of no further
-message in the range. So neither a follower that lags nor a connection that breaks can make a read too short.
-What was lost is told by the consumer's own numbers, and read again by another consumer.
+The read proves its end: by a message at or behind the range's last sequence, or by the stream's leader, which knows of
+no further message in the range. So neither a follower that lags nor a connection that breaks can make a read too short.
+The consumer's own numbers show lost messages, and another consumer reads those again.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What the jobs in `spark/jobs/` share: so each of them is one file, which spark-submit can take from anywhere."""
+"""The common parts of the jobs in `spark/jobs/`: so each job is one file, which spark-submit takes from anywhere."""

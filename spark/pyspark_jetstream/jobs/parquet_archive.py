@@ -5,9 +5,10 @@
     _headrace/staging/<start>-<end>/    a range before it is in
     _headrace/compaction/<name>/        a partition's files before they replace smaller ones
 
-Spark writes a range into staging. What is to be moved is then written down (`moves.json`), moved file by file, and
-committed. A run begins by finishing what was written down and throwing away what was not. So nothing is in twice or
-missing; for the moment of the moves a reader may see a part of a range. One run at a time.
+Spark writes a range into staging. Then the job writes down which files are to be moved (`moves.json`), moves them one
+by one, and commits. A run begins by finishing the moves that were written down, and by throwing away files that were
+not. So no message is in twice or missing; during the moves a reader may see a part of a range. Only one run may work at
+a time.
 """
 
 from __future__ import annotations

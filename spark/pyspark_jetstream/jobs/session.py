@@ -1,4 +1,4 @@
-"""What every job begins and ends with: the session, words about progress, and errors as people want them.
+"""The beginning and end of every job: the session, words about progress, and errors as people want them.
 
 A job is a `spark-submit` program: one file that takes whatever session it is given.
 """

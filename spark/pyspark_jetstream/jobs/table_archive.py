@@ -1,4 +1,4 @@
-"""A Delta or Iceberg table as an archive: its appends are whole or not at all, so it says itself how far it has got."""
+"""A Delta or Iceberg table as an archive: an append is whole or not at all, so the table knows how far it has got."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The writing half of the data source: rows become messages, each stored once.
 
-options.py   what the user asks for, checked on the driver
+options.py   the user's wishes, checked on the driver
 columns.py   which column plays which part
 messages.py  record batches to messages and faulty rows
 ids.py       the `Nats-Msg-Id`s that keep a repeated task from storing anything twice

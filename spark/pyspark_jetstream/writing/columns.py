@@ -1,7 +1,8 @@
 """Which column of a frame plays which part in a message. Pure.
 
-The inverse of the reader's columns: what it gave can be written again. Columns that only a stored message has (stream,
-sequence, timestamp) are left out; other columns of an event are extension attributes, by their names.
+This is the inverse of the reader's columns: a frame that was read can be written again. Columns that only a stored
+message has (stream, sequence, timestamp) are left out; other columns of an event are extension attributes, by their
+names.
 """
 
 from __future__ import annotations

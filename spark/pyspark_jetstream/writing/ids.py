@@ -3,10 +3,11 @@
     events     source and id, as `receive` makes it: an event is itself, whoever publishes it
     messages   s.<run, epoch, partition>.<content>[.<which of equal ones>]
 
-The second is of the content and not of the row's number, since after a shuffle the rows of a partition may come in
-another order: numbers would then give one row the id of another, and the server would drop what it never had. Equal
-rows are told apart by counting them. What is counted is forgotten every `BLOCK_ROWS` rows, to bound it; the block is in
-the hash, so that nothing is lost by it. Ids are short, as the server keeps each for the length of its window.
+A message's id is of its content and not of the row's number, since after a shuffle the rows of a partition may come in
+another order: numbers would then give one row the id of another, and the server would drop a message that it never had.
+Equal rows are told apart by counting them. The counts are forgotten every `BLOCK_ROWS` rows, so that memory is bounded;
+the block is in the hash, so that nothing is lost by it. Ids are short, as the server keeps each for the length of its
+window.
 """
 
 from __future__ import annotations

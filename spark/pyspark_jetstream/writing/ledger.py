@@ -1,8 +1,8 @@
-"""What a named run had when it broke off, so that a repetition with other rows is found out before it is complete.
+"""The rows that a named run had when it broke off, so that a repetition with other rows is found out in time.
 
 A task writes down digests of its rows, eight bytes each, before it publishes them: in the stream of the commit marker,
-and only of a batch with a `runId` and `commitMarker`. Those of the first try count: a later one has to have all of
-them, and may have more. They are deleted when the run is complete. Subjects:
+and only for a batch with a `runId` and `commitMarker`. The digests of the first try count: a later try has to have all
+of them, and may have more. They are deleted when the run is complete. Subjects:
 
     <the marker's>.<partition>.<try>.<any>      the digests of some rows, one behind the other
 """

@@ -1,11 +1,11 @@
 """The commit marker: how far a run has got, for repetitions that come when the server has forgotten the ids.
 
-One message per run and target, the newest only, in a stream of its own (`headrace_spark`). The first task of an epoch
-writes down where the target ended before it (compare and set, so that one task wins); the driver adds, once all of the
-epoch's tasks are done, that it is complete. A repeated epoch that is complete is passed over. One that is not is
-written again; when the marker is so old that the target may have forgotten ids, those that lie behind the noted place
-are read from the target first. So an epoch is stored once, as long as the target keeps its messages. Costs a look-up
-per task and two publishes per epoch; a repetition reads what was stored since.
+There is one message per run and target, the newest only, in a stream of its own (`headrace_spark`). The first task of
+an epoch writes down where the target ended before it (compare and set, so that one task wins). The driver adds that the
+epoch is complete, once all of its tasks are done. A repeated epoch that is complete is passed over; any other is
+written again. When the marker is so old that the target may have forgotten ids, the ids behind the noted place are read
+from the target first. So an epoch is stored once, as long as the target keeps its messages. The marker costs a look-up
+per task and two publishes per epoch; a repetition reads all messages that were stored since.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Record batches to messages, and to faults where a row is none. Pure.
+"""Record batches to messages, and to faults where a row is no message. Pure.
 
-Columns become Python values by Arrow, a column at a time; a message is made per row. Control headers (`Nats-…`,
+Arrow turns columns into Python values, a column at a time; a message is made per row. Control headers (`Nats-…`,
 `Headrace-…`) are never taken from a column: one of them purges a stream, another hides a message.
 """
 

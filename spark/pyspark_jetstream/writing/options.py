@@ -1,6 +1,7 @@
-"""The options of writing: where to, as what, and what keeps a repetition from storing twice. Pure.
+"""The options of writing: where to, as what, and how a repetition is kept from storing twice. Pure.
 
-Knows names, kinds and defaults, and what excludes what. Does not know columns, streams or Spark's classes.
+Knows names, kinds and defaults, and which options exclude each other. Does not know columns, streams or Spark's
+classes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Record batches that are looked at before they are written: kept in a file meanwhile, since Spark gives them once."""
+"""A file for record batches that are looked at before they are written, since Spark gives them only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has become of the rows of all tasks: for the driver's log, its summary file and the commit marker. Pure."""
+"""The fate of the rows of all tasks: for the driver's log, its summary file and the commit marker. Pure."""
 
 from __future__ import annotations
 

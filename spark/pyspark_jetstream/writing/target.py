@@ -1,4 +1,4 @@
-"""The stream that is written to, as its server knows it; asked by each task, once."""
+"""The stream that is written to, as its server knows it; each task asks for it once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Spark's two writers: pickled to the executors, so they hold values only.
 
-Spark gives no place before an epoch's tasks and none that knows the query's id but a task: so tasks begin an epoch, and
-tell the driver all that it has to know in their messages.
+Spark has no place for a program before an epoch's tasks, and only tasks know the query's id. So tasks begin an epoch,
+and their messages tell the driver everything that it has to know.
 """
 
 from __future__ import annotations
