@@ -13,13 +13,15 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from bench import chart, nats_floor, report, stage, written
+from bench import chart, nats_floor, report, stage
 from bench.row import NotMeasured, Row
 from bench.rows import rows
 from bench.sample import Sample
+from infra import document_place
 
 WARM_UP_EVENTS = 2_000
 CHART = Path("docs/bench/cpu-per-event.svg")
+PAGE = Path("docs/bench/README.md")
 
 
 def main() -> None:
@@ -42,10 +44,10 @@ def main() -> None:
         text = f"{machine}\n{report.table(found)}\n\n{report.legend(chosen, unmeasured)}"
         print(text)
         if arguments.write:
-            written.write("bench", text)
+            _write("bench", text)
             clients = "\n".join(nats_floor.table(nats_floor.run()))
             print(clients)
-            written.write("clients", f"{machine}\n{clients}")
+            _write("clients", f"{machine}\n{clients}")
             arguments.chart = arguments.chart or CHART
     if arguments.chart:
         arguments.chart.parent.mkdir(parents=True, exist_ok=True)
@@ -79,6 +81,12 @@ def _measured(running: stage.Stage, chosen: list[Row], events: int, rounds: int)
 def _with_floors(names: list[str]) -> set[str]:
     """The named rows and what they are held against."""
     return {*names, *(row.floor for row in rows() if row.name in names and row.floor)}
+
+
+def _write(name: str, text: str) -> None:
+    """Put a table into its place on the page, as a block of code."""
+    page = document_place.filled(PAGE.read_text(encoding="utf-8"), name, f"```\n{text.rstrip()}\n```")
+    PAGE.write_text(page, encoding="utf-8")
 
 
 def _progress(words: str) -> None:

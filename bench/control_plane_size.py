@@ -27,6 +27,7 @@ import psutil
 import yaml
 
 from bench.processes import cpu_seconds, peak_rss
+from infra import document_place
 from infra.generate import crd
 from tests.support.functions.functions import Function
 from tests.support.kube.control_plane import ControlPlane
@@ -38,7 +39,6 @@ from tests.support.waiting import until
 ROOT = Path(__file__).resolve().parents[1]
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
 PAGE = ROOT / "docs/bench/control-plane.md"
-BEGIN, END = "<!-- written by `task bench:control-plane` -->", "<!-- /written -->"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SUBSCRIPTIONS = "/apis/messaging.knative.dev/v1/namespaces/{namespace}/subscriptions"
 NAMESPACE = "bench"
@@ -218,8 +218,10 @@ def row(found: Found) -> str:
 
 def write(found: Found) -> None:
     """Add the row to the page."""
-    head, _, rest = PAGE.read_text(encoding="utf-8").partition(END)
-    PAGE.write_text(f"{head}{row(found)}\n{END}{rest}", encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(
+        document_place.filled(page, "rows", document_place.content(page, "rows") + row(found)), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from infra import document_place
 from tests.support.programs.tutorial import TUTORIALS, Step, Walk, steps
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/from-clone.md"
-BEGIN, END = "<!-- written by `task from-clone` -->", "<!-- /written -->"
 # Spark is 450 MB, and its first start on a busy machine takes minutes.
 SYNC_SECONDS = 1800.0
 RUN_SECONDS = 600.0
@@ -179,9 +179,7 @@ def table(turns: Sequence[Sequence[Row]], about: Mapping[str, str]) -> str:
 
 def write(text: str) -> None:
     """Put the table into its place on the page."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(document_place.filled(PAGE.read_text(encoding="utf-8"), "steps", text), encoding="utf-8")
 
 
 if __name__ == "__main__":

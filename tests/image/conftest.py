@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from infra import document_place
 from infra.image import machine
 from tests.support.nats.nats_server import NatsServer
 from tests.support.programs.built_image import Built, Pods, built
 from tests.support.programs.containers import Container
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "image.md"
-_BEGIN, _END = "<!-- figures: written by `task image -- --write` -->", "<!-- /figures -->"
 _rows: list[str] = []
 
 
@@ -72,8 +72,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for line in (table := list(_table())):
         terminalreporter.write_line(line)
     if table and config.getoption("--write"):
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(_BEGIN)
-        PAGE.write_text(before + "\n".join((_BEGIN, *table, _END)) + rest.partition(_END)[2], encoding="utf-8")
+        page = document_place.filled(PAGE.read_text(encoding="utf-8"), "figures", "\n".join(table))
+        PAGE.write_text(page, encoding="utf-8")
 
 
 def _table() -> Iterator[str]:

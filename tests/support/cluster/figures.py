@@ -1,7 +1,6 @@
 """What a run has measured, and the places in docs that say it.
 
-A place is what stands between `<!-- NAME: written by COMMAND -->` and `<!-- /NAME -->` of a document. A run with
-`--write` writes the rows of the tests that ran; without it they are only printed.
+A run with `--write` writes the rows of the tests that ran into the document; without it they are only printed.
 """
 
 from __future__ import annotations
@@ -9,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+
+from infra import document_place
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 # A bar within a cell has a backslash before it.
@@ -43,18 +44,13 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def write(name: str, text: str, document: Path) -> None:
     """Put a text between the marks of this name, which the document has once."""
-    whole = document.read_text(encoding="utf-8")
-    place = re.compile(rf"(<!-- {re.escape(name)}: .*? -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL)
-    assert len(place.findall(whole)) == 1, f"{document} has not one place named {name}"
-    document.write_text(place.sub(lambda found: f"{found[1]}{text}\n{found[2]}", whole), encoding="utf-8")
+    document.write_text(document_place.filled(document.read_text(encoding="utf-8"), name, text), encoding="utf-8")
 
 
 def rows_of(name: str, document: Path) -> dict[str, tuple[object, ...]]:
     """The rows that stand between the marks of this name, by their first cell."""
-    place = rf"<!-- {re.escape(name)}: .*? -->\n(.*?)<!-- /{re.escape(name)} -->"
-    found = re.search(place, document.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None, f"{document} has no place named {name}"
-    lines = [line.strip().removeprefix("|").removesuffix("|") for line in found[1].splitlines()[2:]]
+    table = document_place.content(document.read_text(encoding="utf-8"), name).splitlines()
+    lines = [line.strip().removeprefix("|").removesuffix("|") for line in table[2:]]
     cells = [[cell.strip().replace("\\|", "|") for cell in _BETWEEN_CELLS.split(line)] for line in lines if line]
     return {row[0]: tuple(row) for row in cells}
 

@@ -1,0 +1,32 @@
+"""Writes the tables of settings and metrics, and the reference of the kn plugin, into the documents.
+
+`task docs` runs it; a unit test holds the committed documents against it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from infra import document_place
+from infra.generate import kn_reference, metrics_tables, settings_tables
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def pages() -> dict[Path, str]:
+    """Each document as it has to be."""
+    contents = {**settings_tables.contents(), **metrics_tables.contents(), **kn_reference.contents()}
+    found: dict[Path, str] = {}
+    for (document, name), text in contents.items():
+        path = DOCS / document
+        found[path] = document_place.filled(found.get(path) or path.read_text(encoding="utf-8"), name, text)
+    return found
+
+
+def main() -> None:
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
