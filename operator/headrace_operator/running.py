@@ -8,11 +8,13 @@ import socket
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from prometheus_client.registry import Collector
 
 from headrace.core import caller_token
+from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.installation.function_settings import ForwardSettings, TokenSettings
 from headrace.core.installation.nats_settings import NatsSettings
@@ -28,12 +30,14 @@ from headrace_operator import probes
 from headrace_operator.channels import superseded
 from headrace_operator.channels.announcing import Announcer
 from headrace_operator.channels.arrivals import Arrivals
+from headrace_operator.channels.channel_work import ChannelWork
 from headrace_operator.channels.children import Children
+from headrace_operator.channels.cluster_world import ClusterWorld, Customize
 from headrace_operator.channels.following import Following
 from headrace_operator.channels.hook_client import HookClient
 from headrace_operator.channels.hook_workload import HookWorkload, place
 from headrace_operator.channels.leading import Leading
-from headrace_operator.channels.one_channel import Cluster, OneChannel
+from headrace_operator.channels.one_channel import OneChannel
 from headrace_operator.channels.related import Related
 from headrace_operator.channels.superseded import Superseded
 from headrace_operator.kube import access
@@ -43,7 +47,7 @@ from headrace_operator.kube.election import Election
 from headrace_operator.kube.kinds import CHANNEL, Discovery
 from headrace_operator.kube.watch import Cache, Watch
 from headrace_operator.metrics import ConnectionMetrics, StorageMetrics
-from headrace_operator.scaling.lease_client import LeaseClient
+from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaling.storage import Storage
 from headrace_operator.scaling.waking import Waking
 
@@ -81,16 +85,15 @@ class Parts:
     client: Client
     channels: Cache
     announcer: Announcer
-    waking: Waking
-    leading: Leading
+    work: ChannelWork
     election: Election
 
     def storage(self) -> Storage:
         """To be run; the operator that does not lead reads nothing."""
         return Storage(
             JetStreamApi(self.client),
-            lambda: self.waking.streams if self.election.leads else (),
-            lambda: self.waking.scaler.stats()["consumers"],
+            lambda: self.work.waking.streams if self.election.leads else (),
+            lambda: self.work.waking.scaler.stats()["consumers"],
             ask=asyncio.get_running_loop().call_soon_threadsafe,
         )
 
@@ -102,7 +105,7 @@ class Parts:
         )
 
     def _numbers(self) -> Mapping[str, float]:
-        queue = self.leading.queue
+        queue = self.work.queue
         return {
             "leads": float(self.election.leads),
             "channels": float(len(self.channels)),
@@ -139,20 +142,22 @@ class Operator:
             channels = Watch(api, CHANNEL, namespace=namespace)
             children = Children(api, discovery, channels.cache, self._spawn, namespace)
             related = Related(api, discovery, self._spawn, namespace)
-            cluster = Cluster(api, discovery, channels.cache, children, related)
             announcer = Announcer(api, self._identity)
+            customize = partial(hook.customize, settings.hook)
+            world = ClusterWorld(api, discovery, channels.cache, children, related, announcer, customize)
             waking = self._waking(client, leases)
-            passes = OneChannel(cluster, hook, settings.hook, announcer)
+            passes = OneChannel(world, partial(hook.call, settings.hook))
             resync = settings.resync.total_seconds()
             # Half is left to the others when a namespace has passes that hang, where there are others.
             share = settings.workers if namespace else max(1, settings.workers // 2)
-            leading = Leading(cluster, passes, waking, workers=settings.workers, share=share, resync=resync)
-            passes.newest.listeners.append(leading.passes_ask_again)
+            work = ChannelWork(world, passes, waking, workers=settings.workers, share=share, resync=resync)
+            leading = Leading(world, work, resync=resync)
+            passes.newest.listeners.append(leading.ask_again)
             workload = self._workload(api, discovery, leading)
             lease = (settings.lease_namespace or self._way.now().namespace, settings.lease_name)
             election = Election(api, lease, self._identity, settings.lease_duration.total_seconds())
 
-            parts = Parts(api, hook, client, channels.cache, announcer, waking, leading, election)
+            parts = Parts(api, hook, client, channels.cache, announcer, work, election)
             storage = parts.storage()
             port = await stack.enter_async_context(
                 probes.served(
@@ -172,29 +177,34 @@ class Operator:
                 tasks.create_task(announcer.run(), name="events")
                 tasks.create_task(storage.run(), name="storage")
                 for name, read in self._followed().items():
-                    tasks.create_task(Following(read, leading.queue_all).run(), name=name)
+                    tasks.create_task(Following(read, work.add_all).run(), name=name)
                 tasks.create_task(Arrivals(api, waking.arrived, namespace).run(), name="arrivals")
                 await self._discovered(discovery)
-                tasks.create_task(self._discover_for_ever(discovery, cluster, leading, workload), name="discovery")
-                tasks.create_task(self._superseded(api, discovery, hook, lease[0]).run(), name="superseded")
+                tasks.create_task(self._discover_for_ever(discovery, world, leading, workload), name="discovery")
+                tasks.create_task(self._superseded(api, discovery, customize, lease[0]).run(), name="superseded")
                 workload.watch_what_is_served()
                 await children.watch_what_is_served()
                 await election.run(leading.run)
 
     def _waking(self, client: Client, leases: LeaseClient) -> Waking:
-        return Waking(
-            client,
-            leases,
-            forward=self._settings.forward,
-            max_in_flight=environment.read(ForwardSettings).max_in_flight,
-            sweep_seconds=self._settings.sweep.total_seconds(),
-        )
+        forward = self._settings.forward
 
-    def _superseded(self, api: KubeApi, discovery: Discovery, hook: HookClient, namespace: str) -> Superseded:
+        async def open_lease(url: str, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
+            if not (url or forward):
+                raise Unavailable(
+                    f"no forward is known for {lease.stream}/{lease.consumer}: its channel's status names none yet, "
+                    "and FORWARD_URL is not set"
+                )
+            return await leases.open(url or str(forward), lease, meanwhile)
+
+        max_in_flight, sweep = environment.read(ForwardSettings).max_in_flight, self._settings.sweep
+        return Waking(client, open_lease, max_in_flight=max_in_flight, sweep_seconds=sweep.total_seconds())
+
+    def _superseded(self, api: KubeApi, discovery: Discovery, customize: Customize, namespace: str) -> Superseded:
         # Nobody's: what would have to be observed for it follows from its name alone.
         nobody = {"metadata": {"namespace": namespace, "name": "nobody"}}
         named = tuple(superseded.named(self._settings.superseded))
-        return Superseded(api, discovery, namespace, named, lambda: hook.customize(self._settings.hook, nobody))
+        return Superseded(api, discovery, namespace, named, lambda: customize(nobody))
 
     async def _discovered(self, discovery: Discovery) -> None:
         while True:
@@ -207,21 +217,21 @@ class Operator:
                 await asyncio.sleep(FIRST_DISCOVERY_PAUSE)
 
     async def _discover_for_ever(
-        self, discovery: Discovery, cluster: Cluster, leading: Leading, workload: HookWorkload
+        self, discovery: Discovery, world: ClusterWorld, leading: Leading, workload: HookWorkload
     ) -> None:
         while True:
             await asyncio.sleep(DISCOVERY_SECONDS)
             try:
-                changed = await discovery.refresh() or await cluster.related.appeared()
+                changed = await discovery.refresh() or await world.related.appeared()
             except (Unavailable, Refused) as error:
                 self._complain(error)
                 continue
             self._trouble.over()
             if changed:
-                _log.info("the cluster serves other APIs than before", optional=cluster.children.apis)
+                _log.info("the cluster serves other APIs than before", optional=world.children.apis)
                 workload.watch_what_is_served()
-                await cluster.children.watch_what_is_served()
-                leading.passes_ask_again()
+                await world.children.watch_what_is_served()
+                leading.ask_again()
 
     def _complain(self, error: HeadraceError) -> None:
         write = _log.warning if self._trouble.note(str(error)) else _log.debug
@@ -231,7 +241,7 @@ class Operator:
         """What runs `reconcile`, where that can be known and is ours to see."""
         where = place(self._settings.hook, self._settings.hook_workload)
         seen = where is not None and self._settings.namespace in (None, "", where[0])
-        return HookWorkload(api, discovery, where if seen else None, leading.passes_ask_again, self._spawn)
+        return HookWorkload(api, discovery, where if seen else None, leading.ask_again, self._spawn)
 
     def _followed(self) -> Mapping[str, Callable[[], object]]:
         """What `reconcile` reads beside the channels, by a name."""

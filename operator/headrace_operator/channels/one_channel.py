@@ -1,30 +1,25 @@
 """One pass over one channel: observe, ask the hook, do what it answers. The order of things is here.
 
 Alive: finalizer, hook, what it wants verified, entries to prune, children, status. Going: hook until it says that
-nothing is left, then the children, then the finalizer. Nothing here knows what a channel needs.
+nothing is left, then the children, then the finalizer. Nothing here knows what a channel needs, nor where it lives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headrace.core.channel.hook import HookRequest, HookResponse, Installation, Reference
+from headrace.core.channel.hook import HookRequest, HookResponse, Installation
 from headrace.core.errors import HeadraceError, Refused
 from headrace.io.process import log
 from headrace.io.process.trouble import LASTING_SECONDS, Trouble
 from headrace_operator.channels import channel_object
-from headrace_operator.channels.announcing import Tell, tell_of_changes
 from headrace_operator.channels.applied import Outcome, Problem
-from headrace_operator.channels.channel_object import ChannelWriter
-from headrace_operator.channels.children import Children
-from headrace_operator.channels.hook_client import HookClient
 from headrace_operator.channels.newest import Newest
-from headrace_operator.channels.related import Related
-from headrace_operator.kube.api import Body, Conflict, KubeApi, passes
-from headrace_operator.kube.kinds import Discovery, Key, key
-from headrace_operator.kube.watch import Cache
+from headrace_operator.channels.world import Call, World
+from headrace_operator.kube.api import Body, Conflict, passes
+from headrace_operator.kube.kinds import Key, key
 
 # Ghosts come in crowds; the rest is asked for with the next pass.
 MOST_VERIFIED = 64
@@ -38,33 +33,16 @@ class Known:
     """What is remembered of a channel between two passes.
 
     Attributes:
-        asked_for: uid, generation and round for which the hook has said what else it wants to see.
-        annotations: that the hook wants the channel to have.
-        annotated: uid and generation for which it was given them, and which: who takes them off again may.
         wanted: the status of the last answer.
-        written: the status as the API server had it then: it may leave out what the CRD does not know.
+        written: the status as it was kept then: an API server may leave out what the CRD does not know.
         trouble: what the last passes have failed of.
         ending: its namespace is being deleted.
     """
 
-    asked_for: tuple[str, int, int] | None = None
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    annotated: tuple[tuple[str, int], Mapping[str, str]] | None = None
     wanted: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] | None = None
     trouble: Trouble = field(default_factory=Trouble)
     ending: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """What a pass works with."""
-
-    api: KubeApi
-    discovery: Discovery
-    channels: Cache
-    children: Children
-    related: Related
 
 
 class OneChannel:
@@ -75,29 +53,14 @@ class OneChannel:
         newest: which of the processes that answer counts.
     """
 
-    def __init__(self, cluster: Cluster, hook: HookClient, url: str, tell: Tell) -> None:
+    def __init__(self, world: World, call: Call) -> None:
         self.on_pass: list[Callable[[Body], None]] = []
         self.newest = Newest()
-        self._cluster = cluster
-        self._hook = hook
-        self._url = url
-        self._tell = tell
-        self._writer = ChannelWriter(cluster.api)
+        self._world = world
+        self._call = call
         # A thousand channels may have the same trouble; each has an Event of its own.
         self._sparing = log.Sparing()
         self._known: dict[Key, Known] = {}
-        self._round = 0
-
-    def forget(self, place: Key) -> None:
-        self._known.pop(place, None)
-        self._cluster.related.forget(place)
-
-    def ask_again(self) -> None:
-        """What was asked for before may be served now, or another hook may ask for something else.
-
-        An answer that is on its way belongs to the round before.
-        """
-        self._round += 1
 
     def status_is_ours(self, channel: Mapping[str, Any]) -> bool:
         """Is its status what was written last? True while nothing was written yet."""
@@ -110,9 +73,10 @@ class OneChannel:
         Raises:
             HeadraceError: it did not come to its end, and is to be tried again.
         """
-        channel = self._cluster.channels.get(place)
+        channel = self._world.channels.get(place)
         if channel is None:
-            self.forget(place)
+            self._known.pop(place, None)
+            self._world.forget(place)
             return None
         if not channel_object.is_going(channel):
             return await self._keep(channel)
@@ -121,8 +85,7 @@ class OneChannel:
         return None
 
     async def _keep(self, channel: Body) -> float | None:
-        await self._look_around(channel)
-        channel = await self._hold(channel)
+        channel = await self._world.prepare(channel)
         answer = await self._asked(channel, finalizing=False)
         channel, pruned = await self._prune(channel, answer)
         outcome = await self._make_children(channel, answer)
@@ -133,7 +96,7 @@ class OneChannel:
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _take_down(self, channel: Body) -> float | None:
-        await self._look_around(channel)
+        channel = await self._world.prepare(channel)
         answer = await self._asked(channel, finalizing=True)
         self._tell_events(channel, answer)
         if not answer.finalized:
@@ -147,56 +110,23 @@ class OneChannel:
             # Where its namespace goes, no Event can be written.
             words = "channel goes with something left undone"
             _log.warning(words, channel="/".join(key(channel)), reason=each.reason, message=each.message)
-        outcome = await self._cluster.children.make_so(channel, ())
+        outcome = await self._world.make_so(channel, ())
         if outcome.problems:
             self._note_end(channel, outcome.problems)
-        # What the last status patch has made of the version is known; what others have written meanwhile is a Conflict.
-        await self._writer.let_go(self._cluster.channels.get(key(channel)) or channel)
+        await self._world.let_go(channel)
         _log.info("channel is taken down", channel="/".join(key(channel)))
         return None
 
-    async def _look_around(self, channel: Body) -> None:
-        """Have what the hook wants to see, as it said for this generation."""
-        known = self._known.setdefault(key(channel), Known())
-        version = (*channel_object.version(channel), self._round)
-        if known.asked_for == version:
-            return
-        answer = await self._hook.customize(self._url, channel)
-        await self._cluster.related.ask_for(key(channel), answer.rules)
-        known.asked_for, known.annotations = version, answer.annotations
-
-    async def _hold(self, channel: Body) -> Body:
-        """With our finalizer, and what it should be annotated with: in one patch."""
-        known = self._known.setdefault(key(channel), Known())
-        given = channel_object.version(channel), known.annotations
-        lacking = channel_object.lacking(channel, known.annotations) if known.annotated != given else {}
-        if lacking or not channel_object.is_held(channel):
-            channel = self._noted(await self._writer.hold(channel, lacking))
-        known.annotated = given
-        return channel
-
     async def _asked(self, channel: Body, *, finalizing: bool) -> HookResponse:
         """The hook's answer; when something of what it wanted verified is not there, the answer to that."""
-        related, children, place = self._cluster.related, self._cluster.children, key(channel)
-        request = HookRequest(
-            channel,
-            children=children.observed(channel),
-            finalizing=finalizing,
-            complete=related.complete(place),
-            unserved=related.unserved(place),
-            unseen=related.unseen(place),
-            ending=self._known.setdefault(place, Known()).ending,
-            apis=children.apis,
-            shared=children.shared(channel),
-            watched=children.own_namespace,
-        )
-        observed = related.written(channel)
-        answer = await self._called(request, observed)
-        absent = await self._absent(answer.verify[:MOST_VERIFIED])
-        return await self._called(replace(request, absent=absent), observed) if absent else answer
+        ending = self._known.setdefault(key(channel), Known()).ending
+        request, related = self._world.request(channel, finalizing=finalizing, ending=ending)
+        answer = await self._called(request, related)
+        absent = await self._world.absent(answer.verify[:MOST_VERIFIED])
+        return await self._called(replace(request, absent=absent), related) if absent else answer
 
     async def _called(self, request: HookRequest, related: bytes) -> HookResponse:
-        answer = await self._hook.call(self._url, request, related)
+        answer = await self._call(request, related)
         self.newest.hear(answer.installation or Installation())
         return answer
 
@@ -204,32 +134,20 @@ class OneChannel:
         def check() -> None:
             self.newest.check(answer.installation or Installation())
 
-        return await self._cluster.children.make_so(channel, answer.children, check)
-
-    async def _absent(self, references: Iterable[Reference]) -> frozenset[str]:
-        """Uids of those that the API server itself does not have, or only others of their names."""
-        found = set()
-        for one in references:
-            kind = await self._cluster.discovery.by_kind(one.api_version, one.kind)
-            if kind is None or not one.name:
-                continue
-            live = await self._cluster.api.get(kind.path(one.namespace, one.name))
-            if live is None or live["metadata"]["uid"] != one.uid:
-                found.add(one.uid)
-        return frozenset(found)
+        return await self._world.make_so(channel, answer.children, check)
 
     async def _prune(self, channel: Body, answer: HookResponse) -> tuple[Body, bool]:
         kept = channel_object.without(channel, answer.prune)
         if kept is None:
             return channel, False
         try:
-            pruned = self._noted(await self._writer.prune(channel, kept))
+            pruned = await self._world.prune(channel, kept)
         except Conflict:
             # Somebody was faster: what the hook has seen is not so any more, and it is asked again.
             return channel, True
         gone = ", ".join(answer.prune)
         message = f"taken out of spec.subscribers, since their Subscriptions do not exist any more: {gone}"
-        self._tell(pruned, "SubscribersPruned", message)
+        self._world.tell(pruned, "SubscribersPruned", message)
         return pruned, True
 
     async def _write_status(self, channel: Body, answer: HookResponse) -> Body:
@@ -237,22 +155,15 @@ class OneChannel:
         before = channel.get("status") or {}
         if not answer.status or (known.written == before and known.wanted == answer.status):
             return channel
-        patch = channel_object.difference(before, answer.status)
-        if patch:
-            try:
-                channel = self._noted(await self._writer.write_status(channel, patch))
-            except Refused as error:
-                if error.status == 404 or isinstance(error, Conflict):
-                    # Gone, or another one of its name: its own pass will see to that.
-                    return channel
-                raise
-        known.wanted, known.written = answer.status, channel.get("status") or {}
-        tell_of_changes(self._tell, channel, before, answer.status)
-        return channel
+        written = await self._world.write_status(channel, answer.status)
+        if written is None:
+            return channel
+        known.wanted, known.written = answer.status, written.get("status") or {}
+        return written
 
     def _tell_events(self, channel: Body, answer: HookResponse) -> None:
         for each in answer.events:
-            self._tell(channel, each.reason, each.message, warning=each.type == "Warning")
+            self._world.tell(channel, each.reason, each.message, warning=each.type == "Warning")
 
     def _note_end(self, channel: Body, problems: tuple[Problem, ...]) -> None:
         """The pass is at its end; what could not be done makes it one that failed."""
@@ -272,10 +183,6 @@ class OneChannel:
         left_out = self._sparing.admit(words)
         if left_out is not None:
             _log.warning(words, channel="/".join(place), error=str(error), **log.more(left_out))
-        channel = self._cluster.channels.get(place)
+        channel = self._world.channels.get(place)
         if channel is not None:
-            self._tell(channel, "ReconcileFailed", str(error), warning=True)
-
-    def _noted(self, channel: Body) -> Body:
-        self._cluster.channels.note(channel)
-        return channel
+            self._world.tell(channel, "ReconcileFailed", str(error), warning=True)

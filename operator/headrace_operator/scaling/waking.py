@@ -6,16 +6,16 @@ Reads the status that the hook has written; so it works from the first moment on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer
-from headrace.core.errors import Refused, Unavailable
+from headrace.core.errors import Refused
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
 from headrace_operator.kube.api import Body
 from headrace_operator.kube.kinds import Key, key
-from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
+from headrace_operator.scaling.lease_client import Meanwhile
 from headrace_operator.scaling.scaler import Scaler
 
 # The sweep tells of a missing stream again and again, also while it is being made.
@@ -24,6 +24,8 @@ REPAIR_SECONDS = 5.0
 LOOK_SECONDS = 2.0
 # What a burst leaves for a moment is no backlog.
 BACKLOG_SECONDS = 15.0
+
+Open = Callable[[str, Lease, Meanwhile], Awaitable[LeaseAnswer]]
 
 
 class Waking:
@@ -37,18 +39,16 @@ class Waking:
     def __init__(
         self,
         client: Client,
-        leases: LeaseClient,
+        open_lease: Open,
         *,
-        forward: str | None,
         max_in_flight: int,
         sweep_seconds: float,
     ) -> None:
         """Args:
-        forward: where a consumer is delivered for whose status names none.
+        open_lease: opens one at the URL that the channel's status names; empty: it names none.
         """
         self.on_trouble: list[Callable[[Key, float], None]] = []
-        self._leases = leases
-        self._forward = forward
+        self._open_lease = open_lease
         self._streams: dict[Key, str] = {}
         self._channels: dict[str, Key] = {}
         self._urls: dict[str, dict[str, str]] = {}
@@ -137,14 +137,8 @@ class Waking:
         return sorted(told)
 
     async def _open(self, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
-        url = self._urls.get(lease.stream, {}).get(lease.consumer) or self._forward
-        if not url:
-            raise Unavailable(
-                f"no forward is known for {lease.stream}/{lease.consumer}: its channel's status names none yet, and "
-                "FORWARD_URL is not set"
-            )
         try:
-            return await self._leases.open(url, lease, meanwhile)
+            return await self._open_lease(self._urls.get(lease.stream, {}).get(lease.consumer, ""), lease, meanwhile)
         except Refused as error:
             if error.status == 401:
                 # The shared token was rotated: what the function knows its callers by is the hook's to say anew.

@@ -17,7 +17,6 @@ def waking(pending: dict[str, int]) -> Waking:
     found = Waking(
         SimpleNamespace(),  # type: ignore[arg-type]  # never connected
         SimpleNamespace(),  # type: ignore[arg-type]  # opens no lease
-        forward=None,
         max_in_flight=1,
         sweep_seconds=15.0,
     )

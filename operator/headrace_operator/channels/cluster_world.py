@@ -1,0 +1,161 @@
+"""The API server as the world of passes: its channels, their children, and what the hook asks to see.
+
+What the hook wants to see of a channel is asked once for each generation of it, and again after `ask_again`. Knows
+paths and patches; the order of a pass is `headrace_operator.channels.one_channel`'s, which calls this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.core.channel.hook import CustomizeAnswer, HookRequest, Reference
+from headrace.core.errors import Refused
+from headrace_operator.channels import channel_object
+from headrace_operator.channels.announcing import Announcer, tell_of_changes
+from headrace_operator.channels.applied import Outcome
+from headrace_operator.channels.channel_object import ChannelWriter
+from headrace_operator.channels.children import Children
+from headrace_operator.channels.related import Related
+from headrace_operator.kube.api import Body, Conflict, KubeApi
+from headrace_operator.kube.kinds import Discovery, Key, key
+from headrace_operator.kube.watch import Cache
+
+Customize = Callable[[Body], Awaitable[CustomizeAnswer]]
+"""Asks the hook which other objects are to be observed for a channel, and what it is to bear."""
+
+
+@dataclass(slots=True)
+class Wishes:
+    """What the hook wants of a channel before it is asked for anything else.
+
+    Attributes:
+        of: uid, generation and round for which it has said so.
+        annotations: that the channel should have.
+        annotated: uid and generation for which it was given them, and which: whoever takes them off again may.
+    """
+
+    of: tuple[str, int, int] | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotated: tuple[tuple[str, int], Mapping[str, str]] | None = None
+
+
+class ClusterWorld:
+    """The channels of a cluster, or of one namespace. All methods raise as `KubeApi`."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        discovery: Discovery,
+        channels: Cache,
+        children: Children,
+        related: Related,
+        announcer: Announcer,
+        customize: Customize,
+    ) -> None:
+        self.api = api
+        self.discovery = discovery
+        self.channels = channels
+        self.children = children
+        self.related = related
+        self._announcer = announcer
+        self._customize = customize
+        self._writer = ChannelWriter(api)
+        self._wishes: dict[Key, Wishes] = {}
+        self._round = 0
+
+    def ask_again(self) -> None:
+        """What was asked for before may be served now, or another hook may ask for something else.
+
+        An answer that is on its way belongs to the round before.
+        """
+        self._round += 1
+
+    async def prepare(self, channel: Body) -> Body:
+        wishes = self._wishes.setdefault(key(channel), Wishes())
+        await self._look_around(channel, wishes)
+        return channel if channel_object.is_going(channel) else await self._hold(channel, wishes)
+
+    def request(self, channel: Body, *, finalizing: bool, ending: bool) -> tuple[HookRequest, bytes]:
+        related, children, place = self.related, self.children, key(channel)
+        request = HookRequest(
+            channel,
+            children=children.observed(channel),
+            finalizing=finalizing,
+            complete=related.complete(place),
+            unserved=related.unserved(place),
+            unseen=related.unseen(place),
+            ending=ending,
+            apis=children.apis,
+            shared=children.shared(channel),
+            watched=children.own_namespace,
+        )
+        return request, related.written(channel)
+
+    async def absent(self, references: Sequence[Reference]) -> frozenset[str]:
+        """Uids of those that the API server itself does not have, or only others of their names."""
+        found = set()
+        for one in references:
+            kind = await self.discovery.by_kind(one.api_version, one.kind)
+            if kind is None or not one.name:
+                continue
+            live = await self.api.get(kind.path(one.namespace, one.name))
+            if live is None or live["metadata"]["uid"] != one.uid:
+                found.add(one.uid)
+        return frozenset(found)
+
+    async def make_so(
+        self, channel: Body, wanted: Sequence[Mapping[str, Any]], check: Callable[[], None] = lambda: None
+    ) -> Outcome:
+        return await self.children.make_so(channel, wanted, check)
+
+    async def prune(self, channel: Body, kept: list[Any]) -> Body:
+        return self._noted(await self._writer.prune(channel, kept))
+
+    async def write_status(self, channel: Body, status: Mapping[str, Any]) -> Body | None:
+        before = channel.get("status") or {}
+        patch = channel_object.difference(before, status)
+        if patch:
+            try:
+                channel = self._noted(await self._writer.write_status(channel, patch))
+            except Refused as error:
+                if error.status == 404 or isinstance(error, Conflict):
+                    # Gone, or another one of its name: its own pass will see to that.
+                    return None
+                raise
+        tell_of_changes(self.tell, channel, before, status)
+        return channel
+
+    async def let_go(self, channel: Body) -> None:
+        # What our own patches have made of the version is known; what others have written meanwhile is a Conflict.
+        await self._writer.let_go(self.channels.get(key(channel)) or channel)
+
+    def tell(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
+        self._announcer(channel, reason, message, warning=warning)
+
+    def forget(self, place: Key) -> None:
+        self._wishes.pop(place, None)
+        self.related.forget(place)
+
+    async def _look_around(self, channel: Body, wishes: Wishes) -> None:
+        """Have what the hook wants to see, as it said for this generation."""
+        version = (*channel_object.version(channel), self._round)
+        if wishes.of == version:
+            return
+        answer = await self._customize(channel)
+        await self.related.ask_for(key(channel), answer.rules)
+        wishes.of, wishes.annotations = version, answer.annotations
+
+    async def _hold(self, channel: Body, wishes: Wishes) -> Body:
+        """With our finalizer, and what it should be annotated with: in one patch."""
+        given = channel_object.version(channel), wishes.annotations
+        lacking = channel_object.lacking(channel, wishes.annotations) if wishes.annotated != given else {}
+        if lacking or not channel_object.is_held(channel):
+            channel = self._noted(await self._writer.hold(channel, lacking))
+        wishes.annotated = given
+        return channel
+
+    def _noted(self, channel: Body) -> Body:
+        self.channels.note(channel)
+        return channel

@@ -1,0 +1,57 @@
+"""Where channels live: what a pass sees beside a channel, and what it writes. The port between passes and a place.
+
+`cluster_world` has the API server behind it, `headrace_cli.laptop.file_world` manifest files. Used by `one_channel`,
+`channel_work` and whoever wires them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from headrace.core.channel.hook import HookRequest, HookResponse, Reference
+from headrace_operator.channels.applied import Outcome
+from headrace_operator.kube.api import Body
+from headrace_operator.kube.kinds import Key
+from headrace_operator.kube.watch import Cache
+
+
+class World(Protocol):
+    """One place with channels. Whatever writes a channel puts it into `channels`, too, and gives it as it is then."""
+
+    @property
+    def channels(self) -> Cache:
+        """The channels as they are."""
+
+    async def prepare(self, channel: Body) -> Body:
+        """Begin a pass: have watched what the hook wants to see, and hold a channel that stays."""
+
+    def request(self, channel: Body, *, finalizing: bool, ending: bool) -> tuple[HookRequest, bytes]:
+        """What the hook is asked, and its `related` as JSON; `ending`: the channel's namespace is being deleted."""
+
+    async def absent(self, references: Sequence[Reference]) -> frozenset[str]:
+        """The uids of those objects that are proved not to exist."""
+
+    async def make_so(
+        self, channel: Body, wanted: Sequence[Mapping[str, Any]], check: Callable[[], None] = lambda: None
+    ) -> Outcome:
+        """Make the channel's children what is wanted; `check` raises once the answer does not count any more."""
+
+    async def prune(self, channel: Body, kept: list[Any]) -> Body:
+        """Replace `spec.subscribers`; Conflict when the channel has changed meanwhile."""
+
+    async def write_status(self, channel: Body, status: Mapping[str, Any]) -> Body | None:
+        """Replace the status, and tell people what has changed; None: this channel is gone."""
+
+    async def let_go(self, channel: Body) -> None:
+        """Nothing is left of a channel that is going: it may vanish. Conflict when it has changed meanwhile."""
+
+    def tell(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
+        """Tell people of something that has happened to a channel."""
+
+    def forget(self, place: Key) -> None:
+        """A channel has vanished."""
+
+
+Call = Callable[[HookRequest, bytes], Awaitable[HookResponse]]
+"""Calls `reconcile`, wherever it runs, with a request and its `related` as JSON; raises as `HookClient.call`."""
