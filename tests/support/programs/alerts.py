@@ -1,4 +1,4 @@
-"""The alerting rules and their tests, as files; run as a module it has promtool built."""
+"""The alerting rules and their tests, as files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-from infra.programs import go_programs, tool_binaries
 
 FOLDER = Path(__file__).resolve().parents[3] / "infra" / "prometheus"
 ALERTS = FOLDER / "alerts.yaml"
@@ -17,7 +15,3 @@ TESTS = FOLDER / "alerts_test.yaml"
 def rules() -> list[dict[str, Any]]:
     """All of them."""
     return [rule for group in yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"] for rule in group["rules"]]
-
-
-if __name__ == "__main__":
-    go_programs.run([tool_binaries.PROMTOOL])
