@@ -1,7 +1,8 @@
 """The port over Kubernetes' own Python client, which knows what else a kubeconfig may say.
 
-A program that gives credentials is run as the operator runs it: the client would go on as nobody when that fails.
-Imported when a verb is told to ask a cluster, since that takes a second. Its calls block, so each is made on a thread.
+A program that gives credentials is run here by the client's own means: the client alone would go on as nobody when the
+program fails. The module is imported when a verb is told to ask a cluster, since that takes a second. Its calls block,
+so each is made on a thread.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ from headrace.core.quoting import cut
 from headrace.io.process.tls import Stamp, stamp
 from headrace_cli.cluster.objects import Object
 from headrace_cli.cluster.tls_context import with_our_context
-from headrace_operator.kube import exec_spec
 from headrace_operator.kube import kubeconfig as kubeconfig_files
-from headrace_operator.kube.exec_plugin import Credential, ExecPlugin
 from headrace_operator.kube.kubeconfig import Chosen
 
 try:
@@ -31,6 +30,8 @@ try:
     import yaml
     from kubernetes import client, config
     from kubernetes.config import incluster_config
+    from kubernetes.config.exec_provider import ExecProvider
+    from kubernetes.config.kube_config import ConfigNode
 except ModuleNotFoundError as error:
     raise Misconfigured(
         f"{error.name} is not installed: install the extra `kn` to ask a cluster", field="--cluster"
@@ -69,9 +70,10 @@ class Kube:
             Misconfigured: there is no such file or context.
         """
         file = None if kubeconfig is None else str(kubeconfig)
-        self._program: ExecPlugin | None = None
-        self._credential: Credential | None = None
-        # The client is made anew when one of the files has changed; with a program that gives credentials it is not.
+        # Does a program give the credentials? Then it is run with the first call, and once more after a 401.
+        self._by_program = False
+        self._api: client.ApiClient | None = None
+        # Else the client is made anew when one of the files has changed.
         self._make: Callable[[], client.ApiClient] | None = None
         self._files: tuple[str, ...] = ()
         self._stamps: tuple[Stamp, ...] = ()
@@ -94,7 +96,7 @@ class Kube:
                 urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
             user = self._chosen.user
             if user.get("exec") and not user.get("token") and not user.get("tokenFile"):
-                self._program = ExecPlugin(exec_spec.program(user["exec"], self._chosen.cluster), os.environ)
+                self._by_program = True
             else:
                 named = [self._chosen.cluster.get("certificate-authority"), *(user.get(each) for each in USER_FILES)]
                 files = (*map(str, paths), *(each for each in named if each))
@@ -184,7 +186,8 @@ class Kube:
             try:
                 return await asyncio.to_thread(ask, objects)
             except client.ApiException as error:
-                if error.status == 401 and not again and self._may_ask_again():
+                if error.status == 401 and self._by_program and not again:
+                    self._api = None
                     continue
                 raise _refusal(error, kind, api.configuration.host) from error
             except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -195,35 +198,48 @@ class Kube:
                 raise Unavailable(f"{problem}: see to `server` in the kubeconfig") from error
         raise AssertionError("the second attempt answers or raises")
 
-    def _may_ask_again(self) -> bool:
-        return self._program is not None and self._credential is not None and self._program.refuse(self._credential)
-
     async def _authenticated(self) -> client.ApiClient:
-        """The client, with what the program gives if there is one."""
-        if self._program is None:
-            self._made_anew()
-            return self._api
-        credential = await self._program.credential()
-        if credential is not self._credential:
-            try:
-                self._api = with_our_context(config.new_client_from_config_dict(_with(self._chosen, credential)))
-            except UNUSABLE as error:
-                self._program.refuse(credential)
-                raise Unavailable(f"what the kubeconfig's program gave can't be used: {error}") from error
-            self._credential = credential
+        self._made_anew()
+        if self._api is None:
+            self._api = await asyncio.to_thread(_by_program, self._chosen)
         return self._api
 
 
-def _with(chosen: Chosen, credential: Credential) -> dict[str, Any]:
-    """A kubeconfig of one context that says what the program has given."""
-    pem = {"client-certificate-data": credential.certificate, "client-key-data": credential.key}
-    user = {name: base64.b64encode(text.encode()).decode() for name, text in pem.items() if text}
-    if credential.token:
-        user["token"] = credential.token
+def _by_program(chosen: Chosen) -> client.ApiClient:
+    """A client with the credentials that the kubeconfig's program gives.
+
+    Raises:
+        Unavailable: the program gives none.
+        Misconfigured: it is not installed, or the kubeconfig does not say what to run.
+    """
+    told = chosen.user["exec"]
+    if not isinstance(told, Mapping) or not isinstance(told.get("command"), str):
+        raise Misconfigured("the kubeconfig's users[].user.exec names no command", field="--kubeconfig")
+    try:
+        said = ExecProvider(ConfigNode("exec", told), None, ConfigNode("cluster", dict(chosen.cluster))).run()
+        pem = {"client-certificate-data": "clientCertificateData", "client-key-data": "clientKeyData"}
+        user = {name: base64.b64encode(said[data].encode()).decode() for name, data in pem.items() if said.get(data)}
+        user |= {"token": said["token"].strip()} if said.get("token") else {}
+        if not user:
+            raise Unavailable(f"the program {told['command']!r} gave neither token nor clientCertificateData")
+        return with_our_context(config.new_client_from_config_dict(_of_one_context(chosen.cluster, user)))
+    except FileNotFoundError as error:
+        hint = str(told.get("installHint") or "").strip() or "or give a token in the kubeconfig"
+        problem = f"the kubeconfig authenticates with the program {told['command']!r}, which is not there"
+        raise Misconfigured(f"{problem}: install it: {hint}", field="--kubeconfig") from error
+    except config.ConfigException as error:
+        raise Unavailable(f"the program {told['command']!r} gives no credentials: {error}") from error
+    except (*STRANGE, OSError) as error:
+        raise Misconfigured(
+            f"the kubeconfig's users[].user.exec can't be used: {error}", field="--kubeconfig"
+        ) from error
+
+
+def _of_one_context(cluster: Mapping[str, Any], user: Mapping[str, str]) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "cluster", "cluster": dict(chosen.cluster)}],
+        "clusters": [{"name": "cluster", "cluster": dict(cluster)}],
         "users": [{"name": "user", "user": user}],
         "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
         "current-context": "context",

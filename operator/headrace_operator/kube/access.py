@@ -1,8 +1,7 @@
 """Where the API server is and who we are to it: a kubeconfig, or the service account of a pod.
 
-Reads files, opens no connection. Tokens in files are read again when they change, since a pod's runs out after an hour;
-those that a program gives are asked for again before they run out (`exec_plugin`). Of the other files `current` sees
-that they have changed.
+It reads files and opens no connection. A token in a file is read again when the file changes, since a pod's token runs
+out after an hour; `current` sees that another file has changed.
 """
 
 from __future__ import annotations
@@ -12,61 +11,20 @@ import ssl
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headrace.core import trust
-from headrace.core.errors import Misconfigured, Unavailable
+from headrace.core.errors import Misconfigured
 from headrace.core.installation.operator_settings import KubeSettings
-from headrace.io.process import environment, tls
+from headrace.io.process import tls
 from headrace.io.process.tls import Stamp
-from headrace_operator.kube import exec_spec, kubeconfig
-from headrace_operator.kube.exec_plugin import Credential, ExecPlugin
+from headrace_operator.kube import kubeconfig
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 AUTHORITIES = ("certificate-authority", "certificate-authority-data")
 NAMED_FILES = ("certificate-authority", "client-certificate", "client-key")
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who we are in one request: a bearer token, or none, and what the connection is made with."""
-
-    token: str
-    context: ssl.SSLContext | None
-    credential: Credential | None = None
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
-
-
-class ByProgram:
-    """Identities that a program gives credentials for; with a new certificate come new connections."""
-
-    def __init__(self, plugin: ExecPlugin, context: Callable[[Mapping[str, str]], ssl.SSLContext | None]) -> None:
-        self._plugin = plugin
-        self._context = context
-        self._last: Identity | None = None
-
-    async def identity(self) -> Identity:
-        """Raises Unavailable: the program gives none."""
-        credential = await self._plugin.credential()
-        if self._last is None or self._last.credential is not credential:
-            pem = {"client-certificate": credential.certificate, "client-key": credential.key}
-            data = {f"{name}-data": base64.b64encode(text.encode()).decode() for name, text in pem.items() if text}
-            try:
-                context = self._context(data) if data or self._last is None else self._last.context
-            except (ssl.SSLError, ValueError) as error:
-                self._plugin.refuse(credential)
-                raise Unavailable(f"the certificate that KUBECONFIG's program gave can't be used: {error}") from error
-            self._last = Identity(credential.token, context, credential)
-        return self._last
-
-    def refused(self, identity: Identity) -> bool:
-        """Is it worth while to ask for another?"""
-        return identity.credential is not None and self._plugin.refuse(identity.credential)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +36,6 @@ class Access:
         context: None for plain HTTP.
         token: gives the bearer token of this moment; empty: none is sent.
         namespace: that we run in.
-        program: what gives identities in the place of token and context.
         server_name: that its certificate has to bear, in the place of the URL's host.
         proxy: URL of the proxy that leads there.
         files: of which all but the token was read.
@@ -89,7 +46,6 @@ class Access:
     context: ssl.SSLContext | None
     token: Callable[[], str]
     namespace: str = "default"
-    program: ByProgram | None = None
     server_name: str | None = None
     proxy: str | None = None
     files: tuple[str, ...] = ()
@@ -99,15 +55,11 @@ class Access:
         """Itself, for whoever needs no other later."""
         return self
 
-    async def identity(self) -> Identity:
-        """That of this moment; raises Unavailable when the program that knows gives none."""
-        if self.program is not None:
-            return await self.program.identity()
-        return Identity(self.token(), self.context)
-
-    def refused(self, identity: Identity) -> bool:
-        """The API server has answered 401; True when it is worth while to ask for another identity at once."""
-        return self.program is not None and self.program.refused(identity)
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a request says of who we are."""
+        token = self.token()
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def find(settings: KubeSettings) -> Access:
@@ -148,16 +100,11 @@ def from_kubeconfig(*files: Path) -> Access:
     """The current context of a kubeconfig.
 
     Raises:
-        Misconfigured: it is not one, or authenticates by what is not spoken here; or its program is not installed.
+        Misconfigured: it is not one, or authenticates by what is not spoken here.
     """
     found = kubeconfig.chosen(files)
     cluster, user = found.cluster, found.user
-    if user.get("username"):
-        raise Misconfigured(
-            f"KUBECONFIG {found.title!r} authenticates with 'username', which Kubernetes has given up with 1.19: give "
-            "a token, a tokenFile or a client certificate, as `kubectl create token` prints one",
-            field="KUBECONFIG",
-        )
+    _judge_user(found.title, user)
     server = str(cluster["server"]).rstrip("/")
     secure = server.startswith("https")
     try:
@@ -166,7 +113,7 @@ def from_kubeconfig(*files: Path) -> Access:
         raise Misconfigured(
             f"KUBECONFIG {found.title!r}: its certificates can't be used: {error}", field="KUBECONFIG"
         ) from error
-    told = Access(
+    return Access(
         server,
         context,
         _token(user),
@@ -176,16 +123,22 @@ def from_kubeconfig(*files: Path) -> Access:
         files=(*map(str, files), *(str(one[name]) for one in (cluster, user) for name in NAMED_FILES if one.get(name))),
         trusts_system=secure and not any(cluster.get(name) for name in AUTHORITIES),
     )
-    program = user.get("exec")
-    # As kubectl has it: a token that is given is taken.
-    if not program or user.get("token") or user.get("tokenFile"):
-        return told
-    plugin = ExecPlugin(exec_spec.program(program, cluster), environment.surroundings())
 
-    def with_certificate(data: Mapping[str, str]) -> ssl.SSLContext | None:
-        return _context(cluster, data or user) if secure else None
 
-    return replace(told, token=lambda: "", program=ByProgram(plugin, with_certificate))
+def _judge_user(title: str, user: Mapping[str, Any]) -> None:
+    """Refuse a user of whom only a program or a password could say who it is."""
+    token = "a token (`kubectl create token` prints one), a tokenFile or a client certificate"
+    if user.get("username"):
+        words = f"authenticates with 'username', which Kubernetes has given up with 1.19: give {token}"
+    # As kubectl has it: a token that is given is taken, and the program is not run.
+    elif user.get("exec") and not user.get("token") and not user.get("tokenFile"):
+        words = (
+            "has users[].user.exec, a program that gives credentials, which the operator does not run: let it run in "
+            f"the cluster as its service account, or give {token}"
+        )
+    else:
+        return
+    raise Misconfigured(f"KUBECONFIG {title!r} {words}", field="KUBECONFIG")
 
 
 class TokenFile:

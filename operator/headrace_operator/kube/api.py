@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import aiohttp
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace_operator.kube.access import Access, Identity
 from headrace_operator.kube.current import Way
 
 Body = dict[str, Any]
@@ -46,15 +44,6 @@ class NamespaceGoing(Refused):
 
 class Expired(Refused):
     """The API server has forgotten the version that we have: list again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """Whom one request goes to, as whom, and with which headers."""
-
-    access: Access
-    identity: Identity
-    headers: Mapping[str, str]
 
 
 class KubeApi:
@@ -112,20 +101,17 @@ class KubeApi:
         query = {**parameters, "watch": "true", "allowWatchBookmarks": "true"}
         self.calls["watch"] += 1
         access = self._way.now()
-        identity = await access.identity()
         try:
             async with self._session.get(
                 access.url + path,
                 params=query,
-                headers=identity.headers,
-                ssl=identity.context or True,
+                headers=access.headers,
+                ssl=access.context or True,
                 server_hostname=access.server_name,
                 proxy=access.proxy,
                 timeout=timeout,
                 allow_redirects=False,
             ) as answer:
-                if answer.status == 401 and access.refused(identity):
-                    raise Unavailable(f"watching {path}: our credentials are not taken any more")
                 if answer.status != 200:
                     raise refusal("GET", path, answer.status, await answer.text(errors="replace"))
                 yield None
@@ -178,45 +164,27 @@ class KubeApi:
         content: str = "application/json",
         parameters: Mapping[str, str] | None = None,
     ) -> Body:
-        data = None if body is None else json.dumps(body).encode()
-        for again in (False, True):
-            self.calls[verb] += 1
-            access = self._way.now()
-            identity = await access.identity()
-            asked = _Asked(access, identity, {**identity.headers, "Content-Type": content})
-            status, text = await self._exchange(method, path, data, parameters, asked)
-            if status == 401 and access.refused(identity) and not again:
-                continue
-            break
-        if status >= 300:
-            raise refusal(method, path, status, text.decode(errors="replace"))
-        return _object(text, path)
-
-    async def _exchange(
-        self,
-        method: str,
-        path: str,
-        data: bytes | None,
-        parameters: Mapping[str, str] | None,
-        asked: _Asked,
-    ) -> tuple[int, bytes]:
-        """One request: status and body of the answer."""
+        self.calls[verb] += 1
+        access = self._way.now()
         try:
             async with self._session.request(
                 method,
-                asked.access.url + path,
-                data=data,
+                access.url + path,
+                data=None if body is None else json.dumps(body).encode(),
                 params=parameters,
-                headers=asked.headers,
-                ssl=asked.identity.context or True,
-                server_hostname=asked.access.server_name,
-                proxy=asked.access.proxy,
+                headers={**access.headers, "Content-Type": content},
+                ssl=access.context or True,
+                server_hostname=access.server_name,
+                proxy=access.proxy,
                 timeout=aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS),
                 allow_redirects=False,
             ) as answer:
-                return answer.status, await answer.read()
+                status, text = answer.status, await answer.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"{method} {path}: {error or type(error).__name__}") from error
+        if status >= 300:
+            raise refusal(method, path, status, text.decode(errors="replace"))
+        return _object(text, path)
 
 
 def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:

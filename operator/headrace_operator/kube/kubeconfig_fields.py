@@ -49,10 +49,8 @@ def judge(title: str, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> No
             raise _wrong(title, f"its user acts as another ({name!r}), which is not spoken here: {advice}")
     if provider := user.get("auth-provider"):
         called = provider.get("name") if isinstance(provider, Mapping) else provider
-        advice = (
-            "let the cloud's own tool write the entry anew, with `exec` (gke-gcloud-auth-plugin, kubelogin), or give a "
-            "token"
-        )
+        exec_ = "let the cloud's own tool write the entry anew, with `exec` (gke-gcloud-auth-plugin, kubelogin)"
+        advice = f"give a token, or for the command line {exec_}"
         words = f"authenticates with the auth-provider {called!r}, which Kubernetes has given up with 1.26: {advice}"
         raise Misconfigured(f"KUBECONFIG {title!r} {words}", field="KUBECONFIG")
 

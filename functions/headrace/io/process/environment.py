@@ -40,11 +40,6 @@ def read(model: type[Settings], environment: Mapping[str, str] | None = None) ->
         raise Misconfigured(f"{subject}{_sentence(first)}", field=variable) from None
 
 
-def surroundings() -> dict[str, str]:
-    """All variables, for a program that is run."""
-    return dict(os.environ)
-
-
 def _sentence(error: ErrorDetails) -> str:
     """What to do about it, in words that a deployer knows."""
     bounds = error.get("ctx", {})

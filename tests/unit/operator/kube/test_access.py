@@ -96,16 +96,24 @@ def test_what_is_no_kubeconfig(tmp_path: Path, text: str, words: str) -> None:
         pytest.param({"auth-provider": {"name": "gcp"}}, "auth-provider 'gcp', .* with `exec`", id="an auth-provider"),
         pytest.param({"auth-provider": "gcp"}, "auth-provider 'gcp'", id="an auth-provider as text"),
         pytest.param(
-            {"exec": {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1alpha1"}},
-            "exec.apiVersion is 'client.authentication.k8s.io/v1alpha1': update the program",
-            id="a program of a version that is gone",
+            {"exec": {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1"}},
+            r"has users\[\]\.user\.exec, .* which the operator does not run: let it run in the cluster .* give a token",
+            id="a program that gives credentials",
         ),
+        pytest.param({"exec": "aws"}, r"has users\[\]\.user\.exec", id="a program as text"),
     ],
 )
 def test_a_way_to_authenticate_that_is_not_spoken(tmp_path: Path, user: dict[str, Any], words: str) -> None:
     file = kubeconfig(tmp_path, user)
     with pytest.raises(Misconfigured, match=words):
         access.from_kubeconfig(file)
+
+
+@pytest.mark.parametrize("token", ["token", "tokenFile"])
+def test_a_token_beside_a_program_is_taken_as_kubectl_takes_it(tmp_path: Path, token: str) -> None:
+    (tmp_path / "t").write_text("t")
+    found = access.from_kubeconfig(kubeconfig(tmp_path, {"exec": {"command": "aws"}, token: "t"}))
+    assert found.headers == {"Authorization": "Bearer t"}
 
 
 def test_of_several_files_the_first_word_counts_and_paths_are_those_of_each_file(tmp_path: Path) -> None:

@@ -1,23 +1,18 @@
-"""Credentials from a program that a kubeconfig names, as in every cloud: the operator out of a cluster, and `kn`."""
+"""`kn` takes credentials from the program that a kubeconfig names, as every cloud writes it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.control_plane.channels.test_channels import create, ready, until_status
 from tests.support.kube.control_plane import ControlPlane
 from tests.support.kube.exec_program import ExecProgram
-from tests.support.kube.hook import Hook
 from tests.support.kube.kube_api import CHANNELS, Api
-from tests.support.kube.operator_process import OperatorProcess
 from tests.support.laptop.cli import run
-from tests.support.nats.nats_server import NatsServer
 
 
 @pytest.fixture
@@ -38,43 +33,6 @@ def certificate(control_plane: ControlPlane) -> dict[str, str]:
         "clientCertificateData": control_plane.certificate.read_text(),
         "clientKeyData": control_plane.key.read_text(),
     }
-
-
-@pytest.fixture
-def operator_as(
-    control_plane: ControlPlane, nats_server: NatsServer, hook: Hook, namespace: str, tmp_path: Path
-) -> Any:
-    def operator_as(user: dict[str, Any]) -> OperatorProcess:
-        file = kubeconfig(control_plane, tmp_path, user)
-        # Nothing of the program may be asked of a terminal that the tests happen to have.
-        ours = {"WATCH_NAMESPACE": namespace, "POD_NAMESPACE": namespace}
-        return OperatorProcess(file, nats_server.url, hook.url, tmp_path, **ours)
-
-    return operator_as
-
-
-async def test_the_operator_works_with_tokens_that_run_out_and_are_refused(
-    operator_as: Any, given: ExecProgram, api: Api, control_plane: ControlPlane, namespace: str
-) -> None:
-    given.gives(token="nobody's")
-    # Runs out at once, as far as the operator is concerned: each request asks for another.
-    given.gives(token=control_plane.token, expires=datetime.now(UTC) + timedelta(seconds=30))
-    with operator_as({"exec": given.spec()}) as running:
-        await create(api, namespace)
-        await until_status(api, namespace, lambda found: ready(found) == "True")
-        assert given.runs > 3
-        running.terminate()
-        assert await asyncio.to_thread(running.wait) == 0
-
-
-async def test_the_operator_works_with_a_client_certificate(
-    operator_as: Any, given: ExecProgram, api: Api, control_plane: ControlPlane, namespace: str
-) -> None:
-    given.gives(**certificate(control_plane))
-    with operator_as({"exec": given.spec()}):
-        await create(api, namespace)
-        await until_status(api, namespace, lambda found: ready(found) == "True")
-        assert given.runs == 1
 
 
 @pytest.mark.parametrize("by", ["token", "certificate"])
@@ -124,4 +82,4 @@ async def test_kn_says_what_the_program_said(given: ExecProgram, control_plane: 
     file = kubeconfig(control_plane, tmp_path, {"exec": given.spec()})
     listed = await asyncio.to_thread(run, "channel", "list", "--kubeconfig", str(file))
     assert listed.status != 0
-    assert "exit status 1: the session has expired, sign in again" in listed.err
+    assert "gives no credentials: exec: process returned 1. the session has expired, sign in again" in listed.err
