@@ -13,7 +13,6 @@ from headrace.core import names, subject_pattern
 from headrace.core.errors import Misconfigured, Refused
 from pyspark_jetstream.client.api import JetStream, StreamInfo
 from pyspark_jetstream.client.messages import nanoseconds
-from pyspark_jetstream.client.subjects import overlaps
 from pyspark_jetstream.offsets import Range, data_loss
 from pyspark_jetstream.option_values import wrong
 from pyspark_jetstream.options import EARLIEST, ChannelName, Position, ReadOptions
@@ -80,7 +79,7 @@ def _refuse_unmatched(jetstream: JetStream, streams: Sequence[StreamInfo], filte
 
 
 def _may_match(jetstream: JetStream, info: StreamInfo, one: str) -> bool:
-    if info.is_fed or not info.subjects or any(overlaps(one, subject) for subject in info.subjects):
+    if info.is_fed or not info.subjects or any(subject_pattern.overlap(one, subject) for subject in info.subjects):
         return True
     # Of the time before its subjects were changed.
     return jetstream.message_after(info.name, 1, (one,)) is not None

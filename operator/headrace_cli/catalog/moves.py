@@ -13,7 +13,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.io.jetstream.api import ApiError
+from headrace.core.nats.api_error import ApiError
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.subscriptions import Subscription
 from headrace_cli.view import units

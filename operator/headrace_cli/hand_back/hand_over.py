@@ -17,8 +17,8 @@ from headrace.core import names
 from headrace.core.channel.peer import TAKEN_KEY
 from headrace.core.delivery.subscriber import Subscriber, SubscriberState
 from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.nats.api_error import ApiError
 from headrace.core.nats.stream import added_subject
-from headrace.io.jetstream.api import ApiError
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel
 from headrace_cli.catalog.subscriptions import Subscription

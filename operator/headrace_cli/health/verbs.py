@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
-from headrace.io.jetstream.api import ApiError
+from headrace.core.nats.api_error import ApiError
 from headrace_cli.access import place
 from headrace_cli.access.place import Place
 from headrace_cli.access.session import Session, session

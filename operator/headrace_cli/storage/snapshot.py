@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.core.errors import Refused, Unavailable
-from headrace.io.jetstream.api import ApiError
+from headrace.core.nats.api_error import ApiError
 from headrace.io.nats.client import Arrival, Broken
 from headrace_cli.access.session import Session
 

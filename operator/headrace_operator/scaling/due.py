@@ -14,7 +14,8 @@ import math
 from typing import Any
 
 from headrace.core.names import Channel
-from headrace.io.jetstream.api import MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, ApiError, JetStreamApi
+from headrace.core.nats.api_error import MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, ApiError
+from headrace.io.jetstream.api import JetStreamApi
 
 # About half a second of reading; the rest follows at the next look.
 RECORDS_PER_LOOK = 2_000

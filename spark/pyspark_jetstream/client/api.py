@@ -14,12 +14,10 @@ from typing import Any
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats import nats_wire
+from headrace.core.nats.api_error import MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, ApiError
 from pyspark_jetstream.client.access import API_PREFIX
 from pyspark_jetstream.client.connection import Connection, NotReached
 
-STREAM_NOT_FOUND = 10059
-CONSUMER_NOT_FOUND = 10014
-MESSAGE_NOT_FOUND = 10037
 # No leader just now, too few servers that are up, or the server is overloaded: others of its 5xx are answers.
 _NOT_ENABLED = frozenset((10039, 10076))  # for the account; at all
 _PASSING = frozenset((10005, 10008, 10009, 10023, 10077))
@@ -35,17 +33,6 @@ NOBODY_SECONDS = 0.5
 
 class _Nobody(Unavailable):
     """No responders."""
-
-
-class ApiError(Refused):
-    """The server answered with an error; `err_code` is its own number."""
-
-    def __init__(self, subject: str, error: Mapping[str, Any]) -> None:
-        self.err_code = int(error.get("err_code", 0))
-        words = error.get("description", "no description")
-        super().__init__(
-            f"{words} (JetStream error {self.err_code}, asked {subject})", status=int(error.get("code", 500))
-        )
 
 
 @dataclass(frozen=True, slots=True)

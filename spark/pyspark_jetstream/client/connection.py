@@ -14,12 +14,10 @@ from types import TracebackType
 
 from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.nats import nats_wire
-from headrace.core.nats.nats_wire import Arrival, Bulk, Server, discovered
+from headrace.core.nats.nats_wire import Arrival, Bulk, Server, ServerPool, pauses
 from pyspark_jetstream.client.access import Access
 from pyspark_jetstream.client.link import DIAL_SECONDS, Broken, Link, TurnedAway
 
-FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 2.0
 # For one answer, if nothing else is said.
 ANSWER_SECONDS = 5.0
 # A server that does not answer a PING for so long is of no use.
@@ -55,7 +53,7 @@ class Connection:
         self._name = name
         self._link: Link | None = None
         self._last: Server | None = None
-        self._discovered: list[Server] = []
+        self._servers = ServerPool((), random.shuffle)
         self._serial = 0
         self._sid = _INBOX_SID
         self.inbox = f"_INBOX.{secrets.token_hex(11)}"
@@ -200,15 +198,14 @@ class Connection:
             self._link = None
 
     def _dial(self) -> Link:
-        configured = self.access.addresses()
+        self._servers.configured = self.access.addresses()
         patience, dial = self.access.timeout, DIAL_SECONDS
         if self.planning:
             patience, dial = min(patience, PLANNING_SECONDS), PLANNING_DIAL_SECONDS
         deadline = time.monotonic() + patience
-        pause = FIRST_PAUSE_SECONDS
-        while True:
+        for pause in pauses(random.random):
             failures: list[HeadraceError] = []
-            for server in self._round(configured):
+            for server in self._servers.round(self._last):
                 try:
                     link = Link(server, self.access, self._name, dial)
                 except Misconfigured:
@@ -216,7 +213,7 @@ class Connection:
                 except HeadraceError as error:
                     failures.append(error)
                 else:
-                    self._learn(link, configured)
+                    self._servers.learn(link.info.connect_urls, link.server)
                     return link
             is_sure = self.planning and all(isinstance(one, TurnedAway) for one in failures)
             if is_sure or time.monotonic() + pause > deadline:
@@ -224,17 +221,5 @@ class Connection:
                 if all(isinstance(one, TurnedAway) for one in failures):
                     raise NotReached(f"NATS does not let us in: {said}")
                 raise NotReached(f"NATS can't be reached within {patience:.0f} s: {said}; check servers")
-            # With jitter, so that the tasks of a job do not come back all at once.
-            time.sleep(pause * (0.5 + random.random() / 2))
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
-
-    def _round(self, configured: list[Server]) -> list[Server]:
-        """Every server once, in random order; the one that was just lost comes last."""
-        servers = [*configured, *self._discovered]
-        random.shuffle(servers)
-        return sorted(servers, key=lambda server: server == self._last)
-
-    def _learn(self, link: Link, configured: list[Server]) -> None:
-        known = {server.address for server in configured}
-        told = (discovered(url, link.server) for url in link.info.connect_urls)
-        self._discovered = [server for server in told if server is not None and server.address not in known]
+            time.sleep(pause)
+        raise AssertionError("the pauses never end")

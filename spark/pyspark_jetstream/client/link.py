@@ -21,7 +21,6 @@ DIAL_SECONDS = 5.0
 SEND_SECONDS = 10.0
 # The kernel's buffer holds no more at once; larger reads were not faster.
 RECEIVE_BYTES = 256 * 1024
-VERSION = "0.1.0"
 
 
 class Broken(Unavailable):
@@ -176,7 +175,7 @@ class Link:
                     )
                 self._socket = self._secured(self._socket, self.server, access)
                 encrypted = True
-            said = {"name": name, "version": VERSION, "tls_required": encrypted}
+            said = {"name": name, "tls_required": encrypted}
             self.send(nats_wire.connect({**said, **access.identity(self.server, self.info.nonce)}) + nats_wire.PING)
             while not self._pongs:
                 self._wait(deadline)

@@ -23,17 +23,6 @@ def includes(wide: str, narrow: str) -> bool:
     return len(mine) == len(theirs)
 
 
-def overlaps(one: str, other: str) -> bool:
-    """Whether there is a subject that both match."""
-    mine, theirs = one.split("."), other.split(".")
-    for a, b in zip(mine, theirs, strict=False):
-        if ">" in (a, b):
-            return True
-        if a != b and "*" not in (a, b):
-            return False
-    return len(mine) == len(theirs)
-
-
 def without_included(filters: Iterable[str]) -> tuple[str, ...]:
     """The same without those that another one includes: a consumer refuses filters that overlap so."""
     once = list(dict.fromkeys(filters))

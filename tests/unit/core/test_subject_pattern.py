@@ -46,7 +46,20 @@ def test_what_no_pattern_matches_is_unseen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "both"), [("a.*", "*.b", True), ("a.b", "a.b.c", False), ("a.>", "a.b.c", True), ("a", "b", False)]
+    ("one", "other", "both"),
+    [
+        ("a.*", "*.b", True),
+        ("a.b", "a.b.c", False),
+        ("a.>", "a.b.c", True),
+        ("a", "b", False),
+        ("a.>", "*.b", True),
+        ("a.*", "*.b.c", False),
+        ("a.>", "a", False),
+        ("a.b", "a.b", True),
+        ("a.b.>", "a.b", False),
+        (">", "x", True),
+        ("a.x", "b.>", False),
+    ],
 )
 def test_which_patterns_overlap(one: str, other: str, both: bool) -> None:
     assert overlap(one, other) is overlap(other, one) is both

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_jetstream.client.subjects import includes, is_filter, matching, overlaps, without_included
+from headrace.core.subject_pattern import overlap
+from pyspark_jetstream.client.subjects import includes, is_filter, matching, without_included
 
 tokens = st.lists(st.sampled_from(["a", "b", "*"]), min_size=1, max_size=3)
 filters = st.one_of(tokens.map(".".join), tokens.map(lambda some: ".".join([*some, ">"])), st.just(">"))
@@ -35,27 +36,10 @@ def test_a_filter_that_includes_another_matches_all_that_it_matches(wide: str, n
         assert matching([wide])(subject)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "found"),
-    [
-        ("a.>", "*.b", True),
-        ("a.*", "*.b.c", False),
-        ("a.>", "a", False),
-        ("a.b", "a.b", True),
-        ("*.b", "a.*", True),
-        ("a.b.>", "a.b", False),
-        (">", "x", True),
-        ("a.x", "b.>", False),
-    ],
-)
-def test_which_filters_overlap(one: str, other: str, found: bool) -> None:
-    assert overlaps(one, other) == overlaps(other, one) == found
-
-
 @given(filters, filters, subjects)
 def test_filters_that_both_match_a_subject_overlap(one: str, other: str, subject: str) -> None:
     if matching([one])(subject) and matching([other])(subject):
-        assert overlaps(one, other)
+        assert overlap(one, other)
 
 
 @given(st.lists(filters, min_size=1, max_size=4), subjects)

@@ -25,9 +25,10 @@ from headrace.core.nats.action import (
     UpdateConsumer,
     UpdateStream,
 )
+from headrace.core.nats.api_error import CONSUMER_NOT_FOUND, STREAM_NOT_FOUND, ApiError
 from headrace.core.raw_config import Config
 from headrace.io.jetstream import parking
-from headrace.io.jetstream.api import CONSUMER_NOT_FOUND, STREAM_NOT_FOUND, ApiError, JetStreamApi
+from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 
 ASK_SECONDS = 5.0

@@ -11,24 +11,11 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from headrace.core.errors import Refused, Unavailable
+from headrace.core.errors import Unavailable
+from headrace.core.nats.api_error import CONSUMER_NOT_FOUND, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, ApiError
 from headrace.io.nats.client import Broken, Client
 
 PREFIX = "$JS.API."
-
-STREAM_NOT_FOUND = 10059
-CONSUMER_NOT_FOUND = 10014
-MESSAGE_NOT_FOUND = 10037
-
-
-class ApiError(Refused):
-    """The server answered with an error; `err_code` is its own number, `description` its own words."""
-
-    def __init__(self, subject: str, error: Mapping[str, Any]) -> None:
-        self.code = int(error.get("code", 500))
-        self.err_code = int(error.get("err_code", 0))
-        self.description = str(error.get("description", "no description"))
-        super().__init__(f"{self.description} (JetStream error {self.err_code}, asked {subject})", status=self.code)
 
 
 class JetStreamApi:

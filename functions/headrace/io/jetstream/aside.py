@@ -25,10 +25,11 @@ from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.event import http_codec
 from headrace.core.event.nats_codec import NatsMessage, encoded
 from headrace.core.http import Headers, HttpAnswer
+from headrace.core.nats.api_error import ApiError
 from headrace.core.nats.jetstream import Message, PubAck
 from headrace.core.nats.nats_wire import Headers as NatsHeaders
 from headrace.core.nats.stream import captures
-from headrace.io.jetstream.api import ApiError, JetStreamApi
+from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.jetstream.scan import scan
 from headrace.io.nats.client import Client

@@ -9,8 +9,8 @@ import json
 import re
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.nats.api_error import ApiError
 from headrace.core.nats.jetstream import PubAck
-from headrace.io.jetstream.api import ApiError
 
 FULL_RETRY_AFTER = 10.0
 

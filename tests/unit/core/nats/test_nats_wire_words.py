@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from headrace.core.errors import Misconfigured, Refused
 from headrace.core.nats.nats_wire import (
     CRLF,
     NO_HEADERS,
+    VERSION,
     Arrival,
     Credentials,
     Decoder,
@@ -181,7 +184,7 @@ def test_connect_says_what_we_are_able_to_do_and_who_we_are():
     fields = json.loads(line[len("CONNECT ") :])
     assert fields == {
         "verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1, "echo": True,
-        "lang": "python", "name": "headrace", "user": "me", "pass": "secret",
+        "lang": "python", "version": VERSION, "name": "headrace", "user": "me", "pass": "secret",
     }  # fmt: skip
 
 
@@ -243,3 +246,8 @@ def test_a_file_without_credentials_is_refused_and_secrets_are_not_shown():
         read_credentials("hello", origin="NATS_CREDS_FILE")
     assert refused.value.field == "NATS_CREDS_FILE"
     assert repr(Credentials(JWT, SEED)) == "Credentials()"
+
+
+def test_the_version_is_that_of_the_project():
+    project = tomllib.loads(Path(__file__).parents[4].joinpath("pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == VERSION

@@ -8,8 +8,9 @@ import pytest
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats.action import CreateStream, DeleteStream
+from headrace.core.nats.api_error import ApiError
 from headrace.io.jetstream.admin import Admin
-from headrace.io.jetstream.api import ApiError, JetStreamApi
+from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
 

@@ -17,6 +17,7 @@ from headrace.core.nats.nats_wire.encoder import (
     CRLF,
     PING,
     PONG,
+    VERSION,
     answer,
     connect,
     publish,
@@ -40,7 +41,7 @@ from headrace.core.nats.nats_wire.frames import (
 from headrace.core.nats.nats_wire.headers import NO_HEADERS, Headers, can_carry, header_block, pairs
 from headrace.core.nats.nats_wire.identity import signed, user_or_token
 from headrace.core.nats.nats_wire.runs import Answered, Pulled, Run
-from headrace.core.nats.nats_wire.servers import Server, discovered, read_servers
+from headrace.core.nats.nats_wire.servers import Server, ServerPool, pauses, read_servers
 
 __all__ = [
     "CRLF",
@@ -51,6 +52,7 @@ __all__ = [
     "NO_HEADERS",
     "PING",
     "PONG",
+    "VERSION",
     "Answered",
     "Arrival",
     "Bulk",
@@ -65,13 +67,14 @@ __all__ = [
     "Run",
     "Server",
     "ServerError",
+    "ServerPool",
     "Signal",
     "answer",
     "can_carry",
     "connect",
-    "discovered",
     "header_block",
     "pairs",
+    "pauses",
     "publish",
     "question_line",
     "read_credentials",

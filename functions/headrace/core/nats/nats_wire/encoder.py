@@ -14,6 +14,8 @@ from headrace.core.errors import Refused
 from headrace.core.nats.nats_wire.headers import header_block
 from headrace.core.quoting import quoted
 
+# Of both clients.
+VERSION = "0.1.0"
 PING = b"PING\r\n"
 PONG = b"PONG\r\n"
 
@@ -30,10 +32,10 @@ def connect(fields: Mapping[str, Any]) -> bytes:
     """CONNECT, the answer to INFO: what the client is able to do, and who it is.
 
     Args:
-        fields: name, version and identity (`user` and `pass`, `auth_token`, or `nkey` or `jwt` with `sig`).
+        fields: name and identity (`user` and `pass`, `auth_token`, or `nkey` or `jwt` with `sig`).
     """
     able = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1, "echo": True}
-    return b"CONNECT %b\r\n" % json.dumps({**able, "lang": "python", **fields}).encode()
+    return b"CONNECT %b\r\n" % json.dumps({**able, "lang": "python", "version": VERSION, **fields}).encode()
 
 
 def publish(

@@ -1,7 +1,13 @@
-"""Addresses of servers: as a deployer writes them, and as a server tells of its cluster."""
+"""Addresses of servers, as a deployer writes them and as a server tells of its cluster; in which order a client dials
+them, and how long it pauses in between.
+
+Both clients use this: the engine (`headrace.io.nats.engine`) and the blocking one of Spark's tasks. Chance is the
+caller's: it spreads a herd of clients over a cluster and over time.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -10,6 +16,9 @@ from headrace.core.errors import Misconfigured
 from headrace.core.quoting import quoted
 
 DEFAULT_PORT = 4222
+# A NATS restart is usually over within the publish deadline of `receive`; a server that refuses us is asked seldom.
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,46 @@ class Server:
     @property
     def address(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class ServerPool:
+    """The servers that a client may dial.
+
+    Attributes:
+        configured: those of the settings; an owner that reads them again puts the new ones here.
+    """
+
+    def __init__(self, configured: Sequence[Server], shuffle: Callable[[list[Server]], None]) -> None:
+        self.configured = configured
+        self._shuffle = shuffle
+        self._discovered: list[Server] = []
+
+    def learn(self, urls: Sequence[str], teller: Server) -> None:
+        """Take over what a server says of its cluster; a server that it does not name any more is forgotten."""
+        known = {server.address for server in self.configured}
+        found = [discovered(url, teller) for url in urls]
+        self._discovered = [one for one in dict.fromkeys(found) if one is not None and one.address not in known]
+
+    def round(self, last: Server | None = None) -> list[Server]:
+        """Every server once, in the order to try; the one that was just lost comes last."""
+        servers = [*self.configured, *self._discovered]
+        self._shuffle(servers)
+        return sorted(servers, key=lambda server: server == last)
+
+    def others(self, than: Server) -> list[Server]:
+        return [server for server in self.round() if server != than]
+
+
+def pauses(chance: Callable[[], float]) -> Iterator[float]:
+    """Seconds to wait before each round: they grow, with jitter.
+
+    Args:
+        chance: gives a number from 0 to 1.
+    """
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        yield pause * (0.5 + chance() / 2)
+        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
 
 def read_servers(urls: str, *, origin: str) -> list[Server]:

@@ -6,8 +6,6 @@
     link.py      one connection: reads frames, writes in bursts, pings
     routes.py    who gets what comes
     dial.py      from an address to a link that the server has accepted
-    servers.py   where to dial, and how long to pause
-    identity.py  who we are, and TLS; files read at each connect
 
 No task, no queue and no lock per message. Bytes are understood by `headrace.core.nats.nats_wire`.
 """

@@ -14,7 +14,6 @@ from headrace.io.nats.engine.routes import Routes
 
 # For all of it, name resolution included. A server that is there answers in milliseconds.
 CONNECT_SECONDS = 2.0
-VERSION = "0.1.0"
 
 
 async def dial(server: Server, entry: Entry, name: str, routes: Routes, watcher: Watcher) -> Link:
@@ -63,6 +62,6 @@ async def _connect(link: Link, server: Server, entry: Entry) -> None:
 
 
 async def _introduce(link: Link, server: Server, entry: Entry, name: str) -> None:
-    fields = {"name": name, "version": VERSION, "tls_required": link.encrypted}
+    fields = {"name": name, "tls_required": link.encrypted}
     link.send(nats_wire.connect({**fields, **entry.identity(server, link.info.nonce)}))
     await link.round_trip()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,12 @@ from typing import Any
 from headrace.core.errors import HeadraceError, Misconfigured, NotLetIn, Unavailable
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats import nats_wire
-from headrace.core.nats.nats_wire import Info, Server, ServerError
+from headrace.core.nats.nats_wire import Info, Server, ServerError, ServerPool, pauses, read_servers
 from headrace.io.nats.access import Access, Entry
 from headrace.io.nats.client import Closed
 from headrace.io.nats.engine.dial import dial
 from headrace.io.nats.engine.link import IdentityRefused, Link, Watcher
 from headrace.io.nats.engine.routes import Routes
-from headrace.io.nats.engine.servers import Servers, pauses
 from headrace.io.process import log
 
 # Half for what is on its way, half for the goodbye.
@@ -73,7 +73,7 @@ class Upkeep:
         self._owner = owner
         self._watcher = Watcher(self._on_info, owner.on_error, self._on_broken)
         self._url = settings.url
-        self._servers = Servers(settings.url)
+        self._servers = _pool(settings.url)
         self._server: Server | None = None
         self._running: asyncio.Task[None] | None = None
         self._retiring: set[asyncio.Task[None]] = set()
@@ -135,7 +135,7 @@ class Upkeep:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        waits = pauses()
+        waits = pauses(random.random)
         while True:
             await self._connect(waits)
             began = loop.time()
@@ -145,7 +145,7 @@ class Upkeep:
                 await self._leave_lame_duck()
                 await self._follow_settings()
             if loop.time() - began > SHORT_LIFE_SECONDS:
-                waits = pauses()
+                waits = pauses(random.random)
             await asyncio.sleep(next(waits))
 
     async def _connect(self, waits: Iterator[float]) -> None:
@@ -172,7 +172,7 @@ class Upkeep:
             return None
         entry, self.settings_problem = reading.value, reading.problem
         if entry.settings.url != self._url:
-            self._servers, self._url = Servers(entry.settings.url), entry.settings.url
+            self._servers, self._url = _pool(entry.settings.url), entry.settings.url
         return entry
 
     async def _follow_settings(self) -> None:
@@ -185,7 +185,7 @@ class Upkeep:
 
     async def _leave_lame_duck(self) -> None:
         """Move to another server, if this one asks for it; while there is none, stay until it hangs up."""
-        lame, waits = self.link, pauses()
+        lame, waits = self.link, pauses(random.random)
         while lame is not None and self.link is lame and lame.info.lame_duck and self._server is not None:
             entry = self._look()
             if entry is None or not await self._try(self._servers.others(self._server), entry):
@@ -259,6 +259,10 @@ class Upkeep:
             _log.warning("cannot connect to NATS, still trying", server=address, error=str(error))
         else:
             _log.debug("cannot connect to NATS", server=address, error=str(error))
+
+
+def _pool(urls: str) -> ServerPool:
+    return ServerPool(read_servers(urls, origin="NATS_URL"), random.shuffle)
 
 
 async def _hang_up(link: Link, needed: Coroutine[Any, Any, None] | None) -> None:

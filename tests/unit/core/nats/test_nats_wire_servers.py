@@ -1,20 +1,21 @@
-"""Where the engine dials: addresses, what servers tell of each other, and pauses."""
+"""Where a client dials: addresses, what servers tell of each other, and pauses."""
 
 from __future__ import annotations
 
-import tomllib
+import random
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
-from headrace.core.nats.nats_wire import Server
-from headrace.io.nats.engine import dial
-from headrace.io.nats.engine.servers import Servers, pauses
+from headrace.core.nats.nats_wire import Server, ServerPool, pauses, read_servers
+
+
+def pool(urls: str) -> ServerPool:
+    return ServerPool(read_servers(urls, origin="NATS_URL"), random.shuffle)
 
 
 def configured(url: str) -> Server:
-    [server] = Servers(url).round()
+    [server] = pool(url).round()
     return server
 
 
@@ -36,7 +37,7 @@ def test_an_address_is_read_from_its_url(url, address, tls, user, password):
 
 
 def test_discovered_servers_are_tried_with_the_identity_and_the_name_of_their_teller():
-    servers = Servers("tls://me:secret@nats.example")
+    servers = pool("tls://me:secret@nats.example")
     [teller] = servers.round()
     servers.learn(["10.0.0.2:4222", "two.nats.example:4222"], teller)
     others = sorted(servers.others(teller), key=lambda server: server.host)
@@ -47,7 +48,7 @@ def test_discovered_servers_are_tried_with_the_identity_and_the_name_of_their_te
 
 
 def test_a_server_that_is_not_told_of_any_more_is_forgotten_unless_it_is_configured():
-    servers = Servers("one:4222")
+    servers = pool("one:4222")
     [one] = servers.round()
     servers.learn(["one:4222", "two:4222", "three:4222"], one)
     assert sorted(server.host for server in servers.round()) == ["one", "three", "two"]
@@ -57,25 +58,20 @@ def test_a_server_that_is_not_told_of_any_more_is_forgotten_unless_it_is_configu
 
 @pytest.mark.parametrize("told", ["", ":", "host:99999", "host:port", "[::1", "a" * 300 + ":x"])
 def test_an_address_that_makes_no_sense_is_not_learnt(told):
-    servers = Servers("one")
+    servers = pool("one")
     [one] = servers.round()
     servers.learn([told], one)
     assert servers.round() == [one]
 
 
 def test_the_server_that_was_just_lost_is_tried_last():
-    servers = Servers("one,two,three")
+    servers = pool("one,two,three")
     for lost in servers.round():
         assert servers.round(lost)[-1] == lost
 
 
 def test_pauses_grow_from_50_milliseconds_to_2_seconds_with_jitter():
     longest = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
-    waits = list(islice(pauses(), len(longest)))
+    waits = list(islice(pauses(random.random), len(longest)))
     assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True))
-    assert waits != list(islice(pauses(), len(longest)))
-
-
-def test_the_engine_says_its_version():
-    project = tomllib.loads(Path(__file__).parents[4].joinpath("pyproject.toml").read_text(encoding="utf-8"))
-    assert project["project"]["version"] == dial.VERSION
+    assert waits != list(islice(pauses(random.random), len(longest)))
