@@ -11,14 +11,14 @@ from typing import Any
 import uvloop
 
 from headrace.core.errors import Misconfigured
-from headrace_operator import running
+from headrace_operator import program
 
 
 def main() -> int:
     """The exit status: 0 when it was asked to end, 2 when a setting is wrong."""
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_until_asked(running.configured()))
+            return runner.run(_until_asked(program.configured()))
     except Misconfigured as error:
         print(f"headrace_operator: {error}", file=sys.stderr)
         return 2

@@ -30,7 +30,7 @@ LABELS = families.SUBSCRIPTION
 SCRAPE_SECONDS = 5.0
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
-"""Gives `headrace_operator.scaling.served.Served.row` of each consumer."""
+"""Gives `headrace_operator.scaling.served_streams.ServedConsumer.row` of each consumer."""
 
 GAUGES = {
     "pending": families.PENDING,

@@ -20,7 +20,7 @@ from tests.support.programs.containers import with_command
 # Byte code of what is imported, flagged as never to be compared with its source (PEP 552).
 _COMPILED = """
 import sys, pathlib
-import headrace.host.serving, headrace.receive.story, headrace.forward, headrace.reconcile, headrace_operator.running
+import headrace.host.serving, headrace.receive.story, headrace.forward, headrace.reconcile, headrace_operator.program
 import headrace_cli.commands.root, opentelemetry.sdk.trace
 for name, module in sorted(sys.modules.items()):
     source, compiled = getattr(module, '__file__', None), getattr(module, '__cached__', None)

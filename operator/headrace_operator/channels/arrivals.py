@@ -3,7 +3,7 @@
 Knative's activator holds the request and has the autoscaler order a pod, so the Deployment that Knative keeps for
 `receive` goes from zero replicas to some. Nothing else does that: a new revision's Deployment is *made* with the pods
 that it begins with, and changes of a revision leave the number alone (read in Knative Serving 0.50). The Deployment is
-Knative's and none of our children (ADR 031); it is looked at and never written. Called by `headrace_operator.running`.
+Knative's and none of our children (ADR 031); it is looked at and never written. Called by `headrace_operator.program`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A channel is queued when it changes, when the scaler finds trouble, when a pass has asked for the next one, and all of
 them now and then. Knows no place: the channels may be an API server's or a laptop's files. Called by
-`headrace_operator.channels.leading` and by `headrace up`.
+`headrace_operator.channels.leadership` and by `headrace up`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from headrace_operator.channels.work_queue import WorkQueue
 from headrace_operator.channels.world import World
 from headrace_operator.kube.api import Body
 from headrace_operator.kube.kinds import Key, key
-from headrace_operator.scaling import waking
-from headrace_operator.scaling.waking import Waking
+from headrace_operator.scaling.channel_scaler import ChannelScaler, changed_for_scaler
 
 SHORTEST_WAIT = 0.1
 # After that time without our status the channel is looked at again.
@@ -38,7 +37,7 @@ class ChannelWork:
     """
 
     def __init__(
-        self, world: World, passes: OneChannel, waking: Waking, *, workers: int, share: int, resync: float
+        self, world: World, passes: OneChannel, waking: ChannelScaler, *, workers: int, share: int, resync: float
     ) -> None:
         """Args:
         share: so many of the workers may be busy with one namespace.
@@ -132,7 +131,7 @@ class ChannelWork:
         place = key(body)
         if new is None:
             self.waking.remove(place)
-        elif waking.changed_for_scaler(old, new):
+        elif changed_for_scaler(old, new):
             self.waking.put(new)
         if old is None or new is None or not channel_object.says_the_same(old, new):
             self.add(place)

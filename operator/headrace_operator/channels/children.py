@@ -17,10 +17,10 @@ from headrace.core.errors import Refused
 from headrace.io.process import log
 from headrace_operator.channels import channel_object
 from headrace_operator.channels import child as children_of
-from headrace_operator.channels.applied import AppliedChildren, Outcome, Problem
 from headrace_operator.channels.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot
+from headrace_operator.channels.child_records import ChildProblem, ChildRecords, ChildrenOutcome
 from headrace_operator.channels.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
-from headrace_operator.channels.removing import Removing
+from headrace_operator.channels.removal import Removal
 from headrace_operator.kube.api import KubeApi, NamespaceGoing, passes
 from headrace_operator.kube.kinds import Discovery, Kind, key
 from headrace_operator.kube.watch import Cache, Watch
@@ -64,8 +64,8 @@ class Children:
         self.own_namespace = own_namespace
         self._watches: dict[Kind, Watch] = {}
         self._index = Indexed()
-        self._applied = AppliedChildren()
-        self._removing = Removing(api, self._applied, lambda kind: self._watch(kind).cache)
+        self._applied = ChildRecords()
+        self._removing = Removal(api, self._applied, lambda kind: self._watch(kind).cache)
         self._wants = Wants()
         self._writing: dict[Spot, asyncio.Lock] = {}
         channels.listeners.append(self._on_channel)
@@ -120,7 +120,7 @@ class Children:
 
     async def make_so(
         self, parent: Mapping[str, Any], answers: Iterable[Mapping[str, Any]], check: Callable[[], None] = lambda: None
-    ) -> Outcome:
+    ) -> ChildrenOutcome:
         """Apply what is wanted and not there, delete what is there and not wanted.
 
         Args:
@@ -129,7 +129,7 @@ class Children:
         Raises:
             Unavailable: the API server did not answer.
         """
-        problems: list[Problem] = []
+        problems: list[ChildProblem] = []
         waits: list[float] = []
         ending = False
         uid = parent["metadata"]["uid"]
@@ -139,7 +139,7 @@ class Children:
         for answer in answers:
             found = await self._read(parent, answer)
             if isinstance(found, str):
-                problems.append(Problem(found))
+                problems.append(ChildProblem(found))
                 unread.add(children_of.title_and_name(answer))
             else:
                 wanted[found.spot] = found
@@ -153,7 +153,7 @@ class Children:
                 if isinstance(error, NamespaceGoing) and child.place[0] == parent["metadata"]["namespace"]:
                     ending = True
                 else:
-                    problems.append(Problem(f"{child.title}: {error}", passes(error)))
+                    problems.append(ChildProblem(f"{child.title}: {error}", passes(error)))
             else:
                 waits += [] if wait is None else [wait]
         for spot, live in list(self._of(uid)):
@@ -164,7 +164,7 @@ class Children:
             before = self._wants.of(uid)
             self._wants.set(uid, shared)
             problems += [problem for spot, problem in await self.release() if spot in before]
-        return Outcome(tuple(problems), min(waits, default=None), ending)
+        return ChildrenOutcome(tuple(problems), min(waits, default=None), ending)
 
     @property
     def unwanted(self) -> list[Spot]:
@@ -174,13 +174,13 @@ class Children:
             return []
         return [spot for spot in self._index.shared if not self._wants.by(spot) and not self._owned(spot)]
 
-    async def release(self) -> list[tuple[Spot, Problem]]:
+    async def release(self) -> list[tuple[Spot, ChildProblem]]:
         """Delete the shared children that no channel wants, once all channels were seen; what could not be, and why.
 
         Raises:
             Unavailable: the API server did not answer.
         """
-        problems: list[tuple[Spot, Problem]] = []
+        problems: list[tuple[Spot, ChildProblem]] = []
         for spot in self.unwanted:
             async with self._writing.setdefault(spot, asyncio.Lock()):
                 live = self._watch(spot[0]).cache.get(spot[1])
@@ -244,7 +244,7 @@ class Children:
             return [own]
         return list({**children_of.owners(live), own["uid"]: own}.values())
 
-    async def _let_go(self, parent: Mapping[str, Any], spot: Spot, live: Body) -> list[Problem]:
+    async def _let_go(self, parent: Mapping[str, Any], spot: Spot, live: Body) -> list[ChildProblem]:
         """Delete a child, or leave a shared one to the others that own it."""
         uid = parent["metadata"]["uid"]
         if is_shared(live):

@@ -13,11 +13,11 @@ from typing import Any
 from headrace.core.channel.hook import CustomizeAnswer, HookRequest, Reference
 from headrace.core.errors import Refused
 from headrace_operator.channels import channel_object
-from headrace_operator.channels.announcing import Announcer, tell_of_changes
-from headrace_operator.channels.applied import Outcome
 from headrace_operator.channels.channel_object import ChannelWriter
+from headrace_operator.channels.child_records import ChildrenOutcome
 from headrace_operator.channels.children import Children
-from headrace_operator.channels.related import Related
+from headrace_operator.channels.kube_events import EventWriter, tell_of_changes
+from headrace_operator.channels.related_objects import RelatedObjects
 from headrace_operator.kube.api import Body, Conflict, KubeApi
 from headrace_operator.kube.kinds import Discovery, Key, key
 from headrace_operator.kube.watch import Cache
@@ -50,8 +50,8 @@ class ClusterWorld:
         discovery: Discovery,
         channels: Cache,
         children: Children,
-        related: Related,
-        announcer: Announcer,
+        related: RelatedObjects,
+        announcer: EventWriter,
         customize: Customize,
     ) -> None:
         self.api = api
@@ -107,7 +107,7 @@ class ClusterWorld:
 
     async def make_so(
         self, channel: Body, wanted: Sequence[Mapping[str, Any]], check: Callable[[], None] = lambda: None
-    ) -> Outcome:
+    ) -> ChildrenOutcome:
         return await self.children.make_so(channel, wanted, check)
 
     async def prune(self, channel: Body, kept: list[Any]) -> Body:

@@ -15,8 +15,8 @@ from headrace.core.errors import HeadraceError, Refused
 from headrace.io.process import log
 from headrace.io.process.trouble import LASTING_SECONDS, Trouble
 from headrace_operator.channels import channel_object
-from headrace_operator.channels.applied import Outcome, Problem
-from headrace_operator.channels.newest import Newest
+from headrace_operator.channels.child_records import ChildProblem, ChildrenOutcome
+from headrace_operator.channels.succession import Succession
 from headrace_operator.channels.world import Call, World
 from headrace_operator.kube.api import Body, Conflict, passes
 from headrace_operator.kube.kinds import Key, key
@@ -50,12 +50,12 @@ class OneChannel:
 
     Attributes:
         on_pass: called with a channel after each pass that came to its end.
-        newest: which of the processes that answer counts.
+        succession: which of the processes that answer counts.
     """
 
     def __init__(self, world: World, call: Call) -> None:
         self.on_pass: list[Callable[[Body], None]] = []
-        self.newest = Newest()
+        self.succession = Succession()
         self._world = world
         self._call = call
         # A thousand channels may have the same trouble; each has an Event of its own.
@@ -127,12 +127,12 @@ class OneChannel:
 
     async def _called(self, request: HookRequest, related: bytes) -> HookResponse:
         answer = await self._call(request, related)
-        self.newest.hear(answer.installation or Installation())
+        self.succession.hear(answer.installation or Installation())
         return answer
 
-    async def _make_children(self, channel: Body, answer: HookResponse) -> Outcome:
+    async def _make_children(self, channel: Body, answer: HookResponse) -> ChildrenOutcome:
         def check() -> None:
-            self.newest.check(answer.installation or Installation())
+            self.succession.check(answer.installation or Installation())
 
         return await self._world.make_so(channel, answer.children, check)
 
@@ -165,7 +165,7 @@ class OneChannel:
         for each in answer.events:
             self._world.tell(channel, each.reason, each.message, warning=each.type == "Warning")
 
-    def _note_end(self, channel: Body, problems: tuple[Problem, ...]) -> None:
+    def _note_end(self, channel: Body, problems: tuple[ChildProblem, ...]) -> None:
         """The pass is at its end; what could not be done makes it one that failed."""
         for listener in self.on_pass:
             listener(channel)

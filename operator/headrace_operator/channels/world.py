@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from headrace.core.channel.hook import HookRequest, HookResponse, Reference
-from headrace_operator.channels.applied import Outcome
+from headrace_operator.channels.child_records import ChildrenOutcome
 from headrace_operator.kube.api import Body
 from headrace_operator.kube.kinds import Key
 from headrace_operator.kube.watch import Cache
@@ -34,7 +34,7 @@ class World(Protocol):
 
     async def make_so(
         self, channel: Body, wanted: Sequence[Mapping[str, Any]], check: Callable[[], None] = lambda: None
-    ) -> Outcome:
+    ) -> ChildrenOutcome:
         """Make the channel's children what is wanted; `check` raises once the answer does not count any more."""
 
     async def prune(self, channel: Body, kept: list[Any]) -> Body:

@@ -1,7 +1,7 @@
 """Where the API server is and who we are to it: a kubeconfig, or the service account of a pod.
 
 It reads files and opens no connection. A token in a file is read again when the file changes, since a pod's token runs
-out after an hour; `current` sees that another file has changed.
+out after an hour; `live_access` sees that another file has changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMED_FILES = ("certificate-authority", "client-certificate", "client-key")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class KubeAccess:
     """How to reach the API server.
 
     Attributes:
@@ -51,7 +51,7 @@ class Access:
     files: tuple[str, ...] = ()
     trusts_system: bool = False
 
-    def now(self) -> Access:
+    def now(self) -> KubeAccess:
         """Itself, for whoever needs no other later."""
         return self
 
@@ -62,7 +62,7 @@ class Access:
         return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def find(settings: KubeSettings) -> Access:
+def find(settings: KubeSettings) -> KubeAccess:
     """Take KUBECONFIG, else the pod's service account, else the user's own kubeconfig.
 
     Raises:
@@ -80,7 +80,7 @@ def find(settings: KubeSettings) -> Access:
     )
 
 
-def from_service_account(host: str, port: int, directory: Path) -> Access:
+def from_service_account(host: str, port: int, directory: Path) -> KubeAccess:
     """The pod's own; raises Misconfigured when its files are not there."""
     authority, namespace = directory / "ca.crt", directory / "namespace"
     if not authority.exists():
@@ -93,10 +93,12 @@ def from_service_account(host: str, port: int, directory: Path) -> Access:
         context = trust.context(authority.read_bytes())
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError, too
         raise Misconfigured(f"{authority} can't be used: {error}", field="KUBECONFIG") from error
-    return Access(f"https://{address}:{port}", context, TokenFile(directory / "token"), own, files=(str(authority),))
+    return KubeAccess(
+        f"https://{address}:{port}", context, TokenFile(directory / "token"), own, files=(str(authority),)
+    )
 
 
-def from_kubeconfig(*files: Path) -> Access:
+def from_kubeconfig(*files: Path) -> KubeAccess:
     """The current context of a kubeconfig.
 
     Raises:
@@ -113,7 +115,7 @@ def from_kubeconfig(*files: Path) -> Access:
         raise Misconfigured(
             f"KUBECONFIG {found.title!r}: its certificates can't be used: {error}", field="KUBECONFIG"
         ) from error
-    return Access(
+    return KubeAccess(
         server,
         context,
         _token(user),

@@ -13,7 +13,7 @@ from typing import Any, Self
 import aiohttp
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace_operator.kube.current import Way
+from headrace_operator.kube.live_access import Way
 
 Body = dict[str, Any]
 

@@ -1,8 +1,8 @@
 """Signs that events vanished while they waited for their retry: discarded by a limit, or purged.
 
-Nobody tells of it: the consumer just has fewer events out than before, and no lease of ours has settled them. What is
-suspected here `reconcile` counts. Pure; called by `headrace_operator.scaling.scaler` and `.served` before they take in
-news.
+Nobody tells of it: the consumer just has fewer events out than before, and no lease of ours has settled them. When this
+module suspects a loss, `reconcile` counts. Pure; called by `headrace_operator.scaling.scaler` and `.served_streams`
+before they take in news.
 """
 
 from __future__ import annotations

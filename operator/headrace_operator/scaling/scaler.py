@@ -20,14 +20,14 @@ from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats import hints
 from headrace.io.nats.client import Client
 from headrace.io.process import log
-from headrace_operator.scaling import failing, lag, losses
+from headrace_operator.scaling import failures, lag, losses
 from headrace_operator.scaling.agenda import Agenda
-from headrace_operator.scaling.held import Held
 from headrace_operator.scaling.lease_client import Meanwhile
-from headrace_operator.scaling.served import Clock, Served, ServedStreams
+from headrace_operator.scaling.open_lease import OpenLease
+from headrace_operator.scaling.served_streams import Clock, ServedConsumer, ServedStreams
 from headrace_operator.scaling.sweep import Sweep
 
-OpenLease = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
+LeaseOpener = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
 """Holds one lease until it ends, and calls back with what it tells before; raises Unavailable or Refused."""
 
 REFRESH_SECONDS = 1.0  # a stream without consumers may be hinted at twenty times a second
@@ -54,7 +54,7 @@ class Scaler:
         self,
         client: Client,
         api: JetStreamApi,
-        open_lease: OpenLease,
+        open_lease: LeaseOpener,
         *,
         max_in_flight: int = 100,
         lease_seconds: float = DEFAULT_SECONDS,
@@ -147,18 +147,18 @@ class Scaler:
             stream.listed_at = now
             self._spawn(self.refresh(name))
 
-    def _wake(self, served: Served) -> None:
+    def _wake(self, served: ServedConsumer) -> None:
         served.outlook = lag.hinted(served.outlook, self._clock.monotonic())
         self._fill(served)
 
     def _on_restored(self) -> None:
         """NATS is there (again): what leases have failed of may be over, and hints may have been missed."""
         for served in self._streams.all():
-            served.outlook = failing.forgiven(served.outlook, self._clock.monotonic(), self._clock.chance())
+            served.outlook = failures.forgiven(served.outlook, self._clock.monotonic(), self._clock.chance())
             self._agenda.add((served.key,))
         self._sweep_now.set()
 
-    def _on_turned(self, served: Served) -> None:
+    def _on_turned(self, served: ServedConsumer) -> None:
         """Give up its open leases: they would deliver by the old word for up to 20 s."""
         slots = self._slots.get(served.key, set())
         if slots:
@@ -191,14 +191,14 @@ class Scaler:
                 async with asyncio.timeout(pause):
                     await self._sweep_now.wait()
 
-    def _fill(self, served: Served) -> None:
+    def _fill(self, served: ServedConsumer) -> None:
         """Open as many slots as the consumer is short of."""
         if self.spares(*served.key):
             return
         for _ in range(lag.short(served.outlook, self._clock.monotonic())):
             self._open_slot(served)
 
-    def _open_slot(self, served: Served) -> None:
+    def _open_slot(self, served: ServedConsumer) -> None:
         held, slots = self._begin(served), self._slots.setdefault(served.key, set())
 
         def is_over(slot: asyncio.Task[None]) -> None:
@@ -212,7 +212,7 @@ class Scaler:
         slots.add(slot)
         slot.add_done_callback(is_over)
 
-    async def _hold_slot(self, held: Held) -> None:
+    async def _hold_slot(self, held: OpenLease) -> None:
         served = held.served
         while True:
             try:
@@ -226,7 +226,7 @@ class Scaler:
         if not self._open:
             _log.debug("forward is idle", **served.words)
 
-    async def _hold_lease(self, held: Held) -> None:
+    async def _hold_lease(self, held: OpenLease) -> None:
         served = held.served
         try:
             with held.timed() as meanwhile:
@@ -250,39 +250,39 @@ class Scaler:
         if look_closer:
             await self._streams.look_closer(served)
 
-    def _begin(self, served: Served) -> Held:
+    def _begin(self, served: ServedConsumer) -> OpenLease:
         """One lease more; whoever calls holds it at once."""
         now = self._clock.monotonic()
         if not self._open:
             _log.debug("forward is woken", **served.words, why=lag.reason(served.outlook, now))
         usual = Lease(served.stream, served.consumer, self._lease_seconds, max_in_flight=self._max_in_flight)
-        held = Held(served, usual, self._clock, self._on_news)
+        held = OpenLease(served, usual, self._clock, self._on_news)
         served.outlook = lag.opened(served.outlook, now)
         served.opened += 1
         self._open += 1
         self._note_change(served)
         return held
 
-    def _on_news(self, held: Held) -> None:
+    def _on_news(self, held: OpenLease) -> None:
         self._note_change(held.served)
         if held.works:
             # While nothing could be delivered nobody has counted what came.
             self._spawn(self._look_closer(held.served))
 
-    async def _look_closer(self, served: Served) -> None:
+    async def _look_closer(self, served: ServedConsumer) -> None:
         await self._streams.look_closer(served)
         self._note_change(served)
 
-    def _note_abandoned(self, held: Held) -> None:
+    def _note_abandoned(self, held: OpenLease) -> None:
         held.end_trial()
         held.served.outlook = lag.abandoned(held.served.outlook)
         self._note_change(held.served)
 
-    def _note_failed(self, served: Served, error: Exception, *, delivered: bool) -> None:
+    def _note_failed(self, served: ServedConsumer, error: Exception, *, delivered: bool) -> None:
         words = str(error) if isinstance(error, HeadraceError) else f"unforeseen: {error!r}"
         served.failures += 1
         now, chance = self._clock.monotonic(), self._clock.chance()
-        served.outlook = failing.failed(served.outlook, now, chance, delivered=delivered)
+        served.outlook = failures.failed(served.outlook, now, chance, delivered=delivered)
         # A forward that is away for an hour, for a thousand consumers, would fill the log.
         told = served.trouble.note(words)
         if told:
@@ -292,11 +292,11 @@ class Scaler:
         write = _log.debug if left_out is None else _log.warning
         write("lease failed, trying again", **served.words, error=words, **log.more(left_out or 0))
 
-    def _tell_of_trouble(self, served: Served) -> None:
+    def _tell_of_trouble(self, served: ServedConsumer) -> None:
         for listener in self.on_trouble:
             listener(served.stream)
 
-    def _note_change(self, served: Served) -> None:
+    def _note_change(self, served: ServedConsumer) -> None:
         self._agenda.add((served.key,))
         self._tell_listeners()
 

@@ -29,12 +29,12 @@ AT_ONCE = 8
 # The server names each subject in its answer.
 MOST_COUNTED = 20_000
 
-Rows = Callable[[], Mapping[str, Mapping[str, Any]]]
+ConsumerRows = Callable[[], Mapping[str, Mapping[str, Any]]]
 """Gives the scaler's rows by `stream/consumer`."""
 
 
 @dataclass
-class Reading:
+class StorageReading:
     """Values by family and labels.
 
     Attributes:
@@ -55,7 +55,7 @@ class Storage:
         self,
         api: JetStreamApi,
         streams: Callable[[], Iterable[str]],
-        rows: Rows,
+        rows: ConsumerRows,
         *,
         ask: Callable[[Callable[[], None]], object] = lambda run: run(),
         wall: Callable[[], float] = time.time,
@@ -70,7 +70,7 @@ class Storage:
         self._rows = rows
         self._wall = wall
         self._wanted = asyncio.Event()
-        self._latest: Reading | None = None
+        self._latest: StorageReading | None = None
         self._read_at = 0.0
 
     def latest(self) -> Mapping[Family, Mapping[Labels, float]]:
@@ -90,7 +90,7 @@ class Storage:
 
     async def read(self) -> None:
         """Read everything now."""
-        reading, limit = Reading(), asyncio.Semaphore(AT_ONCE)
+        reading, limit = StorageReading(), asyncio.Semaphore(AT_ONCE)
 
         async def one(work: Callable[[], Awaitable[None]]) -> None:
             async with limit:
@@ -112,7 +112,7 @@ class Storage:
         reading.note(families.STORAGE_READ, (), self._read_at)
         self._latest = reading
 
-    async def _stream(self, stream: str, reading: Reading) -> None:
+    async def _stream(self, stream: str, reading: StorageReading) -> None:
         info = await self._api.find(f"STREAM.INFO.{stream}", timeout=ASK_SECONDS)
         if info is None:
             return
@@ -129,7 +129,7 @@ class Storage:
                 reading.note(family, labels, config[limit])
         await self._aside(names.aside(stream), labels, reading)
 
-    async def _aside(self, aside: str, labels: Labels, reading: Reading) -> None:
+    async def _aside(self, aside: str, labels: Labels, reading: StorageReading) -> None:
         info = await self._api.find(f"STREAM.INFO.{aside}", timeout=ASK_SECONDS)
         if info is None:
             return
@@ -144,7 +144,7 @@ class Storage:
         if info["config"].get("max_bytes", -1) > 0:
             reading.note(families.ASIDE_MAX_BYTES, labels, info["config"]["max_bytes"])
 
-    async def _oldest(self, place: str, row: Mapping[str, Any], reading: Reading) -> None:
+    async def _oldest(self, place: str, row: Mapping[str, Any], reading: StorageReading) -> None:
         labels = tuple(str(row[label]) for label in families.SUBSCRIPTION)
         if not row["pending"] and not row["ack_pending"]:
             reading.note(families.OLDEST_SECONDS, labels, 0.0)

@@ -15,7 +15,7 @@ from headrace.core.errors import Refused, Unavailable
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.process import log
 from headrace.io.process.trouble import Trouble
-from headrace_operator.scaling.served import ServedStreams, State
+from headrace_operator.scaling.served_streams import ServedStreams, StreamState
 
 # For fewer it is not worth listing what may be thousands of others.
 FEW = 16
@@ -58,7 +58,7 @@ class Sweep:
             _log.info("consumers can be looked at again")
         return whole
 
-    async def _look_at(self, name: str, state: State | None) -> str:
+    async def _look_at(self, name: str, state: StreamState | None) -> str:
         """Words when it was refused."""
         try:
             await self._streams.look_at(name, state)
@@ -67,7 +67,7 @@ class Sweep:
         self._note(name)
         return ""
 
-    async def _states(self) -> Mapping[str, State] | None:
+    async def _states(self) -> Mapping[str, StreamState] | None:
         """What tells whether a stream has news, by name; None when that is not known."""
         now = asyncio.get_running_loop().time()
         if len(self._streams.names()) < FEW or now < self._list_again_at:
@@ -83,6 +83,6 @@ class Sweep:
         return dict(found)
 
 
-def _state(info: Mapping[str, Any]) -> State:
+def _state(info: Mapping[str, Any]) -> StreamState:
     state = info["state"]
     return str(info.get("created")), int(state["last_seq"]), int(state.get("consumer_count", 0))

@@ -23,7 +23,7 @@ from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
 from headrace.io.nats.engine import Engine
-from headrace_operator.scaling.due import StageRecords
+from headrace_operator.scaling.stage_records import StageRecords
 from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.functions import TOKEN
 from tests.support.functions.in_process import InProcess

@@ -10,7 +10,7 @@ import yaml
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace_operator.kube.access import from_kubeconfig, from_service_account
 from headrace_operator.kube.api import KubeApi
-from headrace_operator.kube.current import Current
+from headrace_operator.kube.live_access import LiveAccess
 from tests.support.http.authorities import as_openssl_makes_it
 from tests.support.http.raw_server import answering, serving
 from tests.support.kube.mounts import Mount
@@ -42,7 +42,7 @@ async def test_the_authority_and_the_token_of_a_pod(tmp_path: Path) -> None:
     old, new = as_openssl_makes_it(), as_openssl_makes_it()
     mount = Mount(tmp_path / "account", ca__crt=old.pem.decode(), token="first", namespace="shop")
     async with serving(answering(EMPTY), tls=new.issue("127.0.0.1").serving()) as server:
-        current = Current(lambda: from_service_account("127.0.0.1", server.port, Path(mount.path)))
+        current = LiveAccess(lambda: from_service_account("127.0.0.1", server.port, Path(mount.path)))
         async with KubeApi(current) as api:
             assert not await reached(api)
             before = current.now()
@@ -62,7 +62,7 @@ async def test_a_kubeconfig_that_is_edited_and_one_that_can_not_be_used(tmp_path
     tls = authority.issue("127.0.0.1").serving()
     async with serving(answering(EMPTY), tls=tls) as one, serving(answering(EMPTY), tls=tls) as other:
         file = kubeconfig(tmp_path, one.url, token="first")
-        async with KubeApi(Current(lambda: from_kubeconfig(file))) as api:
+        async with KubeApi(LiveAccess(lambda: from_kubeconfig(file))) as api:
             assert await reached(api)
             file.write_text("{", encoding="utf-8")
             assert await reached(api)
@@ -84,7 +84,7 @@ async def test_a_client_certificate_that_is_renewed_makes_another_context(tmp_pa
         (tmp_path / "tls.key").write_bytes(issued.key_pem)
 
     renew("first")
-    current = Current(lambda: from_kubeconfig(file))
+    current = LiveAccess(lambda: from_kubeconfig(file))
     before = current.now().context
     assert current.now().context is before
     renew("second")
@@ -97,7 +97,7 @@ async def test_a_client_certificate_that_is_renewed_makes_another_context(tmp_pa
 
 def test_what_can_not_be_used_at_the_start_ends_the_start(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured):
-        Current(lambda: from_kubeconfig(tmp_path / "not-there"))
+        LiveAccess(lambda: from_kubeconfig(tmp_path / "not-there"))
 
 
 def test_the_authorities_of_the_system_count_where_none_is_named(
@@ -110,7 +110,7 @@ def test_the_authorities_of_the_system_count_where_none_is_named(
     clusters = [{"name": "c", "cluster": {"server": "https://api"}}]
     contexts = [{"name": "x", "context": {"cluster": "c"}}]
     file.write_text(yaml.safe_dump({"clusters": clusters, "contexts": contexts, "current-context": "x"}))
-    current = Current(lambda: from_kubeconfig(file))
+    current = LiveAccess(lambda: from_kubeconfig(file))
     before = current.now().context
     system.write_bytes(as_openssl_makes_it().pem)
     assert current.now().context is not before

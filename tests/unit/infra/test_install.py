@@ -22,7 +22,7 @@ from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.operator_settings import OperatorSettings
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.io.process import environment
-from headrace_operator.channels import superseded
+from headrace_operator.channels import predecessor
 from infra.generate import install, marked, values
 from tests.support.kube.install import INFRA, ROOT, SYSTEM, by_name, container, documents, in_file, variables
 from tests.support.nats.nats_permissions import inbox_of
@@ -163,7 +163,7 @@ def test_the_operator_asks_reconcile_where_it_is(
 def test_what_the_operator_deletes_of_other_installations_is_none_of_its_own(
     installed: Objects, operator: dict[str, Any]
 ) -> None:
-    named = list(superseded.named(variables(operator)["OPERATOR_SUPERSEDED"]))
+    named = list(predecessor.named(variables(operator)["OPERATOR_SUPERSEDED"]))
     assert named
     assert [one for one in named if (f"{one.api_version} {one.kind}", SYSTEM, one.name) in installed] == []
 
@@ -173,9 +173,9 @@ def test_what_one_installation_has_and_the_other_has_not_goes_when_they_are_chan
     for file, other in (install.INSTALL, install.PLAIN), (install.PLAIN, install.INSTALL):
         # A role that is not needed any more does nothing.
         left = {key for key in objects[other].keys() - objects[file].keys() if not key[0].startswith("rbac.")}
-        named = superseded.named(variables(objects[file][OPERATOR])["OPERATOR_SUPERSEDED"])
+        named = predecessor.named(variables(objects[file][OPERATOR])["OPERATOR_SUPERSEDED"])
         assert left <= {(f"{one.api_version} {one.kind}", SYSTEM, one.name) for one in named}
-        assert [key for key in left if not superseded.is_left(objects[other][key])] == []
+        assert [key for key in left if not predecessor.is_left(objects[other][key])] == []
 
 
 def test_beside_knative_serving_only_the_operator_is_up_at_rest() -> None:

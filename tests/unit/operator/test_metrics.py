@@ -14,17 +14,17 @@ from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import Misconfigured
 from headrace_operator import metrics
 from headrace_operator.scaling.lag import Counters, Outlook
-from headrace_operator.scaling.served import Served
+from headrace_operator.scaling.served_streams import ServedConsumer
 
 BILLING = Subscriber("shop", "orders", 'bill"ing', "u", 1, "KN_aside")
 LABELS = {"namespace": "shop", "channel": "orders", "subscription": 'bill"ing'}
 
 
-def stats(served: Served) -> dict[str, object]:
+def stats(served: ServedConsumer) -> dict[str, object]:
     return {"consumers": {"S/C": served.row}}
 
 
-async def scraped(served: Served) -> dict[tuple[str, str], float]:
+async def scraped(served: ServedConsumer) -> dict[tuple[str, str], float]:
     """Values by name and outcome, as Prometheus would have them."""
     async with metrics.served("127.0.0.1", 0, lambda: stats(served), "--metrics") as port:
         text = await _get(f"http://127.0.0.1:{port}/metrics")
@@ -42,7 +42,9 @@ async def _get(url: str) -> str:
 
 
 async def test_backlog_windows_leases_and_outcomes_are_told() -> None:
-    served = Served("S", "C", BILLING, Outlook(1000, 4, Counters(pending=7, ack_pending=5, max_ack_pending=5), open=2))
+    served = ServedConsumer(
+        "S", "C", BILLING, Outlook(1000, 4, Counters(pending=7, ack_pending=5, max_ack_pending=5), open=2)
+    )
     served.opened, served.failures = 9, 1
     served.counts[Outcome.DELIVERED], served.counts[Outcome.REDELIVERED] = 100, 3
     found = await scraped(served)
@@ -61,7 +63,7 @@ async def test_backlog_windows_leases_and_outcomes_are_told() -> None:
 
 
 async def test_a_window_with_room_is_told_as_zero() -> None:
-    served = Served("S", "C", BILLING, Outlook(1000, 4, Counters(ack_pending=4, max_ack_pending=5)))
+    served = ServedConsumer("S", "C", BILLING, Outlook(1000, 4, Counters(ack_pending=4, max_ack_pending=5)))
     assert (await scraped(served))["headrace_consumer_ack_window_full", ""] == 0
 
 

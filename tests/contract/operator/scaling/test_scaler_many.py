@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.engine import Engine
-from headrace_operator.scaling.served import Clock, ServedStreams
+from headrace_operator.scaling.served_streams import Clock, ServedStreams
 from headrace_operator.scaling.sweep import Sweep
 from tests.support.functions.scaling import Scale, leases, store, subscribed
 from tests.support.http.subscriber import Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.core.delivery.lease import LeaseAnswer
-from headrace_operator.scaling import failing, lag
+from headrace_operator.scaling import failures, lag
 from headrace_operator.scaling.lag import Counters, Outlook
 
 BROKEN = 1_000.0
@@ -13,7 +13,7 @@ HELD = LeaseAnswer({"delivered": 50}, pending=0, ack_pending=20, next_due_second
 
 
 def opened_and_broken() -> Outlook:
-    return failing.failed(lag.opened(Outlook(threshold=100, max_scale=4), BROKEN - 3), BROKEN, 0.5)
+    return failures.failed(lag.opened(Outlook(threshold=100, max_scale=4), BROKEN - 3), BROKEN, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def test_what_a_broken_lease_held_is_probed_for_when_it_is_due(ended: float, pro
 def test_a_lease_that_delivered_before_it_broke_is_none_of_a_row_of_failures() -> None:
     outlook = opened_and_broken()
     for at in (BROKEN + 100, BROKEN + 200, BROKEN + 300):
-        outlook = failing.failed(lag.opened(outlook, at - 10), at, 0.5, delivered=True)
+        outlook = failures.failed(lag.opened(outlook, at - 10), at, 0.5, delivered=True)
 
     assert (outlook.failures, outlook.broken_at, outlook.not_before) == (1, BROKEN + 300, BROKEN + 300.2)
 
 
 def test_a_lease_that_could_not_be_opened_held_nothing() -> None:
-    outlook = failing.failed(lag.opened(opened_and_broken(), BROKEN + 1), BROKEN + 1, 0.5)
+    outlook = failures.failed(lag.opened(opened_and_broken(), BROKEN + 1), BROKEN + 1, 0.5)
     outlook = lag.answered(lag.opened(outlook, BROKEN + 2), HELD, BROKEN + 4)
 
     assert outlook.probe_at == BROKEN + 8.5

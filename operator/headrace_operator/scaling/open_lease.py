@@ -1,7 +1,7 @@
 """One open lease, and what its time and its news do to the outlook of its consumer.
 
 A lease beyond its time counts as late, or fresh events would wait for slow ones; one whose process was told to end is
-late at once. A trial (`headrace_operator.scaling.failing`) that has had events settled opens the way for all others.
+late at once. A trial (`headrace_operator.scaling.failures`) that has had events settled opens the way for all others.
 Called by `headrace_operator.scaling.scaler`, which opens the lease and hears its end.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import replace
 from headrace.core.delivery import lease
 from headrace.core.delivery.lease import LEAST_PROGRESS, Lease
 from headrace.core.delivery.order_spec import DeliveryOrder
-from headrace_operator.scaling import failing, lag
+from headrace_operator.scaling import failures, lag
 from headrace_operator.scaling.lease_client import Meanwhile
-from headrace_operator.scaling.served import Clock, LeaseCounts, Served
+from headrace_operator.scaling.served_streams import Clock, LeaseCounts, ServedConsumer
 
 # A lease of 20 s may be a little longer on its way before it begins.
 LATE_SECONDS = 2.0
@@ -25,7 +25,7 @@ LATE_SECONDS = 2.0
 TRIAL_SECONDS = 1.0
 
 
-class Held:
+class OpenLease:
     """One lease of a consumer, from its request to its end.
 
     Attributes:
@@ -35,7 +35,7 @@ class Held:
         was_held: its time has begun.
     """
 
-    def __init__(self, served: Served, usual: Lease, clock: Clock, note: Callable[[Held], None]) -> None:
+    def __init__(self, served: ServedConsumer, usual: Lease, clock: Clock, note: Callable[[OpenLease], None]) -> None:
         """Args:
         usual: what a lease asks for that need not find out anything.
         note: called when the outlook has changed meanwhile.
@@ -44,7 +44,7 @@ class Held:
         self._clock = clock
         self._note = note
         self._counts = LeaseCounts(served.counts)
-        self._is_trial = self._counts_as_trial = failing.needs_trial(served.outlook)
+        self._is_trial = self._counts_as_trial = failures.needs_trial(served.outlook)
         # Where there may be one lease only it opens the way for no other.
         self.is_short = self._is_trial and served.outlook.max_scale > 1
         self.asked = _trial(usual) if self.is_short else usual
@@ -105,7 +105,7 @@ class Held:
         if self._is_trial and lease.moved(so_far):
             self._is_trial = self._counts_as_trial = False
             self.works = True
-            self.served.outlook = failing.works(self.served.outlook, self._clock.monotonic())
+            self.served.outlook = failures.works(self.served.outlook, self._clock.monotonic())
             self._note(self)
 
     def _pending(self, count: int) -> None:
@@ -118,7 +118,7 @@ class Held:
         """It finds out nothing more, but may still work."""
         if self._counts_as_trial:
             self._counts_as_trial = False
-            self.served.outlook = failing.tried(self.served.outlook)
+            self.served.outlook = failures.tried(self.served.outlook)
 
 
 def _trial(usual: Lease) -> Lease:

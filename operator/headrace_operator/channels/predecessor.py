@@ -24,7 +24,7 @@ _log = log.get("operator")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class PredecessorObject:
     """One object of our own namespace."""
 
     api_version: str
@@ -32,13 +32,13 @@ class Named:
     name: str
 
 
-def named(text: str) -> Iterator[Named]:
+def named(text: str) -> Iterator[PredecessorObject]:
     """Read `Kind.apiVersion/name`, with spaces between several: `Deployment.apps/v1/headrace-reconcile`."""
     for word in text.split():
         kind, _, rest = word.partition(".")
         api_version, _, name = rest.rpartition("/")
         if kind and api_version and name:
-            yield Named(api_version, kind, name)
+            yield PredecessorObject(api_version, kind, name)
 
 
 def is_left(body: Mapping[str, Any]) -> bool:
@@ -51,7 +51,7 @@ def is_left(body: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Superseded:
+class Predecessor:
     """Deletes what is named, once.
 
     Attributes:
@@ -61,7 +61,7 @@ class Superseded:
     api: KubeApi
     discovery: Discovery
     namespace: str
-    named: tuple[Named, ...]
+    named: tuple[PredecessorObject, ...]
     answers: Callable[[], Awaitable[object]]
     pause: float = LOOK_AGAIN_SECONDS
 

@@ -17,14 +17,14 @@ from headrace.core.errors import Unavailable
 SILENT_SECONDS = 30.0
 
 
-class Replaced(Unavailable):
+class OutdatedAnswer(Unavailable):
     """A `reconcile` has answered that is being replaced by another, which is to be asked."""
 
     def __init__(self) -> None:
         super().__init__("a reconcile has answered that is being replaced by one with other settings")
 
 
-class Newest:
+class Succession:
     """Of one `reconcile`, whatever processes answer for it.
 
     Attributes:
@@ -41,7 +41,7 @@ class Newest:
         """Take note of who has answered just now.
 
         Raises:
-            Replaced: what it has answered does not count.
+            OutdatedAnswer: what it has answered does not count.
         """
         now, known = self._monotonic(), self._known
         if known is None or known.digest == told.digest:
@@ -49,7 +49,7 @@ class Newest:
             self._heard = now
             return
         if told.since < known.since and now <= self._heard + SILENT_SECONDS:
-            raise Replaced
+            raise OutdatedAnswer
         self._known, self._heard = told, now
         for listener in self.listeners:
             listener()
@@ -57,4 +57,4 @@ class Newest:
     def check(self, told: Installation) -> None:
         """Does what this one has answered a while ago count still? Raises as `hear`."""
         if self._known is not None and self._known.digest != told.digest:
-            raise Replaced
+            raise OutdatedAnswer

@@ -43,7 +43,7 @@ class Tell(Protocol):
 
 
 @dataclass(slots=True)
-class Told:
+class WrittenEvent:
     """One Event: how often it was said, and when that was written."""
 
     count: int = 0
@@ -51,14 +51,14 @@ class Told:
     at: float = float("-inf")
 
 
-class Announcer:
+class EventWriter:
     """Writes Events about channels; `run` it beside everything else."""
 
     def __init__(self, api: KubeApi, instance: str) -> None:
         self._api = api
         self._instance = instance[:128]
         self._waiting: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._told: OrderedDict[str, Told] = OrderedDict()
+        self._told: OrderedDict[str, WrittenEvent] = OrderedDict()
         self._filled = asyncio.Event()
         self._writing: asyncio.Task[bool] | None = None
         self._trouble = Trouble()
@@ -70,7 +70,7 @@ class Announcer:
         name = f"{metadata['name'][:LONGEST_NAME]}.{told}"
         if name not in self._waiting and len(self._waiting) >= MOST_WAITING:
             return
-        known = self._told.setdefault(name, Told())
+        known = self._told.setdefault(name, WrittenEvent())
         known.count += 1
         self._told.move_to_end(name)
         while len(self._told) > MOST_KNOWN:
@@ -130,7 +130,7 @@ class Announcer:
         write("Events can't be written, and are dropped", error=str(error), **dropped)
 
     async def _write(self, name: str, body: dict[str, Any]) -> None:
-        told = self._told.setdefault(name, Told(1))
+        told = self._told.setdefault(name, WrittenEvent(1))
         namespace = body["metadata"]["namespace"]
         try:
             await self._api.create(EVENT.path(namespace), body)

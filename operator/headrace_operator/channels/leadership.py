@@ -26,7 +26,7 @@ STRAYS_SECONDS, REFUSED_SECONDS = 5.0, 60.0
 _log = log.get("operator")
 
 
-class Leading:
+class Leadership:
     """Keeps all channels of a cluster as they should be, while `run`."""
 
     def __init__(self, world: ClusterWorld, work: ChannelWork, *, resync: float) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from headrace.core.errors import Unavailable
-from headrace_operator.channels.announcing import Announcer
+from headrace_operator.channels.kube_events import EventWriter
 from headrace_operator.kube.api import KubeApi
 from tests.support.functions.channels import channel
 from tests.support.waiting import until
@@ -29,8 +29,8 @@ class ApiServer:
             raise Unavailable("connection refused")
 
 
-def with_words(server: ApiServer, count: int) -> Announcer:
-    announcer = Announcer(cast("KubeApi", server), "operator-0")
+def with_words(server: ApiServer, count: int) -> EventWriter:
+    announcer = EventWriter(cast("KubeApi", server), "operator-0")
     parent = channel()
     parent["metadata"]["resourceVersion"] = "7"
     for number in range(count):

@@ -33,7 +33,7 @@ Source = tuple[Kind, str, str]
 """What one watch is about: kind, namespace, name."""
 
 
-class Texts:
+class ObjectTexts:
     """The objects of one watch as members of a JSON object; those of the parent's namespace without theirs."""
 
     def __init__(self, watch: Watch) -> None:
@@ -71,7 +71,7 @@ class Texts:
             self._by_channel.setdefault(channel_object.named_by(new), set()).add(place)
 
 
-class Related:
+class RelatedObjects:
     """All related objects of all channels.
 
     Attributes:
@@ -96,7 +96,7 @@ class Related:
         self._spawn = spawn
         self._own_namespace = own_namespace
         self._patience = patience
-        self._sources: dict[Source, Texts] = {}
+        self._sources: dict[Source, ObjectTexts] = {}
         self._rules: dict[Key, tuple[RelatedRule, ...]] = {}
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._named: dict[tuple[str, str], set[Key]] = {}
@@ -184,13 +184,13 @@ class Related:
         missing = [rule for which, rule in wanted.items() if which not in self._kinds]
         return any([await self._kind_of(rule) for rule in missing])
 
-    def _of(self, rule: RelatedRule) -> Iterator[tuple[Source, Texts]]:
+    def _of(self, rule: RelatedRule) -> Iterator[tuple[Source, ObjectTexts]]:
         kind = self._kinds.get((rule.api_version, _which(rule)))
         for source in self._planned(kind, rule) if kind else ():
             if source in self._sources:
                 yield source, self._sources[source]
 
-    def _texts_of(self, rules: Iterable[RelatedRule]) -> list[Texts]:
+    def _texts_of(self, rules: Iterable[RelatedRule]) -> list[ObjectTexts]:
         return [texts for rule in rules for _, texts in self._of(rule)]
 
     async def _sources_of(self, rule: RelatedRule) -> list[Source]:
@@ -213,7 +213,7 @@ class Related:
         else:
             yield kind, self._own_namespace, ""
 
-    def _begin(self, source: Source) -> Texts:
+    def _begin(self, source: Source) -> ObjectTexts:
         if source in self._sources:
             return self._sources[source]
         kind, namespace, name = source
@@ -221,7 +221,7 @@ class Related:
         watch = Watch(self._api, kind, namespace=namespace, fields=fields)
         if kind.kind == "Secret":
             watch.cache.without = SECRET_PARTS
-        texts = self._sources[source] = Texts(watch)
+        texts = self._sources[source] = ObjectTexts(watch)
         watch.cache.listeners.append(lambda old, new: self._on_change(watch, old, new))
         self._spawn(watch.run())
         self._spawn(self._tell_late_ones(watch))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
-from headrace_operator.channels import superseded
-from headrace_operator.channels.superseded import Superseded
+from headrace_operator.channels import predecessor
+from headrace_operator.channels.predecessor import Predecessor
 from headrace_operator.kube import access
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import Discovery
@@ -54,7 +54,7 @@ async def clean_up(control_plane: ControlPlane, namespace: str, hook: Hook) -> N
     async with KubeApi(access.from_kubeconfig(control_plane.kubeconfig)) as api:
         discovery = Discovery(api)
         await discovery.refresh()
-        one = Superseded(api, discovery, namespace, tuple(superseded.named(NAMED)), hook, pause=0.01)
+        one = Predecessor(api, discovery, namespace, tuple(predecessor.named(NAMED)), hook, pause=0.01)
         async with asyncio.timeout(30):
             await one.run()
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from headrace_operator.scaling.waking import Waking, changed_for_scaler
+from headrace_operator.scaling.channel_scaler import ChannelScaler, changed_for_scaler
 
 ORDERS = ("shop", "orders")
 
 
-def waking(pending: dict[str, int]) -> Waking:
+def waking(pending: dict[str, int]) -> ChannelScaler:
     """That serves one channel; `pending` is what the scaler sees, by consumer, and may be changed."""
-    found = Waking(
+    found = ChannelScaler(
         SimpleNamespace(),  # type: ignore[arg-type]  # never connected
         SimpleNamespace(),  # type: ignore[arg-type]  # opens no lease
         max_in_flight=1,
@@ -84,7 +84,7 @@ def received(name: str, receive: str = RECEIVE, **status: Any) -> dict[str, Any]
     return {"metadata": metadata, "status": {"stream": stream, "receive": receive, "consumers": [], **status}}
 
 
-def arrivals(one: Waking) -> list[tuple[str, bool]]:
+def arrivals(one: ChannelScaler) -> list[tuple[str, bool]]:
     told: list[tuple[str, bool]] = one.scaler.told  # type: ignore[attr-defined]  # see `waking`
     return told
 

@@ -25,10 +25,10 @@ LOOK_SECONDS = 2.0
 # What a burst leaves for a moment is no backlog.
 BACKLOG_SECONDS = 15.0
 
-Open = Callable[[str, Lease, Meanwhile], Awaitable[LeaseAnswer]]
+ChannelLeaseOpener = Callable[[str, Lease, Meanwhile], Awaitable[LeaseAnswer]]
 
 
-class Waking:
+class ChannelScaler:
     """Wakes `forward` for every channel.
 
     Attributes:
@@ -39,7 +39,7 @@ class Waking:
     def __init__(
         self,
         client: Client,
-        open_lease: Open,
+        open_lease: ChannelLeaseOpener,
         *,
         max_in_flight: int,
         sweep_seconds: float,

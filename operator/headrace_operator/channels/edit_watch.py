@@ -18,7 +18,7 @@ LATE_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class EditWatch:
     """Looks at what can be edited.
 
     Attributes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from headrace.core.channel.hook import Installation
-from headrace_operator.channels.newest import SILENT_SECONDS, Newest, Replaced
+from headrace_operator.channels.succession import SILENT_SECONDS, OutdatedAnswer, Succession
 
 OLD, NEW = Installation("old", 100.0), Installation("new", 200.0)
 
@@ -19,11 +19,11 @@ class Heard:
 
     now: float = 0.0
     changes: int = 0
-    newest: Newest = field(init=False)
+    succession: Succession = field(init=False)
 
     def __post_init__(self) -> None:
-        self.newest = Newest(lambda: self.now)
-        self.newest.listeners.append(self._count)
+        self.succession = Succession(lambda: self.now)
+        self.succession.listeners.append(self._count)
 
     def _count(self) -> None:
         self.changes += 1
@@ -32,8 +32,8 @@ class Heard:
         return [self._hears(one) for one in told]
 
     def _hears(self, told: Installation) -> bool:
-        with suppress(Replaced):
-            self.newest.hear(told)
+        with suppress(OutdatedAnswer):
+            self.succession.hear(told)
             return True
         return False
 
@@ -76,8 +76,8 @@ def test_a_reconcile_that_does_not_say_is_older_than_all_that_do() -> None:
 def test_an_answer_of_before_counts_until_the_new_one_is_heard_of() -> None:
     heard = Heard()
     heard.counts(OLD)
-    heard.newest.check(OLD)
+    heard.succession.check(OLD)
     heard.counts(NEW)
-    heard.newest.check(NEW)
-    with pytest.raises(Replaced):
-        heard.newest.check(OLD)
+    heard.succession.check(NEW)
+    with pytest.raises(OutdatedAnswer):
+        heard.succession.check(OLD)

@@ -13,7 +13,7 @@ from typing import Protocol
 from headrace.core.errors import Misconfigured
 from headrace.io.process import log, tls
 from headrace.io.process.tls import Stamp
-from headrace_operator.kube.access import Access
+from headrace_operator.kube.access import KubeAccess
 
 _log = log.get("operator")
 
@@ -21,14 +21,14 @@ _log = log.get("operator")
 class Way(Protocol):
     """The way to an API server."""
 
-    def now(self) -> Access:
+    def now(self) -> KubeAccess:
         """That of this moment."""
 
 
-class Current:
+class LiveAccess:
     """Looks at the files with each request; they are read only when one has changed."""
 
-    def __init__(self, find: Callable[[], Access]) -> None:
+    def __init__(self, find: Callable[[], KubeAccess]) -> None:
         """Args:
         find: reads all that there is to read; raises Misconfigured.
 
@@ -39,7 +39,7 @@ class Current:
         self._access, self._stamps = self._found()
         self._problem = ""
 
-    def now(self) -> Access:
+    def now(self) -> KubeAccess:
         """That of this moment."""
         stamps = _stamped(self._access)
         if stamps != self._stamps:
@@ -59,7 +59,7 @@ class Current:
         self._problem = ""
         _log.info("what tells of the API server has changed, and is obeyed", api_server=self._access.url)
 
-    def _found(self) -> tuple[Access, tuple[Stamp, ...]]:
+    def _found(self) -> tuple[KubeAccess, tuple[Stamp, ...]]:
         """With the stamps of a moment before it was read, so that a change meanwhile is seen later."""
         known = self._find()
         while True:
@@ -70,6 +70,6 @@ class Current:
             known = found
 
 
-def _stamped(access: Access) -> tuple[Stamp, ...]:
+def _stamped(access: KubeAccess) -> tuple[Stamp, ...]:
     """A file that is not there counts, too: it may come."""
     return (*map(tls.stamp, access.files), *(tls.system_stamps() if access.trusts_system else ()))

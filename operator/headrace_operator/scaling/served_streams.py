@@ -24,8 +24,8 @@ from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.process import log
 from headrace.io.process.trouble import Trouble
 from headrace_operator.scaling import lag, losses
-from headrace_operator.scaling.due import StageRecords
 from headrace_operator.scaling.lag import Outlook
+from headrace_operator.scaling.stage_records import StageRecords
 
 _log = log.get("scaler")
 
@@ -58,7 +58,7 @@ class LeaseCounts:
 
 
 @dataclass(slots=True)
-class Served:
+class ServedConsumer:
     """One consumer that is served, and what has been done for it.
 
     Attributes:
@@ -122,7 +122,7 @@ class Served:
         }
 
 
-State = tuple[str, int, int]
+StreamState = tuple[str, int, int]
 """Of a stream: when it was made, its last sequence, and how many consumers it has."""
 
 # What is not told of by any of that, as a consumer that was made anew by hand.
@@ -130,15 +130,15 @@ LOOK_SECONDS = 300.0
 
 
 @dataclass(slots=True)
-class Stream:
+class ServedStream:
     """One served stream: its consumers, and where their stage records are; `state` as of before the last look."""
 
-    consumers: dict[str, Served] = field(default_factory=dict)
+    consumers: dict[str, ServedConsumer] = field(default_factory=dict)
     records: dict[str, StageRecords] = field(default_factory=dict)
     damaged: set[str] = field(default_factory=set)
     listed_at: float = float("-inf")
     looked_at: float = float("-inf")
-    state: State | None = None
+    state: StreamState | None = None
     listing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -156,10 +156,10 @@ class ServedStreams:
     def __init__(self, api: JetStreamApi, clock: Clock) -> None:
         self._api = api
         self._clock = clock
-        self._streams: dict[str, Stream] = {}
+        self._streams: dict[str, ServedStream] = {}
         self.on_missing: list[Callable[[str], None]] = []
-        self.on_turned: list[Callable[[Served], None]] = []
-        self.on_lost: list[Callable[[Served], None]] = []
+        self.on_turned: list[Callable[[ServedConsumer], None]] = []
+        self.on_lost: list[Callable[[ServedConsumer], None]] = []
 
     def replace(self, names: Iterable[str]) -> bool:
         """Serve these streams and no others; True when some are new."""
@@ -168,19 +168,19 @@ class ServedStreams:
         for name in self._streams.keys() - wanted:
             for served in self._streams[name].consumers.values():
                 self._turned(served)
-        self._streams = {name: self._streams.get(name) or Stream() for name in sorted(wanted)}
+        self._streams = {name: self._streams.get(name) or ServedStream() for name in sorted(wanted)}
         return new
 
     def names(self) -> list[str]:
         return list(self._streams)
 
-    def get(self, name: str) -> Stream | None:
+    def get(self, name: str) -> ServedStream | None:
         return self._streams.get(name)
 
-    def all(self) -> list[Served]:
+    def all(self) -> list[ServedConsumer]:
         return [served for stream in self._streams.values() for served in stream.consumers.values()]
 
-    def holds(self, served: Served) -> bool:
+    def holds(self, served: ServedConsumer) -> bool:
         """Is it still served, and has not been replaced by a later one of its name?"""
         stream = self._streams.get(served.stream)
         return stream is not None and stream.consumers.get(served.consumer) is served
@@ -190,7 +190,7 @@ class ServedStreams:
         for stream in self._streams.values():
             stream.looked_at = float("-inf")
 
-    def is_still(self, name: str, state: State) -> bool:
+    def is_still(self, name: str, state: StreamState) -> bool:
         """Is there nothing that a look at its consumers could tell?"""
         stream = self._streams.get(name)
         if stream is None:
@@ -199,7 +199,7 @@ class ServedStreams:
         recent = self._clock.monotonic() < stream.looked_at + LOOK_SECONDS
         return recent and stream.state == state and not any(one.pending or one.ack_pending for one in known)
 
-    async def look_at(self, name: str, state: State | None = None) -> None:
+    async def look_at(self, name: str, state: StreamState | None = None) -> None:
         """Read all consumers of a stream.
 
         Args:
@@ -233,14 +233,14 @@ class ServedStreams:
                 for tell in self.on_lost if vanished else ():
                     tell(served)
 
-    async def look_closer(self, served: Served) -> None:
+    async def look_closer(self, served: ServedConsumer) -> None:
         """One question about one consumer: cheaper than a lease for nothing. No answer changes nothing."""
         asked_at = self._clock.monotonic()
         with suppress(Unavailable, Refused):
             info = await self._api.call(f"CONSUMER.INFO.{served.stream}.{served.consumer}", timeout=1.0)
             served.outlook = lag.seen(served.outlook, lag.counters(info), None, asked_at, self._clock.monotonic())
 
-    def _found(self, stream: Stream, name: str, info: dict[str, Any]) -> Served | None:
+    def _found(self, stream: ServedStream, name: str, info: dict[str, Any]) -> ServedConsumer | None:
         """The consumer as it is served; None when it is not ours or not to be delivered to."""
         consumer = str(info["name"])
         try:
@@ -256,18 +256,18 @@ class ServedStreams:
         served = stream.consumers.get(consumer)
         if served is None:
             outlook = Outlook(ours.lag_threshold, ours.most_leases, broken_at=self._clock.monotonic())
-            return Served(name, consumer, ours, outlook)
+            return ServedConsumer(name, consumer, ours, outlook)
         if not _delivers_alike(served.subscriber, ours):
             self._turned(served)
         served.subscriber = ours
         served.outlook = replace(served.outlook, threshold=ours.lag_threshold, max_scale=ours.most_leases)
         return served
 
-    def _turned(self, served: Served) -> None:
+    def _turned(self, served: ServedConsumer) -> None:
         for listener in self.on_turned:
             listener(served)
 
-    async def _dues(self, stream: Stream, served: Served) -> tuple[float, ...]:
+    async def _dues(self, stream: ServedStream, served: ServedConsumer) -> tuple[float, ...]:
         ours = served.subscriber
         records = stream.records.get(ours.aside)
         if records is None:

@@ -27,29 +27,29 @@ from headrace.io.process.nats_config import mounted
 from headrace.io.process.trouble import Trouble
 from headrace.io.web import Token
 from headrace_operator import probes
-from headrace_operator.channels import superseded
-from headrace_operator.channels.announcing import Announcer
+from headrace_operator.channels import predecessor
 from headrace_operator.channels.arrivals import Arrivals
 from headrace_operator.channels.channel_work import ChannelWork
 from headrace_operator.channels.children import Children
 from headrace_operator.channels.cluster_world import ClusterWorld, Customize
-from headrace_operator.channels.following import Following
+from headrace_operator.channels.edit_watch import EditWatch
 from headrace_operator.channels.hook_client import HookClient
 from headrace_operator.channels.hook_workload import HookWorkload, place
-from headrace_operator.channels.leading import Leading
+from headrace_operator.channels.kube_events import EventWriter
+from headrace_operator.channels.leadership import Leadership
 from headrace_operator.channels.one_channel import OneChannel
-from headrace_operator.channels.related import Related
-from headrace_operator.channels.superseded import Superseded
+from headrace_operator.channels.predecessor import Predecessor
+from headrace_operator.channels.related_objects import RelatedObjects
 from headrace_operator.kube import access
 from headrace_operator.kube.api import KubeApi
-from headrace_operator.kube.current import Current, Way
 from headrace_operator.kube.election import Election
 from headrace_operator.kube.kinds import CHANNEL, Discovery
+from headrace_operator.kube.live_access import LiveAccess, Way
 from headrace_operator.kube.watch import Cache, Watch
 from headrace_operator.metrics import ConnectionMetrics, StorageMetrics
+from headrace_operator.scaling.channel_scaler import ChannelScaler
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaling.storage import Storage
-from headrace_operator.scaling.waking import Waking
 
 # What an installed or removed API changes: one request, for all of them.
 DISCOVERY_SECONDS = 60.0
@@ -64,7 +64,7 @@ async def run(settings: OperatorSettings, kube: KubeSettings, nats: NatsSettings
     Raises:
         Misconfigured: the settings can't be used.
     """
-    await Operator(settings, Current(lambda: access.find(kube)), nats, token).run()
+    await Operator(settings, LiveAccess(lambda: access.find(kube)), nats, token).run()
 
 
 def configured() -> Coroutine[Any, Any, None]:
@@ -77,14 +77,14 @@ def configured() -> Coroutine[Any, Any, None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class MetricSources:
     """What the metrics are read from."""
 
     api: KubeApi
     hook: HookClient
     client: Client
     channels: Cache
-    announcer: Announcer
+    events: EventWriter
     work: ChannelWork
     election: Election
 
@@ -112,7 +112,7 @@ class Parts:
             "queue_depth": float(queue.depth),
             "queue_busy": float(queue.busy),
             "channels_failing": float(queue.failing),
-            "events_waiting": float(self.announcer.waiting),
+            "events_waiting": float(self.events.waiting),
         }
 
 
@@ -141,23 +141,23 @@ class Operator:
             namespace = settings.namespace or ""
             channels = Watch(api, CHANNEL, namespace=namespace)
             children = Children(api, discovery, channels.cache, self._spawn, namespace)
-            related = Related(api, discovery, self._spawn, namespace)
-            announcer = Announcer(api, self._identity)
+            related = RelatedObjects(api, discovery, self._spawn, namespace)
+            events = EventWriter(api, self._identity)
             customize = partial(hook.customize, settings.hook)
-            world = ClusterWorld(api, discovery, channels.cache, children, related, announcer, customize)
+            world = ClusterWorld(api, discovery, channels.cache, children, related, events, customize)
             waking = self._waking(client, leases)
             passes = OneChannel(world, partial(hook.call, settings.hook))
             resync = settings.resync.total_seconds()
             # Half is left to the others when a namespace has passes that hang, where there are others.
             share = settings.workers if namespace else max(1, settings.workers // 2)
             work = ChannelWork(world, passes, waking, workers=settings.workers, share=share, resync=resync)
-            leading = Leading(world, work, resync=resync)
-            passes.newest.listeners.append(leading.ask_again)
-            workload = self._workload(api, discovery, leading)
+            leadership = Leadership(world, work, resync=resync)
+            passes.succession.listeners.append(leadership.ask_again)
+            workload = self._workload(api, discovery, leadership)
             lease = (settings.lease_namespace or self._way.now().namespace, settings.lease_name)
             election = Election(api, lease, self._identity, settings.lease_duration.total_seconds())
 
-            parts = Parts(api, hook, client, channels.cache, announcer, work, election)
+            parts = MetricSources(api, hook, client, channels.cache, events, work, election)
             storage = parts.storage()
             port = await stack.enter_async_context(
                 probes.served(
@@ -170,23 +170,23 @@ class Operator:
             )
             _log.info("operator", identity=self._identity, api_server=self._way.now().url, port=port)
             # After everything else has ended, the Lease given back: nobody waits for these words.
-            stack.push_async_callback(announcer.flush)
+            stack.push_async_callback(events.flush)
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 tasks.create_task(channels.run(), name="watch-channels")
-                tasks.create_task(announcer.run(), name="events")
+                tasks.create_task(events.run(), name="events")
                 tasks.create_task(storage.run(), name="storage")
                 for name, read in self._followed().items():
-                    tasks.create_task(Following(read, work.add_all).run(), name=name)
+                    tasks.create_task(EditWatch(read, work.add_all).run(), name=name)
                 tasks.create_task(Arrivals(api, waking.arrived, namespace).run(), name="arrivals")
                 await self._discovered(discovery)
-                tasks.create_task(self._discover_for_ever(discovery, world, leading, workload), name="discovery")
+                tasks.create_task(self._discover_for_ever(discovery, world, leadership, workload), name="discovery")
                 tasks.create_task(self._superseded(api, discovery, customize, lease[0]).run(), name="superseded")
                 workload.watch_what_is_served()
                 await children.watch_what_is_served()
-                await election.run(leading.run)
+                await election.run(leadership.run)
 
-    def _waking(self, client: Client, leases: LeaseClient) -> Waking:
+    def _waking(self, client: Client, leases: LeaseClient) -> ChannelScaler:
         forward = self._settings.forward
 
         async def open_lease(url: str, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
@@ -198,13 +198,13 @@ class Operator:
             return await leases.open(url or str(forward), lease, meanwhile)
 
         max_in_flight, sweep = environment.read(ForwardSettings).max_in_flight, self._settings.sweep
-        return Waking(client, open_lease, max_in_flight=max_in_flight, sweep_seconds=sweep.total_seconds())
+        return ChannelScaler(client, open_lease, max_in_flight=max_in_flight, sweep_seconds=sweep.total_seconds())
 
-    def _superseded(self, api: KubeApi, discovery: Discovery, customize: Customize, namespace: str) -> Superseded:
+    def _superseded(self, api: KubeApi, discovery: Discovery, customize: Customize, namespace: str) -> Predecessor:
         # Nobody's: what would have to be observed for it follows from its name alone.
         nobody = {"metadata": {"namespace": namespace, "name": "nobody"}}
-        named = tuple(superseded.named(self._settings.superseded))
-        return Superseded(api, discovery, namespace, named, lambda: customize(nobody))
+        named = tuple(predecessor.named(self._settings.superseded))
+        return Predecessor(api, discovery, namespace, named, lambda: customize(nobody))
 
     async def _discovered(self, discovery: Discovery) -> None:
         while True:
@@ -217,7 +217,7 @@ class Operator:
                 await asyncio.sleep(FIRST_DISCOVERY_PAUSE)
 
     async def _discover_for_ever(
-        self, discovery: Discovery, world: ClusterWorld, leading: Leading, workload: HookWorkload
+        self, discovery: Discovery, world: ClusterWorld, leadership: Leadership, workload: HookWorkload
     ) -> None:
         while True:
             await asyncio.sleep(DISCOVERY_SECONDS)
@@ -231,17 +231,17 @@ class Operator:
                 _log.info("the cluster serves other APIs than before", optional=world.children.apis)
                 workload.watch_what_is_served()
                 await world.children.watch_what_is_served()
-                leading.ask_again()
+                leadership.ask_again()
 
     def _complain(self, error: HeadraceError) -> None:
         write = _log.warning if self._trouble.note(str(error)) else _log.debug
         write("the API server does not say what it serves, trying again", error=str(error))
 
-    def _workload(self, api: KubeApi, discovery: Discovery, leading: Leading) -> HookWorkload:
+    def _workload(self, api: KubeApi, discovery: Discovery, leadership: Leadership) -> HookWorkload:
         """What runs `reconcile`, where that can be known and is ours to see."""
         where = place(self._settings.hook, self._settings.hook_workload)
         seen = where is not None and self._settings.namespace in (None, "", where[0])
-        return HookWorkload(api, discovery, where if seen else None, leading.ask_again, self._spawn)
+        return HookWorkload(api, discovery, where if seen else None, leadership.ask_again, self._spawn)
 
     def _followed(self) -> Mapping[str, Callable[[], object]]:
         """What `reconcile` reads beside the channels, by a name."""

@@ -20,7 +20,7 @@ QUIET_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ChildProblem:
     """What could not be made so.
 
     Attributes:
@@ -33,7 +33,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChildrenOutcome:
     """What became of one channel's children.
 
     Attributes:
@@ -42,13 +42,13 @@ class Outcome:
         ending: the channel's namespace is being deleted, and takes nothing new.
     """
 
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ChildProblem, ...] = ()
     again_after: float | None = None
     ending: bool = False
 
 
 @dataclass(slots=True)
-class Applied:
+class ChildRecord:
     """What was applied last, what the object looked like then, and how often it was mended in a row."""
 
     digest: str
@@ -57,11 +57,11 @@ class Applied:
     at: float = float("-inf")
 
 
-class AppliedChildren:
+class ChildRecords:
     """What this process has applied, or found applied by the one before."""
 
     def __init__(self) -> None:
-        self._applied: dict[Spot, Applied] = {}
+        self._applied: dict[Spot, ChildRecord] = {}
 
     def is_there(self, parent: Mapping[str, Any], child: Child, live: Body) -> bool:
         """Is the live object what is wanted, and this channel's?"""
@@ -77,7 +77,7 @@ class AppliedChildren:
         if not children_of.covers(live, child.body):
             return False
         if before is None:
-            self._applied[child.spot] = Applied(child.digest, looks)
+            self._applied[child.spot] = ChildRecord(child.digest, looks)
         else:
             before.digest, before.looks = child.digest, looks
         return True
@@ -95,7 +95,7 @@ class AppliedChildren:
         before, heals = self._applied.get(child.spot), 0
         if before is not None and before.digest == child.digest and now <= before.at + QUIET_SECONDS:
             heals = before.heals + 1
-        self._applied[child.spot] = Applied(child.digest, children_of.fingerprint(applied), heals, now)
+        self._applied[child.spot] = ChildRecord(child.digest, children_of.fingerprint(applied), heals, now)
 
     def forget(self, spot: Spot) -> None:
         self._applied.pop(spot, None)

@@ -3,7 +3,7 @@
 After a failure one lease, the *trial*, finds out whether `forward` is back. It is short, and asked to tell of its
 events soon: with the first that it has had settled all others may open, before it ends (ADR 011). Pure, like
 `headrace_operator.scaling.lag`, which reads off the outlook how many leases that are. Called by
-`headrace_operator.scaling.scaler` and `.held`.
+`headrace_operator.scaling.scaler` and `.open_lease`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from headrace.io.process.nats_config import mounted
-from headrace_operator.channels.following import Following
+from headrace_operator.channels.edit_watch import EditWatch
 from tests.support.kube.mounts import Mount
 from tests.support.waiting import until
 
@@ -16,7 +16,7 @@ from tests.support.waiting import until
 @asynccontextmanager
 async def following(mount: Mount, *, late: float) -> AsyncIterator[list[str]]:
     told: list[str] = []
-    following = Following(lambda: mounted(mount.path), lambda: told.append("all"), 0.01, late)
+    following = EditWatch(lambda: mounted(mount.path), lambda: told.append("all"), 0.01, late)
     work = asyncio.create_task(following.run())
     try:
         # It has read what was there.

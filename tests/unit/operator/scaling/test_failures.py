@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from headrace.core.delivery.lease import LeaseAnswer
-from headrace_operator.scaling import failing, lag
+from headrace_operator.scaling import failures, lag
 from headrace_operator.scaling.lag import Counters, Outlook
 
 NOW = 1_000.0
@@ -42,7 +42,7 @@ def test_a_trial_that_has_had_something_settled_opens_the_way_for_all_at_once() 
     trying = lag.opened(replace(BUSY, failures=7, not_before=NOW), NOW)
     assert (trying.trials, lag.short(trying, NOW)) == (1, 0)
 
-    works = failing.works(trying, NOW)
+    works = failures.works(trying, NOW)
 
     assert (works.failures, works.trials, lag.short(works, NOW)) == (0, 0, 3)
 
@@ -60,7 +60,7 @@ def test_a_trial_that_works_opens_the_way_for_what_broken_leases_held(ago: float
     held = Counters(pending=0, ack_pending=400)
     broken = replace(QUIET, counters=held, dues=(NOW + 9,) * due_soon, failures=3, broken_at=NOW - ago, probe_at=NOW)
 
-    works = failing.works(lag.opened(broken, NOW), NOW)
+    works = failures.works(lag.opened(broken, NOW), NOW)
 
     assert max(0, lag.short(works, NOW)) == leases
 
@@ -68,7 +68,7 @@ def test_a_trial_that_works_opens_the_way_for_what_broken_leases_held(ago: float
 def test_a_trial_that_breaks_is_followed_by_the_next_after_a_longer_pause() -> None:
     outlook, now, pauses = BUSY, NOW, []
     for _ in range(10):
-        outlook = failing.failed(failing.tried(lag.opened(outlook, now)), now, 0.5)
+        outlook = failures.failed(failures.tried(lag.opened(outlook, now)), now, 0.5)
         pauses.append(round(outlook.not_before - now, 3))
         now = outlook.not_before
         assert lag.short(outlook, now) == 1
@@ -87,7 +87,7 @@ def test_what_works_does_not_wait_for_what_has_failed_beside_it() -> None:
 def test_a_trial_that_got_nothing_of_what_is_pending_is_followed_by_a_pause_and_then_by_usual_leases() -> None:
     trying = lag.opened(replace(BUSY, failures=1), NOW)
 
-    after = lag.answered(failing.tried(trying), LeaseAnswer({}, 1_900, 0, None), NOW + 1, cut=True)
+    after = lag.answered(failures.tried(trying), LeaseAnswer({}, 1_900, 0, None), NOW + 1, cut=True)
 
     assert (after.not_before, lag.short(after, NOW + 1), lag.short(after, NOW + 1.5)) == (NOW + 1.5, 0, 4)
 
@@ -111,14 +111,14 @@ def test_what_broken_leases_held_is_fetched_to_its_end(cut: bool, delivered: int
 def test_what_may_be_over_is_tried_again_soon() -> None:
     failing_for_long = replace(BUSY, failures=12, not_before=NOW + 25)
 
-    assert failing.forgiven(failing_for_long, NOW, 0.5) == replace(BUSY, failures=1, not_before=NOW + 0.2)
-    assert failing.forgiven(replace(BUSY, failures=1, not_before=NOW + 0.1), NOW, 0.5).not_before == NOW + 0.1
-    assert failing.forgiven(BUSY, NOW, 0.5) == BUSY
+    assert failures.forgiven(failing_for_long, NOW, 0.5) == replace(BUSY, failures=1, not_before=NOW + 0.2)
+    assert failures.forgiven(replace(BUSY, failures=1, not_before=NOW + 0.1), NOW, 0.5).not_before == NOW + 0.1
+    assert failures.forgiven(BUSY, NOW, 0.5) == BUSY
     assert BUSY.not_before == -math.inf
 
 
 @pytest.mark.parametrize(
-    ("failures", "chance", "seconds"),
+    ("count", "chance", "seconds"),
     [
         pytest.param(1, 0.0, 0.2, id="never below the first"),
         pytest.param(1, 1.0, 0.24, id="jitter adds up to a fifth"),
@@ -128,12 +128,12 @@ def test_what_may_be_over_is_tried_again_soon() -> None:
         pytest.param(100_000, 1.0, 30.0, id="after any number of failures"),
     ],
 )
-def test_the_back_off_while_forward_fails(failures: int, chance: float, seconds: float) -> None:
-    assert failing.failure_pause(failures, chance) == pytest.approx(seconds)
+def test_the_back_off_while_forward_fails(count: int, chance: float, seconds: float) -> None:
+    assert failures.failure_pause(count, chance) == pytest.approx(seconds)
 
 
 def test_a_lease_that_broke_is_owed_until_it_is_made_up_for() -> None:
-    broken = failing.failed(lag.opened(replace(QUIET, hinted_at=NOW), NOW), NOW + 1, 0.5)
+    broken = failures.failed(lag.opened(replace(QUIET, hinted_at=NOW), NOW), NOW + 1, 0.5)
 
     assert (lag.wanted(broken, NOW + 1), lag.look_again_at(broken, NOW + 1)) == (0, NOW + 1.2)
     assert lag.wanted(broken, NOW + 1.2) == 1
@@ -145,6 +145,6 @@ def test_leases_that_break_together_are_one_failure() -> None:
     three = lag.opened(lag.opened(lag.opened(replace(QUIET, counters=Counters(pending=300)), NOW), NOW), NOW)
 
     for moment in (NOW + 1.0, NOW + 1.01, NOW + 1.02):
-        three = failing.failed(three, moment, 0.5)
+        three = failures.failed(three, moment, 0.5)
 
     assert (three.open, three.failures, three.not_before) == (0, 1, NOW + 1.2)

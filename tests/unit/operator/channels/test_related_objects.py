@@ -12,7 +12,7 @@ import pytest
 
 from headrace.core.channel.hook import RelatedRule
 from headrace.core.errors import Refused
-from headrace_operator.channels.related import Related, Texts
+from headrace_operator.channels.related_objects import ObjectTexts, RelatedObjects
 from headrace_operator.kube import kinds
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.kinds import Discovery, Kind
@@ -30,7 +30,7 @@ class Held:
         kind = Kind("messaging.knative.dev/v1", "Subscription", "subscriptions", namespaced=True)
         self.cache = Cache(kind)
         self._version = 0
-        self._texts = Texts(SimpleNamespace(cache=self.cache))  # type: ignore[arg-type]  # its cache is all it needs
+        self._texts = ObjectTexts(SimpleNamespace(cache=self.cache))  # type: ignore[arg-type]  # its cache is all it needs
 
     def put(self, namespace: str, name: str, uid: str, channel: Any) -> None:
         self._version += 1
@@ -121,7 +121,7 @@ async def test_what_is_missing_is_told_apart_from_what_may_not_be_seen(forbids: 
     asked = {"apiVersion": "eventing.knative.dev/v1", "resource": "brokers", "names": ["dead"]}
     watches: list[asyncio.Task[None]] = []
     api, discovery = cast("KubeApi", ApiServer(forbids=forbids)), cast("Discovery", Serving())
-    related = Related(
+    related = RelatedObjects(
         api, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.1 if forbids else 60
     )
     try:
@@ -137,7 +137,7 @@ async def test_what_may_not_be_seen_is_waited_for_once_and_not_by_each_of_a_thou
     watches: list[asyncio.Task[None]] = []
     server, told = ApiServer(forbids=True), set()
     discovery = cast("Discovery", Serving())
-    related = Related(
+    related = RelatedObjects(
         cast("KubeApi", server), discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.2
     )
     related.listeners.append(lambda _uid, asking: told.update(asking))
@@ -167,7 +167,7 @@ async def test_what_is_only_slow_is_waited_for_by_each() -> None:
     asked = {"apiVersion": "eventing.knative.dev/v1", "resource": "brokers", "names": ["dead"]}
     watches: list[asyncio.Task[None]] = []
     server, discovery = cast("KubeApi", Slow(forbids=False)), cast("Discovery", Serving())
-    related = Related(server, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.3)
+    related = RelatedObjects(server, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=0.3)
     try:
         for name in ("orders", "returns"):
             await related.ask_for(("shop", name), [RelatedRule.from_json(asked)])
@@ -208,7 +208,7 @@ async def test_a_kind_is_found_by_what_the_api_server_calls_it_also_when_it_come
     api, watches = Post(), list[asyncio.Task[None]]()
     discovery = Discovery(cast("KubeApi", api))
     await discovery.refresh()
-    related = Related(cast("KubeApi", api), discovery, lambda work: watches.append(asyncio.create_task(work)))
+    related = RelatedObjects(cast("KubeApi", api), discovery, lambda work: watches.append(asyncio.create_task(work)))
     try:
         await related.ask_for(("shop", "orders"), [wanted])
         assert related.unserved(("shop", "orders")) == {"Mouse.post.example.com/v1"}
@@ -234,7 +234,7 @@ async def test_for_what_is_only_told_of_nobody_waits_until_he_may_see_it() -> No
     optional = {"headrace": {"optional": True}}
     watches: list[asyncio.Task[None]] = []
     api, discovery = cast("KubeApi", ApiServer(forbids=True)), cast("Discovery", Serving())
-    related = Related(api, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=60)
+    related = RelatedObjects(api, discovery, lambda work: watches.append(asyncio.create_task(work)), patience=60)
     try:
         async with asyncio.timeout(20):
             await related.ask_for(
@@ -269,7 +269,7 @@ async def test_a_change_is_told_to_those_alone_that_ask_for_objects_of_its_place
     api, watches = Telling(), list[asyncio.Task[None]]()
     discovery = Discovery(cast("KubeApi", api))
     await discovery.refresh()
-    related = Related(cast("KubeApi", api), discovery, lambda work: watches.append(asyncio.create_task(work)))
+    related = RelatedObjects(cast("KubeApi", api), discovery, lambda work: watches.append(asyncio.create_task(work)))
     told: list[frozenset[tuple[str, str]]] = []
     try:
         for namespace in ("shop", "ops"):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from headrace.core.errors import Refused
 from headrace.io.process import log
-from headrace_operator.channels.applied import AppliedChildren, Problem
 from headrace_operator.channels.child import Body, Spot, title
+from headrace_operator.channels.child_records import ChildProblem, ChildRecords
 from headrace_operator.kube.api import KubeApi, passes
 from headrace_operator.kube.kinds import Kind
 from headrace_operator.kube.watch import Cache
@@ -20,14 +20,14 @@ _log = log.get("children")
 
 
 @dataclass(frozen=True, slots=True)
-class Removing:
+class Removal:
     """Of all children; gives what could not be done."""
 
     api: KubeApi
-    applied: AppliedChildren
+    applied: ChildRecords
     cache: Callable[[Kind], Cache]
 
-    async def disown(self, spot: Spot, live: Body, uid: str) -> list[Problem]:
+    async def disown(self, spot: Spot, live: Body, uid: str) -> list[ChildProblem]:
         """Take one channel out of its owners."""
         kind, place = spot
         references = live["metadata"].get("ownerReferences") or []
@@ -37,11 +37,11 @@ class Removing:
         try:
             patched = await self.api.patch(kind.path(*place), [test, swap])
         except Refused as error:
-            return [] if error.status == 404 else [Problem(f"{title(spot)}: {error}", passes(error))]
+            return [] if error.status == 404 else [ChildProblem(f"{title(spot)}: {error}", passes(error))]
         self.cache(kind).note(patched)
         return []
 
-    async def delete(self, spot: Spot, live: Body) -> list[Problem]:
+    async def delete(self, spot: Spot, live: Body) -> list[ChildProblem]:
         """Delete this very object."""
         kind, place = spot
         self.applied.forget(spot)
@@ -50,6 +50,6 @@ class Removing:
         try:
             await self.api.delete(kind.path(*place), live["metadata"]["uid"])
         except Refused as error:
-            return [Problem(f"{title(spot)}: {error}", passes(error))]
+            return [ChildProblem(f"{title(spot)}: {error}", passes(error))]
         _log.info("child deleted", child=title(spot))
         return []
