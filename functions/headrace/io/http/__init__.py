@@ -2,7 +2,7 @@
 
 Reading order: `client` (the story of one POST) → `connection` (one exchange after the other) → `answer` (bytes to an
 answer, without I/O) → `pool` (which connections are kept) → `address`, `request` (what is sent, without I/O) →
-`dial`, `resolver`, `lookups`, `socket_address`, `tls` (how a connection comes about).
+`dial`, `resolver`, `socket_address`, `tls` (how a connection comes about).
 """
 
 from headrace.io.http.client import HttpClient

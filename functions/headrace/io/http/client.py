@@ -14,10 +14,10 @@ from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import InvalidEvent, InvalidSpec
 from headrace.core.http import Headers, HttpAnswer
 from headrace.io.http.address import Address, parse
-from headrace.io.http.lookups import Ask, ask_system
 from headrace.io.http.pool import Origin, Pool
 from headrace.io.http.posting import OnTimed, Sender, Terms, failed, post
 from headrace.io.http.request import HeaderNames, RequestHead
+from headrace.io.http.resolver import Ask, ask_system
 
 # Destinations that stay prepared; they come from Subscriptions, a few for each.
 REMEMBERED = 1024

@@ -13,8 +13,7 @@ from typing import Any
 from headrace.io.http.address import Address
 from headrace.io.http.connection import TICK, Broken, Connection
 from headrace.io.http.dial import Unreachable, dial
-from headrace.io.http.lookups import Ask
-from headrace.io.http.resolver import Resolver, Unresolved
+from headrace.io.http.resolver import Ask, Resolver, Unresolved
 from headrace.io.http.tls import TlsContexts
 
 # Nobody waits for a server's TLS goodbye: ours are cut, and this bounds what the transport does on its own.

@@ -1,24 +1,47 @@
-"""Names to socket addresses, remembered for some seconds and asked for once at a time."""
+"""Names to socket addresses, remembered for some seconds; a name is looked up once at a time, on a thread of our own.
+
+Not the event loop's look-ups: uvloop has four threads for them and for all else, and fourteen names whose servers are
+silent held up every connection, even those to literals. Not a ThreadPoolExecutor: a process that ends waits for its
+threads, and would wait for look-ups that nobody wants any more.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Callable
-from itertools import chain, zip_longest
+from contextlib import suppress
 from time import monotonic
+from typing import TypeAlias
 
-from headrace.io.http.lookups import LOOK_UP_SECONDS, Ask, LookUps, Outcome, ask_system
-from headrace.io.http.socket_address import SocketAddress, literal
+from headrace.io.http.socket_address import SocketAddress, in_turn, literal
 
+# What hangs longer counts as failed; its thread is held until the system's resolver gives up, which takes 10 to 40 s.
+# More than 5 s, after which glibc asks again: one lost packet should cost no attempt.
+LOOK_UP_SECONDS = 6.0
+# A thread costs little while it waits. When so many names hang, another one waits its time for a thread and then fails.
+MOST_AT_ONCE = 64
 # As long as a Service's addresses may be stale: the resolver tells no time to live.
 REMEMBERED_SECONDS = 10.0
 # A name that is just coming into being is wanted soon; a hundred events to one that is missing need one look-up.
 FAILURE_REMEMBERED_SECONDS = 1.0
 REMEMBERED_NAMES = 1024
 
+Ask: TypeAlias = Callable[[str], list[SocketAddress]]
+"""The addresses of a name, with any port; it may block. OSError when there is none, or nobody to ask."""
+Outcome: TypeAlias = list[SocketAddress] | str
+"""What a look-up came to: addresses, or in words why there are none."""
+
 
 class Unresolved(Exception):
     """The name has no address, or nobody could be asked."""
+
+
+def ask_system(host: str) -> list[SocketAddress]:
+    """The system's resolver."""
+    entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return [SocketAddress(entry[0], entry[4]) for entry in entries]
 
 
 class _Known:
@@ -47,12 +70,15 @@ class Resolver:
 
         Args:
             ask: called on threads.
-            seconds: how long a look-up may take.
+            seconds: how long a look-up may take, the wait for a thread included.
         """
+        self._ask = ask
         self._clock = clock
-        self._look_ups = LookUps(ask, self._learn, seconds)
+        self._seconds = seconds
         self._known: dict[str, _Known] = {}
-        self._wanted: dict[str, asyncio.Future[_Known]] = {}
+        self._threads = asyncio.Semaphore(MOST_AT_ONCE)
+        # Each with the moment, on the loop's clock, from which it counts as failed.
+        self._under_way: dict[str, tuple[asyncio.Task[_Known], float]] = {}
 
     async def addresses(self, host: str, port: int) -> list[SocketAddress]:
         """Where to connect to, in the order to try.
@@ -68,46 +94,70 @@ class Resolver:
             return [address]
         known = self._known.get(host)
         if known is None or self._clock() >= known.until:
-            known = await self._asked(host)
+            known = await self._looked_up(host)
         return known.next(host, port)
 
     def close(self) -> None:
-        """Leave the look-ups that are under way to themselves; who waits for one is told."""
-        self._look_ups.close()
-        for wanted in self._wanted.values():
-            wanted.cancel()
+        """Leave the look-ups that are under way to themselves; whoever waits for one gets Unresolved."""
+        for task, _ in self._under_way.values():
+            task.cancel()
 
-    async def _asked(self, host: str) -> _Known:
-        wanted = self._wanted.get(host)
-        if wanted is None:
-            wanted = self._wanted[host] = asyncio.get_running_loop().create_future()
-            self._look_ups.begin(host)
+    async def _looked_up(self, host: str) -> _Known:
+        loop = asyncio.get_running_loop()
+        if host not in self._under_way:
+            deadline = loop.time() + self._seconds
+            self._under_way[host] = asyncio.create_task(self._look_up(host, deadline)), deadline
+        task, deadline = self._under_way[host]
         # Shared, and not cancelled with who waits for it: a look-up can't be called back from its thread.
-        await asyncio.wait([wanted])
-        if wanted.cancelled():
+        await asyncio.wait([task], timeout=max(0.0, deadline - loop.time()))
+        if task.cancelled():
             raise Unresolved(f"nobody asks for the name {host!r} any more: this HTTP client is closed")
-        return wanted.result()
+        if not task.done():
+            raise Unresolved(_words(host, self._too_long()))
+        return task.result()
 
-    def _learn(self, host: str, outcome: Outcome) -> None:
+    async def _look_up(self, host: str, deadline: float) -> _Known:
+        """Remembers also what comes too late."""
+        outcome: Outcome = self._too_long()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                await self._threads.acquire()
+            outcome = await self._by_thread(host)
         if len(self._known) >= REMEMBERED_NAMES:
             self._known.clear()
         known = self._known[host] = _Known(outcome, self._clock())
-        wanted = self._wanted.pop(host, None)
-        # Nobody waits for what comes too late; it is remembered all the same.
-        if wanted is not None:
-            wanted.set_result(known)
+        del self._under_way[host]
+        return known
 
+    async def _by_thread(self, host: str) -> Outcome:
+        """What one look-up comes to; the thread is given back when it has ended."""
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[Outcome] = loop.create_future()
 
-def in_turn(addresses: list[SocketAddress], turn: int) -> list[SocketAddress]:
-    """The addresses in the order to try them at the `turn`-th connection (from 0).
+        def end(outcome: Outcome) -> None:
+            self._threads.release()
+            if not ended.done():
+                ended.set_result(outcome)
 
-    The families take turns, so that one which leads nowhere costs one failure; inside each, connections are spread.
-    """
-    families: dict[int, list[SocketAddress]] = {}
-    for address in addresses:
-        families.setdefault(address.family, []).append(address)
-    rotated = [members[turn % len(members) :] + members[: turn % len(members)] for members in families.values()]
-    return [address for address in chain.from_iterable(zip_longest(*rotated)) if address is not None]
+        def ask() -> None:
+            outcome: Outcome = "the resolver broke"
+            try:
+                outcome = self._ask(host) or "it has no address"
+            except OSError as error:
+                outcome = error.strerror or str(error)
+            finally:
+                # There may be no event loop any more.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(end, outcome)
+
+        try:
+            threading.Thread(target=ask, name=f"look up {host}", daemon=True).start()
+        except RuntimeError as error:
+            end(str(error))
+        return await ended
+
+    def _too_long(self) -> str:
+        return f"name look-up took too long, more than {self._seconds:g} s"
 
 
 def _words(host: str, reason: str) -> str:

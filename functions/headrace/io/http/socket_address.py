@@ -1,15 +1,11 @@
-"""Where a socket connects to; IP literals are such addresses already, and nobody is asked for them.
-
-Pure, but for the index of a network interface that a literal may name.
-"""
+"""Where a socket connects to, and in which order. IP literals are such addresses already: nobody is asked for them."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
-
-# An interface's index has 32 bits; no machine has numbered so many.
-_DIGITS = 10
 
 
 class SocketAddress(NamedTuple):
@@ -22,31 +18,27 @@ class SocketAddress(NamedTuple):
 
 
 def literal(host: str, port: int) -> SocketAddress | None:
-    """The address that an IP literal is; None for a name.
+    """The address that an IP literal is, the short forms such as 127.1 included; None for a name.
 
     Raises:
         OSError, ValueError: the literal's zone, as in `fe80::1%eth0`, is no network interface of this machine.
     """
-    if ":" in host:
-        return _ipv6(host, port)
     try:
-        # Also the short forms, such as 127.1, which the system's resolver takes for addresses, too.
-        packed = socket.inet_aton(host)
-    except OSError:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (OSError, ValueError):
+        if ":" in host:
+            raise
         return None
-    return SocketAddress(socket.AF_INET, (socket.inet_ntoa(packed), port))
+    return SocketAddress(found[0][0], found[0][4])
 
 
-def _ipv6(host: str, port: int) -> SocketAddress | None:
-    numeric, _, zone = host.partition("%")
-    try:
-        socket.inet_pton(socket.AF_INET6, numeric)
-    except OSError:
-        return None
-    return SocketAddress(socket.AF_INET6, (numeric, port, 0, _index(zone) if zone else 0))
+def in_turn(addresses: Sequence[SocketAddress], turn: int) -> list[SocketAddress]:
+    """The addresses in the order to try them at the `turn`-th connection (from 0).
 
-
-def _index(zone: str) -> int:
-    if zone.isascii() and zone.isdigit() and len(zone) < _DIGITS:
-        return int(zone)
-    return socket.if_nametoindex(zone)
+    The families take turns, so that one which leads nowhere costs one failure; inside each, connections are spread.
+    """
+    families: dict[int, list[SocketAddress]] = {}
+    for address in addresses:
+        families.setdefault(address.family, []).append(address)
+    rotated = [members[turn % len(members) :] + members[: turn % len(members)] for members in families.values()]
+    return [address for address in chain.from_iterable(zip_longest(*rotated)) if address is not None]

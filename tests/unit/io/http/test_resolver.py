@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from headrace.io.http.resolver import Resolver, Unresolved, in_turn
-from headrace.io.http.socket_address import SocketAddress
+from headrace.io.http.resolver import MOST_AT_ONCE, Resolver, Unresolved
+from headrace.io.http.socket_address import SocketAddress, in_turn
 from tests.support.waiting import until
 
 
@@ -139,6 +139,49 @@ async def test_who_waits_when_the_client_closes_is_told():
     with pytest.raises(Unresolved, match="closed"):
         await waiting
     names.answer.set()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        pytest.param(socket.gaierror(-2, "Name or service not known"), "Name or service not known", id="no such name"),
+        pytest.param(OSError("odd"), "odd", id="an error without a number"),
+        pytest.param(None, "it has no address", id="nothing"),
+    ],
+)
+async def test_what_was_not_found_is_told_in_words(error, words):
+    def ask(_: str) -> list[SocketAddress]:
+        if error is not None:
+            raise error
+        return []
+
+    with pytest.raises(Unresolved, match=f"^the name 'shop.example' can't be resolved: {words}$"):
+        await Resolver(ask).addresses("shop.example", 80)
+
+
+async def test_when_all_threads_hang_a_name_fails_in_time_and_is_found_once_one_comes_back():
+    names = Names(v4(1))
+    names.resolver = Resolver(names.ask, seconds=0.3)
+    names.answer.clear()
+    hanging = [asyncio.ensure_future(names.resolver.addresses(f"h{turn}.slow.test", 80)) for turn in range(100)]
+    await until("all threads hang", lambda: len(names.asked) == MOST_AT_ONCE)
+
+    with pytest.raises(Unresolved, match=r"name look-up took too long, more than 0\.3 s"):
+        await names.resolver.addresses("shop.example", 80)
+    failures = await asyncio.gather(*hanging, return_exceptions=True)
+    assert {type(failure) for failure in failures} == {Unresolved}
+    # Whoever got no thread in time is not looked up later.
+    assert len(names.asked) == MOST_AT_ONCE
+
+    names.answer.set()
+
+    async def it_is_found() -> bool:
+        try:
+            return await names.resolver.addresses("shop.example", 80) == [v4(1)]
+        except Unresolved:
+            return False
+
+    await until("it is found", it_is_found)
 
 
 @pytest.mark.parametrize(
