@@ -84,6 +84,12 @@ def rows() -> list[Row]:
         *Traffic("-two-writes", "32 connections, head and body in a write each", arguments=("--two-writes",)).rows(),
         *Traffic("-proxied", "32 connections to a Go reverse proxy, which sends it on", proxied=True).rows(),
         *Traffic("-1", "1 connection, one write", 1, share=0.25, go_channel_us=245.7).rows(),
+        Row(
+            "floor-1-relayed",
+            "1 connection, one write, to a bare process that asks another one before it answers, without HTTP or NATS",
+            lambda stage, events: served(stage, stage.relay_to_sink, f"{stage.relay_to_sink.url}/", events, 1, ()),
+            share=0.25,
+        ),
         *Traffic("-1-two-writes", f"1 connection, two writes with {GAP} µs between them", 1, gap, share=0.25).rows(),
         *Traffic("-1-proxied", "1 connection to a Go reverse proxy", 1, proxied=True, share=0.25).rows(),
     ]

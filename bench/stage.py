@@ -39,6 +39,7 @@ class Stage:
 
     Attributes:
         relays: two in a row before the subscriber that `bench.paced` will be.
+        relay_to_sink: another one, before the sink.
         paced_port: of that subscriber.
         proxied_floor: a Go proxy in front of the floor, and one in front of `receive`; None without a Go to build them.
     """
@@ -46,6 +47,7 @@ class Stage:
     nats: NatsServer
     floor: Running
     relays: tuple[Running, Running]
+    relay_to_sink: Running
     sink: Running
     receive: Running
     reconcile: Running
@@ -134,12 +136,14 @@ def opened(directory: Path) -> Iterator[Stage]:
             return None if proxy is None else keep(proxied.in_front_of(server, proxy, directory))
 
         floor = keep(processes.module("bench.floor", directory))
+        sink = keep(processes.module("bench.sink", directory))
         receive = keep(processes.function("receive", directory, environment))
         stage = Stage(
             nats=nats,
             floor=floor,
             relays=(keep(processes.module("bench.relay", directory, "--to", str(second.port))), second),
-            sink=keep(processes.module("bench.sink", directory)),
+            relay_to_sink=keep(processes.module("bench.relay", directory, "--to", str(sink.port))),
+            sink=sink,
             receive=receive,
             reconcile=keep(processes.function("reconcile", directory, environment)),
             forward=keep(processes.function("forward", directory, environment)),
