@@ -1,8 +1,8 @@
 """Header blocks to Arrow maps: names as they were sent, and the first value of a name that comes twice.
 
-Three ways lead to the same maps, and a property test holds them together: one for blocks that all have the same names,
-as one kind of producer sends them; one for plain blocks; and one for any block at all. No way makes lists or tuples per
-line that live on: so many would keep Python's collector busy for longer than all the rest takes.
+Two ways lead to the same maps, and a property test holds them together: one for blocks that all have the same names, as
+one kind of producer sends them, and one for any block at all. No way makes lists or tuples per line that live on: so
+many would keep Python's collector busy for longer than all the rest takes.
 """
 
 from __future__ import annotations
@@ -37,24 +37,31 @@ class Uniform(NamedTuple):
 
 def header_maps(blocks: Sequence[bytes]) -> pa.Array:
     """One map per block; an empty one for no block."""
-    lines = _lines(blocks)
-    if lines is None:
+    found = uniform(blocks)
+    if found is None:
         return _careful(blocks)
-    found = _uniform(blocks, lines)
-    if found is not None:
-        count = len(found.values)
-        skeleton = _skeleton_for(found.names, len(blocks))
-        return pa.MapArray.from_arrays(
-            skeleton.offsets.slice(0, len(blocks) + 1), skeleton.keys.slice(0, count), found.values
-        )
-    plain = _plain(blocks, lines)
-    return _careful(blocks) if plain is None else plain
+    skeleton = _skeleton_for(found.names, len(blocks))
+    return pa.MapArray.from_arrays(
+        skeleton.offsets.slice(0, len(blocks) + 1), skeleton.keys.slice(0, len(found.values)), found.values
+    )
 
 
 def uniform(blocks: Sequence[bytes]) -> Uniform | None:
     """The lines of the blocks, if they all have the names of the first one."""
     lines = _lines(blocks)
-    return None if lines is None else _uniform(blocks, lines)
+    if lines is None:
+        return None
+    names = tuple(name for name, _ in pairs(blocks[0]))
+    count = len(names) * len(blocks)
+    if not names or len(set(names)) < len(names) or len(lines) != count:
+        return None
+    parts = pc.split_pattern(lines, ": ", max_splits=1).flatten()
+    skeleton = _skeleton_for(names, len(blocks))
+    if len(parts) != 2 * count:
+        return None
+    if not parts.take(skeleton.key_positions.slice(0, count)).equals(skeleton.marked_keys.slice(0, count)):
+        return None
+    return Uniform(names, pc.utf8_trim(parts.take(skeleton.value_positions.slice(0, count)), " \t"))
 
 
 def _lines(blocks: Sequence[bytes]) -> pa.Array | None:
@@ -71,20 +78,6 @@ def _lines(blocks: Sequence[bytes]) -> pa.Array | None:
         return None
     # Behind the last line end there is nothing, or there was no line at all.
     return pc.split_pattern(text, "\r\n").flatten()[:-1]
-
-
-def _uniform(blocks: Sequence[bytes], lines: pa.Array) -> Uniform | None:
-    names = tuple(name for name, _ in pairs(blocks[0]))
-    count = len(names) * len(blocks)
-    if not names or len(set(names)) < len(names) or len(lines) != count:
-        return None
-    parts = pc.split_pattern(lines, ": ", max_splits=1).flatten()
-    skeleton = _skeleton_for(names, len(blocks))
-    if len(parts) != 2 * count:
-        return None
-    if not parts.take(skeleton.key_positions.slice(0, count)).equals(skeleton.marked_keys.slice(0, count)):
-        return None
-    return Uniform(names, pc.utf8_trim(parts.take(skeleton.value_positions.slice(0, count)), " \t"))
 
 
 def _skeleton_for(names: tuple[str, ...], blocks: int) -> _Skeleton:
@@ -114,36 +107,6 @@ def _skeleton(names: tuple[str, ...], count: int) -> _Skeleton:
         pa.array(range(0, 2 * total, 2), pa.int32()),
         pa.array(range(1, 2 * total, 2), pa.int32()),
     )
-
-
-def _plain(blocks: Sequence[bytes], lines: pa.Array) -> pa.Array | None:
-    """The maps if every line is `name: value` and no name comes twice in a block."""
-    keys: list[str] = []
-    values: list[str] = []
-    for line in lines.to_pylist():
-        key, colon, value = line.partition(": ")
-        if not colon:
-            return None
-        keys.append(key.lstrip("\x02"))
-        values.append(value.strip(" \t"))
-    counts = [block.count(b"\r\n") - 2 for block in blocks]
-    if len(keys) != sum(counts) or "" in keys or ":" in "".join(keys) or _repeats(keys, counts):
-        return None
-    return map_array(counts, keys, values)
-
-
-def _repeats(keys: list[str], counts: list[int]) -> bool:
-    """Whether a name comes twice in one block."""
-    known: set[tuple[str, ...]] = set()
-    start = 0
-    for count in counts:
-        names = tuple(keys[start : start + count])
-        start += count
-        if names not in known:
-            if len(set(names)) < count:
-                return True
-            known.add(names)
-    return False
 
 
 def _careful(blocks: Sequence[bytes]) -> pa.Array:

@@ -191,18 +191,22 @@ def check_stream_name(option: str, name: str) -> None:
 
 
 def _channels(values: Values) -> tuple[ChannelName, ...]:
-    found = []
-    for option in ("channel", "channels"):
-        for text in values.names(option):
-            namespace, slash, name = text.partition("/")
-            try:
-                names.channel(namespace, name)
-            except InvalidSpec as error:
-                raise wrong(option, text, f"write it as namespace/name ({error})") from error
-            if not slash:
-                raise wrong(option, text, "write it as namespace/name")
-            found.append(ChannelName(namespace, name))
+    found = [channel_name(option, text) for option in ("channel", "channels") for text in values.names(option)]
     return tuple(dict.fromkeys(found))
+
+
+def channel_name(option: str, text: str) -> ChannelName:
+    """Raises:
+    Misconfigured: no channel can be named so.
+    """
+    namespace, slash, name = text.partition("/")
+    if not slash:
+        raise wrong(option, text, "write it as namespace/name")
+    try:
+        names.channel(namespace, name)
+    except InvalidSpec as error:
+        raise wrong(option, text, f"write it as namespace/name ({error})") from error
+    return ChannelName(namespace, name)
 
 
 def _subjects(values: Values) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import Arrival, Bulk
-from headrace.core.nats.pull_status import PullLimits, told_limits
+from headrace.core.nats.pull_status import PullEnd, PullLimits, pull_end, told_limits
 from pyspark_jetstream.client.api import FIRST_ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, JetStream
 from pyspark_jetstream.client.messages import NOTHING, Delivered, Messages, ack_numbers, delivered
 from pyspark_jetstream.client.patience import SILENCE_SECONDS, Lag, read_on
@@ -206,25 +206,22 @@ class _Flow:
 
     def _told(self, status: Arrival) -> None:
         """What a status says of a pull."""
-        words = status.description.lower()
-        if status.status == "100":
+        end = pull_end(status.status, status.description)
+        if end is None:
             self._is_idle = True
             return
-        if status.status not in ("404", "408", "409"):
-            raise _Interrupted(f"the consumer is gone: {status.status} {status.description}")
         self._asked -= int(status.headers.get("nats-pending-messages", self._asked))
-        if status.status != "409":
-            self._is_idle = True
-        elif "batch completed" in words:
-            return
-        elif "exceeds maxbytes" in words:
-            # Nothing of its bytes was used: not even one message fits.
-            if int(status.headers.get("nats-pending-bytes", 0)) == self._read.pull_bytes:
-                self._read.pull_bytes = min(self._read.pull_bytes * 2, MOST_PULL_BYTES)
-        elif "exceeded max" in words:
-            self._obey(status.description)
-        else:
-            raise _Interrupted(f"the server says {status.description!r}")
+        match end:
+            case PullEnd.EXPIRED:
+                self._is_idle = True
+            case PullEnd.FILLED:
+                # Nothing of its bytes was used: not even one message fits.
+                if int(status.headers.get("nats-pending-bytes", 0)) == self._read.pull_bytes:
+                    self._read.pull_bytes = min(self._read.pull_bytes * 2, MOST_PULL_BYTES)
+            case PullEnd.LIMITED | PullEnd.REFUSED:
+                self._obey(status.description)
+            case _:
+                raise _Interrupted(f"the server says {status.status} {status.description!r}")
 
     def _obey(self, words: str) -> None:
         """Keep to a limit of messages or of time; one of bytes may be below a single message."""

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.core import names
-from headrace.core.errors import InvalidSpec
 from pyspark_jetstream.client.access import Access
 from pyspark_jetstream.client.publish import WINDOW_MESSAGES
 from pyspark_jetstream.client.subjects import is_filter
 from pyspark_jetstream.connection_options import CONNECTION_OPTIONS, access
 from pyspark_jetstream.option_values import Values, wrong
-from pyspark_jetstream.options import check_stream_name
+from pyspark_jetstream.options import channel_name, check_stream_name
 
 EVENT = "event"
 CONTENT = "content"
@@ -91,7 +90,8 @@ def write_options(given: Mapping[str, str], environment: Mapping[str, str], *, s
     channel = values.text("channel")
     if channel and "subject" in values:
         raise wrong("subject", values.text("subject"), f"channel is given, too ({channel}): give one of them")
-    subject = _channel_subject(channel) if channel else _subject(values.text("subject"))
+    found = channel_name("channel", channel) if channel else None
+    subject = names.channel(found.namespace, found.name).subject if found else _subject(values.text("subject"))
     cloudevents = values.flag("cloudevents", bool(channel))
     msg_ids = values.choice("msgIds", (EVENT, CONTENT), EVENT if cloudevents else CONTENT)
     if msg_ids == EVENT and not cloudevents:
@@ -130,16 +130,6 @@ def _marker_stream(values: Values) -> str:
     name = values.text("commitMarkerStream", MARKER_STREAM)
     check_stream_name("commitMarkerStream", name)
     return name
-
-
-def _channel_subject(text: str) -> str:
-    namespace, slash, name = text.partition("/")
-    if not slash:
-        raise wrong("channel", text, "write it as namespace/name")
-    try:
-        return names.channel(namespace, name).subject
-    except InvalidSpec as error:
-        raise wrong("channel", text, f"write it as namespace/name ({error})") from error
 
 
 def _subject(text: str) -> str:
