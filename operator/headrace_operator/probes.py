@@ -1,52 +1,39 @@
-"""`/healthz`, `/readyz` and `/metrics` of the operator, on its own loop: one that hangs is not well."""
+"""`/healthz`, `/readyz` and `/metrics`, on the loop that does the work: a program whose loop hangs is not well."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 
 from headrace.core.errors import Misconfigured
+from headrace.core.metrics import CONTENT_TYPE
 from headrace_operator.metrics import Rows, ScalerMetrics
-
-Numbers = Callable[[], Mapping[str, float]]
-
-
-class OperatorMetrics(Collector):
-    """The operator's own numbers, read when it is scraped."""
-
-    def __init__(self, gauges: Numbers, calls: Callable[[], Mapping[str, int]]) -> None:
-        """Args:
-        gauges: by the part of their name after `headrace_operator_`.
-        calls: requests to the API server by verb.
-        """
-        self._gauges = gauges
-        self._calls = calls
-
-    def collect(self) -> Iterable[Metric]:
-        for name, value in self._gauges().items():
-            yield GaugeMetricFamily(f"headrace_operator_{name}", name.replace("_", " "), value=value)
-        counter = CounterMetricFamily("headrace_operator_api_requests", "Requests to the API server", labels=("verb",))
-        for verb, count in self._calls().items():
-            counter.add_metric((verb,), count)
-        yield counter
 
 
 @asynccontextmanager
 async def served(
-    host: str, port: int, ready: Callable[[], bool], rows: Rows, more: Iterable[Collector]
+    host: str,
+    port: int,
+    rows: Rows,
+    more: Iterable[Collector],
+    *,
+    option: str,
+    ready: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[int]:
     """Serve for the time of the block; gives the port.
 
     Args:
+        port: 0 for any free one.
         rows: the scaler's; called on the loop.
         more: what else is told; collected on a thread, since thousands of consumers are a long text.
+        option: the name under which people give host and port, for errors.
 
     Raises:
         Misconfigured: nobody can listen there.
@@ -67,7 +54,7 @@ async def served(
     async def metrics(_request: web.Request) -> web.Response:
         seen[:] = rows()
         text = await asyncio.to_thread(generate_latest, registry)
-        return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
     app = web.Application()
     app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
@@ -78,7 +65,9 @@ async def served(
         try:
             await site.start()
         except OSError as error:
-            raise Misconfigured(f"PORT {port} can't be served on {host}: {error}", field="PORT") from error
+            used = f"something else listens there: stop what does, or give another {option}"
+            taken = used if error.errno == errno.EADDRINUSE else str(error)
+            raise Misconfigured(f"{option} {host}:{port} can't be served: {taken}", field=option) from error
         yield int(runner.addresses[0][1])
     finally:
         await runner.cleanup()

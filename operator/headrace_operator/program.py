@@ -46,7 +46,7 @@ from headrace_operator.kube.election import Election
 from headrace_operator.kube.kinds import CHANNEL, Discovery
 from headrace_operator.kube.live_access import LiveAccess, Way
 from headrace_operator.kube.watch import Cache, Watch
-from headrace_operator.metrics import ConnectionMetrics, StorageMetrics
+from headrace_operator.metrics import ConnectionMetrics, OperatorMetrics, StorageMetrics
 from headrace_operator.scaling.channel_scaler import ChannelScaler
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaling.storage import Storage
@@ -99,7 +99,7 @@ class MetricSources:
 
     def collectors(self, storage: Storage) -> tuple[Collector, ...]:
         return (
-            probes.OperatorMetrics(self._numbers, lambda: dict(self.api.calls)),
+            OperatorMetrics(self._numbers, lambda: dict(self.api.calls)),
             StorageMetrics(storage),
             ConnectionMetrics(self.hook.calls, lambda: self.client.connected),
         )
@@ -163,9 +163,10 @@ class Operator:
                 probes.served(
                     settings.host,
                     settings.port,
-                    lambda: channels.cache.listed,
                     waking.scaler.rows,
                     parts.collectors(storage),
+                    option="PORT",
+                    ready=lambda: channels.cache.listed,
                 )
             )
             _log.info("operator", identity=self._identity, api_server=self._way.now().url, port=port)

@@ -53,14 +53,14 @@ async def serve(
     """
     # Here, since it takes a quarter of the time that all of us take to start.
     from headrace_cli.laptop.function_metrics import FunctionMetrics
-    from headrace_operator import metrics
+    from headrace_operator import metrics, probes
     from headrace_operator.scaling.storage import Storage
 
     loop = asyncio.get_running_loop()
     storage = Storage(JetStreamApi(client), streams, lambda: scaler.stats()["consumers"], ask=loop.call_soon_threadsafe)
     connections = metrics.ConnectionMetrics(hooks.calls, lambda: client.connected)
     more = (metrics.StorageMetrics(storage), connections, FunctionMetrics(functions.known))
-    port = await stack.enter_async_context(metrics.served(at.host, at.port, scaler.stats, "--metrics", more))
+    port = await stack.enter_async_context(probes.served(at.host, at.port, scaler.rows, more, option="--metrics"))
     reading = asyncio.create_task(storage.run(), name="storage")
     stack.callback(reading.cancel)
     _log.info("metrics are served", url=f"{replace(at, port=port).url}/metrics")

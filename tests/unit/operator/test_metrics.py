@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from headrace.core.delivery.lease import Outcome
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import Misconfigured
-from headrace_operator import metrics
+from headrace_operator import probes
 from headrace_operator.scaling.lag import Counters, Outlook
 from headrace_operator.scaling.served_streams import ServedConsumer
 
@@ -20,13 +20,9 @@ BILLING = Subscriber("shop", "orders", 'bill"ing', "u", 1, "KN_aside")
 LABELS = {"namespace": "shop", "channel": "orders", "subscription": 'bill"ing'}
 
 
-def stats(served: ServedConsumer) -> dict[str, object]:
-    return {"consumers": {"S/C": served.row}}
-
-
 async def scraped(served: ServedConsumer) -> dict[tuple[str, str], float]:
     """Values by name and outcome, as Prometheus would have them."""
-    async with metrics.served("127.0.0.1", 0, lambda: stats(served), "--metrics") as port:
+    async with probes.served("127.0.0.1", 0, lambda: [served.row], (), option="--metrics") as port:
         text = await _get(f"http://127.0.0.1:{port}/metrics")
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     assert all({**sample.labels, **LABELS} == sample.labels for sample in samples)
@@ -72,5 +68,5 @@ async def test_an_address_that_is_taken_is_named() -> None:
         port = taken.getsockname()[1]
         told = f"--metrics 127.0.0.1:{port} can't be served: something else listens there: stop what does, or give "
         with pytest.raises(Misconfigured, match=told):
-            async with metrics.served("127.0.0.1", port, lambda: {"consumers": {}}, "--metrics"):
+            async with probes.served("127.0.0.1", port, lambda: (), (), option="--metrics"):
                 raise AssertionError("it is served")
