@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from headrace.core import names, subject_pattern
 from headrace.core.errors import Misconfigured, Refused
+from headrace.core.nats.stored_message import nanoseconds
 from pyspark_jetstream.client.api import JetStream, StreamInfo
-from pyspark_jetstream.client.messages import nanoseconds
 from pyspark_jetstream.offsets import Range, data_loss
 from pyspark_jetstream.option_values import wrong
 from pyspark_jetstream.options import EARLIEST, ChannelName, Position, ReadOptions

@@ -7,10 +7,9 @@ are on their way at once, since each waits for the server.
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from headrace.core.errors import InvalidEvent
@@ -18,8 +17,8 @@ from headrace.core.event import nats_codec
 from headrace.core.event.event import Event
 from headrace.core.event.nats_codec import NatsMessage
 from headrace.core.nats.nats_wire import Headers
+from headrace.core.nats.stored_message import read_stored
 from headrace.io.jetstream.api import JetStreamApi
-from headrace_cli.view import units
 
 AHEAD = 32
 
@@ -120,11 +119,5 @@ class Reader:
 
 def stored(stream: str, message: dict[str, Any]) -> Stored:
     """A message as the API tells it."""
-    return Stored(
-        stream=stream,
-        subject=str(message["subject"]),
-        sequence=int(message["seq"]),
-        time=units.moment(message["time"]) or datetime.fromtimestamp(0, UTC),
-        headers=Headers(base64.b64decode(message.get("hdrs", ""))),
-        data=base64.b64decode(message.get("data", "")),
-    )
+    found = read_stored(message)
+    return Stored(stream, found.subject, found.sequence, found.time, found.headers, found.data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,7 @@ from headrace.core.delivery import forgotten, pull_trouble, stage_record
 from headrace.core.delivery.stage_record import StageRecord
 from headrace.core.delivery.sunk import Sunk
 from headrace.core.errors import Refused, Unavailable
+from headrace.core.nats.stored_message import read_stored
 from headrace.core.subject_pattern import filters
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channels
@@ -179,7 +179,7 @@ async def _records(
         subject = channel.names.stage_subject(consumer, sequence)
         newest = await session.api.find(f"STREAM.MSG.GET.{channel.aside_name}", {"last_by_subj": subject})
         # Settled meanwhile, and forgotten.
-        data = b"" if newest is None else base64.b64decode(newest["message"].get("data", ""))
+        data = b"" if newest is None else read_stored(newest["message"]).data
         if (record := stage_record.from_json(data)) is not None:
             found.append(record)
     return tuple(found)
@@ -194,8 +194,8 @@ async def _oldest(session: Session, one: Subscription) -> datetime | None:
         with suppress(Refused, Unavailable):
             asked = {"seq": after, "next_by_subj": pattern}
             if (first := await session.api.find(f"STREAM.MSG.GET.{one.channel.stream}", asked)) is not None:
-                found.append(units.moment(first["message"].get("time")))
-    return min((each for each in found if each is not None), default=None)
+                found.append(read_stored(first["message"]).time)
+    return min(found, default=None)
 
 
 async def _discarded(session: Session, channel: Channel, consumer: str) -> int:

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -18,6 +17,7 @@ from headrace.core import metric_families as families
 from headrace.core import names
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.metrics import Family, Labels
+from headrace.core.nats.stored_message import nanoseconds
 from headrace.core.nats.stream import CHANNEL_KEY, NAMESPACE_KEY
 from headrace.io.jetstream.api import JetStreamApi
 
@@ -158,11 +158,5 @@ class Storage:
             "next_by_subj": info["config"].get("filter_subject", ">"),
         }
         found = await self._api.find(f"STREAM.MSG.GET.{stream}", after, timeout=ASK_SECONDS)
-        stored = self._wall() if found is None else moment(found["message"]["time"])
+        stored = self._wall() if found is None else nanoseconds(found["message"]["time"]) / 1e9
         reading.note(families.OLDEST_SECONDS, labels, round(max(0.0, self._wall() - stored), 3))
-
-
-def moment(text: str) -> float:
-    """Seconds since the epoch of a time as the server writes it: in UTC, with up to nine digits behind the point."""
-    whole, _, digits = text.removesuffix("Z").partition(".")
-    return datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp() + float(f"0.{digits or '0'}")

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from calendar import timegm
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 from headrace.core.nats.nats_wire import Bulk
+from headrace.core.nats.stored_message import nanoseconds
 
 # From `$JS.ACK.<stream>.<consumer>.…`, and from `$JS.ACK.<domain>.<account>.<stream>.<consumer>.….<random>`.
 _SEQUENCE_AT = {9: 5, 12: 7}
 # From the end: how many tokens there are behind what is before the time.
 _BEHIND_TIME = {9: 2, 12: 3}
-_NANOSECONDS = 1_000_000_000
 _OWN_HEADERS = b"\r\nNats-Stream: "
 _OWN_NAMES = (b"Nats-Subject", b"Nats-Sequence", b"Nats-Time-Stamp", b"Nats-Last-Sequence")
 # As servers write them, today.
@@ -170,18 +168,3 @@ def gotten(bulk: Bulk) -> Gotten:
         # Without headers of its own, the version line is all that is in front.
         blocks.append(block[:start] + b"\r\n\r\n" if start > len(b"NATS/1.0") else b"")
     return Gotten(Messages(subjects, sequences, blocks, bulk.payloads, times=times), before)
-
-
-def nanoseconds(time: str) -> int:
-    """RFC 3339 in UTC as the server writes it, up to nine decimals, to nanoseconds since the epoch."""
-    seconds, _, fraction = time.removesuffix("Z").partition(".")
-    return _seconds(seconds) * _NANOSECONDS + int(fraction.ljust(9, "0") or 0)
-
-
-@lru_cache(1024)
-def _seconds(text: str) -> int:
-    """Many messages are of the same second."""
-    date, _, clock = text.partition("T")
-    year, month, day = map(int, date.split("-"))
-    hour, minute, second = map(int, clock.split(":"))
-    return timegm((year, month, day, hour, minute, second, 0, 0, 0))

@@ -20,10 +20,10 @@ from typing import Any
 
 from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.nats.api_error import MESSAGE_NOT_FOUND, ApiError
+from headrace.core.nats.stored_message import nanoseconds
 from headrace.core.plural import counted
 from headrace.core.quoting import quoted
 from pyspark_jetstream.client import JetStream, read_pulled
-from pyspark_jetstream.client.messages import nanoseconds
 from pyspark_jetstream.writing.ledger import Ledger
 from pyspark_jetstream.writing.target import Target
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from headrace.core.errors import Misconfigured
 from headrace.core.nats.jetstream import HEADROOM_BYTES
+from headrace.core.nats.stored_message import nanoseconds
 from pyspark_jetstream.client import JetStream
-from pyspark_jetstream.client.messages import nanoseconds
 from pyspark_jetstream.writing.options import WriteOptions
 
 # Spark is back after a crash of its driver in a minute or two; so is the server's own default.

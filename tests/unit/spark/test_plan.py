@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from headrace.core.errors import Misconfigured
+from headrace.core.nats.stored_message import nanoseconds
 from pyspark_jetstream.client import JetStream, StreamInfo
-from pyspark_jetstream.client.messages import nanoseconds
 from pyspark_jetstream.options import ReadOptions, read_options
 from pyspark_jetstream.plan import is_older, mode_of, sequence_at, start_of
 
@@ -102,15 +102,3 @@ def test_a_start_behind_the_end_is_refused(streaming: bool, at: str, words: str)
 def test_a_start_just_behind_the_last_message_is_that_of_the_next(streaming: bool) -> None:
     start = start_of(cast(JetStream, Stored({})), info("limits"), starting_at("11", streaming), streaming=streaming)
     assert start == 11
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("2026-01-31T09:30:00Z", 1_769_851_800_000_000_000),
-        ("2026-01-31T09:30:00.5Z", 1_769_851_800_500_000_000),
-        ("2026-01-31T09:30:00.123456789Z", 1_769_851_800_123_456_789),
-    ],
-)
-def test_server_times_keep_their_nanoseconds(text: str, expected: int) -> None:
-    assert nanoseconds(text) == expected

@@ -7,13 +7,11 @@ duplicate at most (ADR 014).
 
 from __future__ import annotations
 
-import base64
-import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from headrace.core import names, subject_pattern
@@ -27,7 +25,7 @@ from headrace.core.event.nats_codec import NatsMessage, encoded
 from headrace.core.http import Headers, HttpAnswer
 from headrace.core.nats.api_error import ApiError
 from headrace.core.nats.jetstream import Message, PubAck
-from headrace.core.nats.nats_wire import Headers as NatsHeaders
+from headrace.core.nats.stored_message import StoredMessage, moment, read_stored
 from headrace.core.nats.stream import captures
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
@@ -80,7 +78,7 @@ class ParkedEvents:
             Refused: 404, nothing is parked there.
         """
         stored = await self._stored(position)
-        found = None if stored is None else _parked(stored["message"])
+        found = None if stored is None else _parked(read_stored(stored["message"]))
         if found is None:
             raise Refused(
                 f"nothing is parked at {position} in {self._aside}: `deadletter list` shows what is", status=404
@@ -200,17 +198,15 @@ def _serves(info: dict[str, Any], event: Parked) -> Subscriber | None:
 
 
 def _listed(message: Message) -> Parked | None:
-    at = datetime.fromtimestamp(message.timestamp_ns / 1e9, UTC)
     size = message.headers.get("nats-msg-size", "")
-    return parked.read(message.sequence, at, message.headers, message.data, int(size) if size.isdecimal() else 0)
+    return parked.read(
+        message.sequence,
+        moment(message.timestamp_ns),
+        message.headers,
+        message.data,
+        int(size) if size.isdecimal() else 0,
+    )
 
 
-def _parked(stored: dict[str, Any]) -> Parked | None:
-    headers = NatsHeaders(base64.b64decode(stored.get("hdrs", "")))
-    data = base64.b64decode(stored.get("data", ""))
-    return parked.read(int(stored["seq"]), _moment(stored["time"]), headers, data, len(data))
-
-
-def _moment(text: str) -> datetime:
-    # The server writes nanoseconds, Python reads microseconds.
-    return datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text).replace("Z", "+00:00"))
+def _parked(stored: StoredMessage) -> Parked | None:
+    return parked.read(stored.sequence, stored.time, stored.headers, stored.data, len(stored.data))

@@ -5,8 +5,6 @@ Called by `headrace.io.jetstream.admin`; that it is to be parked was decided els
 
 from __future__ import annotations
 
-import base64
-from datetime import datetime
 from typing import Any
 
 from headrace.core.delivery import parked, stage_record
@@ -16,7 +14,7 @@ from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.event.nats_codec import encoded
 from headrace.core.nats.action import ParkForgotten
 from headrace.core.nats.jetstream import Message
-from headrace.core.nats.nats_wire import Headers
+from headrace.core.nats.stored_message import read_stored
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 
@@ -56,15 +54,6 @@ async def _message(action: ParkForgotten, info: dict[str, Any] | None, api: JetS
     found = await api.find(f"STREAM.MSG.GET.{action.stream}", {"seq": sequence})
     if found is None or info is None:
         return None
-    stored = found["message"]
-    headers = Headers(base64.b64decode(stored.get("hdrs", "")))
-    data = base64.b64decode(stored.get("data", ""))
-    at = _nanoseconds(stored["time"])
-    return Message(str(stored["subject"]), headers, data, "", action.stream, action.consumer, 1, sequence, at)
-
-
-def _nanoseconds(text: str) -> int:
-    """Since the epoch, exactly: by it the parked copy is known, whoever makes it. Python reads microseconds only."""
-    whole, _, fraction = text.removesuffix("Z").partition(".")
-    seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
-    return seconds * 1_000_000_000 + int(fraction.ljust(9, "0")[:9] or 0)
+    stored = read_stored(found["message"])
+    place = action.stream, action.consumer
+    return Message(stored.subject, stored.headers, stored.data, "", *place, 1, stored.sequence, stored.time_ns)
