@@ -34,12 +34,12 @@ class KubeAccess:
     Attributes:
         url: without a slash at its end.
         context: None for plain HTTP.
-        token: gives the bearer token of this moment; empty: none is sent.
-        namespace: that we run in.
-        server_name: that its certificate has to bear, in the place of the URL's host.
+        token: gives the bearer token of this moment; when it is empty, none is sent.
+        namespace: the one that we run in.
+        server_name: the name that its certificate has to bear, in the place of the URL's host.
         proxy: URL of the proxy that leads there.
-        files: of which all but the token was read.
-        trusts_system: no CA is named, so that of the system counts.
+        files: those that all but the token was read from.
+        trusts_system: no CA is named, so the CAs of the system count.
     """
 
     url: str
@@ -52,7 +52,7 @@ class KubeAccess:
     trusts_system: bool = False
 
     def now(self) -> KubeAccess:
-        """Itself, for whoever needs no other later."""
+        """This access itself: a caller that needs no changes takes it as it is."""
         return self
 
     @property
@@ -152,7 +152,7 @@ class TokenFile:
 
     def __call__(self) -> str:
         stamp = tls.stamp(str(self._path))
-        # Without one it is being replaced this moment: the old one is good for a while.
+        # A file without a stamp is being replaced at this moment; the old token is good for a while.
         if stamp is not None and (self._read is None or self._read[0] != stamp):
             with suppress(OSError, ValueError):
                 self._read = (stamp, self._path.read_text(encoding="utf-8").strip())
@@ -187,7 +187,7 @@ def _context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLCont
 
 
 def _file(user: Mapping[str, Any], key: str, scratch: Path) -> Path | None:
-    """One of the data that is given, since ssl loads files only, or else the file that is named."""
+    """A file with the data that is given, since ssl loads files only, or else the file that is named."""
     data = user.get(f"{key}-data")
     if not data:
         return Path(user[key]) if user.get(key) else None

@@ -1,6 +1,7 @@
 """One connection pool to the API server, and the requests that we make: objects are plain JSON.
 
-Translates what HTTP says into our errors; retries nothing, keeps nothing. Whoever calls knows what a failure means.
+This module turns the statuses of HTTP into our errors. It retries nothing and keeps nothing: its caller knows what a
+failure means.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MERGE, JSON_PATCH, APPLY = (
 )
 
 
-# All that the API server says of a JSON patch that does not apply; what is invalid it names.
+# These are all the words that the API server has for a JSON patch that does not apply; an invalid field it names.
 FAILED_TEST = "the server rejected our request due to an error in our request"
 
 
@@ -73,8 +74,8 @@ class KubeApi:
         """One object, not from a cache; None when it is not there.
 
         Raises, as all methods:
-            Unavailable: no answer, or one that may be better in a while.
-            Refused: it will not; Conflict and Expired where that has a meaning.
+            Unavailable: there is no answer, or one that may be better in a while.
+            Refused: the API server will not; Conflict and Expired say why.
         """
         try:
             return await self._call("get", "GET", path)
@@ -84,7 +85,7 @@ class KubeApi:
             raise
 
     async def list(self, path: str, selection: Mapping[str, str]) -> tuple[list[Body], str]:
-        """All objects in pages, as they are now, and the version from which to watch on."""
+        """Read all objects in pages, as they are now, and the version from which to watch on."""
         items: list[Body] = []
         parameters = {**selection, "limit": str(PAGE)}
         while True:
@@ -96,7 +97,7 @@ class KubeApi:
             parameters["continue"] = more
 
     async def watch(self, path: str, parameters: Mapping[str, str]) -> AsyncIterator[Body | None]:
-        """Changes as they come, until the server ends it; None first, once it has begun."""
+        """Give the changes as they come, until the server ends the watch; None first, once it has begun."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
         query = {**parameters, "watch": "true", "allowWatchBookmarks": "true"}
         self.calls["watch"] += 1
@@ -146,7 +147,7 @@ class KubeApi:
         return await self._call("patch", "PATCH", path, operations, content=JSON_PATCH, parameters=parameters)
 
     async def delete(self, path: str, uid: str) -> None:
-        """Delete this very object, what it owns in the background; what is gone, or another, is deleted already."""
+        """Delete the object with this uid, and in the background what it owns; one that is gone is no error."""
         body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
         try:
             await self._call("delete", "DELETE", path, body)
@@ -188,12 +189,12 @@ class KubeApi:
 
 
 def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:
-    """What an answer that is no success means: 409 and a failed test of a patch are conflicts, 4xx is refused."""
+    """The error for an answer that is no success: 409 and a failed test of a patch are conflicts, 4xx is refused."""
     words, causes = _told(text)
     sentence = f"{method} {path}: {words} (HTTP {status})"
     if status == 410:
         return Expired(sentence, status=status)
-    # What is being deleted takes no finalizer any more.
+    # An object that is being deleted takes no finalizer any more.
     late = status == 422 and ("FieldValueForbidden", "metadata.finalizers") in causes
     if status == 409 or late or (status == 422 and words == FAILED_TEST):
         return Conflict(sentence, status=status)
@@ -205,14 +206,14 @@ def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:
 
 
 def passes(error: HeadraceError) -> bool:
-    """May another attempt mend it, with nobody's help?"""
+    """May another attempt succeed, with nobody's help?"""
     if isinstance(error, Unavailable | Conflict | NamespaceGoing):
         return True
     return isinstance(error, Refused) and error.status == 404
 
 
 def _told(text: str) -> tuple[str, set[tuple[str, str]]]:
-    """What a Status says: its words, and of each cause the reason and the field."""
+    """The words of a Status, and of each of its causes the reason and the field."""
     try:
         status = json.loads(text)
         words = str(status["message"])

@@ -1,8 +1,9 @@
-"""Who of several operators works: the one that holds the Lease.
+"""Of several operators one works: the one that holds the Lease.
 
-Takes it when it is free or its holder has been silent for its whole duration, as seen by our own clock; renews it three
-times as often; lets go of work at once when it is another's, or when it could not be renewed for so long that another
-may take it soon; and gives it back at the end, so that the next one takes over at once.
+A candidate takes the Lease when it is free, or when its holder has been silent for the Lease's whole duration by our
+own clock. The leader renews it three times in that time. It stops its work at once when the Lease is another's, or when
+it could not renew the Lease for so long that another may take it soon. At its end it gives the Lease back, so that the
+next one takes over at once.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from headrace_operator.kube.api import Body, Conflict, KubeApi
 from headrace_operator.kube.kinds import LEASE, Key
 from headrace_operator.kube.watch import Watch
 
-# Without news of the Lease for this part of its duration a leader stops: well before another takes over.
+# A leader that could not renew the Lease for this part of its duration stops: well before another takes over.
 STOP_AT = 2 / 3
 RELEASE_SECONDS = 5.0
 
@@ -31,7 +32,7 @@ class Election:
     """One candidate.
 
     Attributes:
-        leads: it holds the Lease now.
+        leads: this operator holds the Lease now.
     """
 
     def __init__(self, api: KubeApi, place: Key, identity: str, duration: float) -> None:
@@ -48,7 +49,7 @@ class Election:
         self._watch.cache.listeners.append(self._on_change)
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Be a candidate until cancelled, and run `work` while leading; it is cancelled when the Lease is lost."""
+        """Be a candidate until cancelled, and run `work` while leading; `work` is cancelled when the Lease is lost."""
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(self._watch.run(), name="watch-lease")
             try:
@@ -141,7 +142,7 @@ class Election:
                 return
 
     async def _a_while(self, seconds: float) -> None:
-        """So many seconds, or until the Lease is another's."""
+        """Wait so many seconds, or until the Lease is another's."""
         deadline = asyncio.get_running_loop().time() + seconds
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
@@ -150,7 +151,7 @@ class Election:
                     await self._changed.wait()
 
     async def _release(self) -> None:
-        """Give it back, so that nobody has to wait until it runs out."""
+        """Give the Lease back, so that nobody has to wait until it runs out."""
         with suppress(Unavailable, Refused, TimeoutError):
             async with asyncio.timeout(RELEASE_SECONDS):
                 lease = await self._api.get(self._path)
@@ -191,8 +192,8 @@ class Election:
         return lease is not None and lease["spec"].get("holderIdentity") not in ("", None, self._identity)
 
     def _left(self, lease: Body | None) -> float:
-        """Seconds until it may be taken; counted from when we saw it change, since clocks differ."""
-        # Our own is that of the process before us in this pod.
+        """Seconds until it may be taken; they count from the moment when we saw it change, since clocks differ."""
+        # A Lease under our own name is that of the process before us in this pod.
         if lease is None or lease["spec"].get("holderIdentity") in ("", None, self._identity):
             return 0.0
         duration = float(lease["spec"].get("leaseDurationSeconds") or self._duration)

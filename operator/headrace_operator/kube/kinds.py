@@ -1,4 +1,4 @@
-"""Kinds and the paths of their objects, and which kinds the cluster serves."""
+"""Kinds of objects, the paths of the objects, and which kinds the cluster serves."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from headrace_operator.kube.api import KubeApi
 
 Key = tuple[str, str]
-"""Namespace and name; the former is empty for what has none."""
-# What is not served may be installed a little later.
+"""Namespace and name of an object; the namespace is empty where the kind has none."""
+# A kind that is not served may be installed a little later.
 LOOK_AGAIN_SECONDS = 30.0
 
 
@@ -52,7 +52,7 @@ def key(body: Mapping[str, Any]) -> Key:
 
 
 class Discovery:
-    """What the cluster serves, asked for at most every half a minute."""
+    """The kinds that the cluster serves; it is asked for one that it lacks at most every half a minute."""
 
     def __init__(self, api: KubeApi) -> None:
         self._api = api
@@ -60,7 +60,7 @@ class Discovery:
         self._resources: dict[str, tuple[float, tuple[Kind, ...]]] = {}
 
     async def refresh(self) -> bool:
-        """Ask which group versions there are; True when that has changed.
+        """Ask which group versions there are; True when they are others than before.
 
         Raises:
             Unavailable, Refused: the API server did not say.

@@ -1,8 +1,8 @@
-"""A kubeconfig, or several in a row, and what its current context says: a cluster, a user, a namespace.
+"""A kubeconfig, or several in a row, and the cluster, the user and the namespace of one context in it.
 
-Reads files and judges their form; what the fields say is `kubeconfig_fields`' to judge. What stands first counts, as
-with kubectl, and paths are taken from the file that they stand in. Called by `headrace_operator.kube.access`, and by
-the CLI.
+This module reads files and judges their form; `kubeconfig_fields` judges the fields. The first word counts, as with
+kubectl, and a relative path starts at the file that it stands in. Called by `headrace_operator.kube.access`, and by the
+CLI.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Chosen:
 
 
 def paths(listed: str) -> list[Path]:
-    """Of the variable KUBECONFIG; empty: the user's own."""
+    """The files that the variable KUBECONFIG lists; where it is empty, the user's own file."""
     named = [Path(one) for one in listed.split(os.pathsep) if one]
     return named or [OWN.expanduser()]
 
@@ -53,7 +53,7 @@ def chosen(files: Sequence[Path], context: str | None = None) -> Chosen:
     """The context of that name, else the current one.
 
     Raises:
-        Misconfigured: there is none, or the files are no kubeconfigs; or it says what we can't do.
+        Misconfigured: there is none, the files are no kubeconfigs, or a field asks for what we can't do.
     """
     title = os.pathsep.join(str(file) for file in files)
     named, current = _read(title, files)
@@ -83,10 +83,10 @@ def _read(title: str, files: Sequence[Path]) -> tuple[dict[str, dict[str, Any]],
 
 
 def _named(title: str, named: Mapping[str, Mapping[str, Any]], kind: str, name: object) -> Mapping[str, Any]:
-    """What a context, or whoever asks, names.
+    """The cluster, user or context of a name.
 
     Raises:
-        Misconfigured: with the names that there are.
+        Misconfigured: there is none of that name; the message lists the names that there are.
     """
     known = named[kind]
     one, names = _MEMBERS[kind], " and ".join(quoted(each) for each in known)
@@ -117,7 +117,7 @@ def _merged(files: Sequence[Path]) -> tuple[dict[str, dict[str, Any]], str]:
 
 
 def _whole(kind: str, body: Mapping[str, Any], directory: Path) -> dict[str, Any]:
-    """With whole paths; a program that is named without one is looked for in PATH."""
+    """The member with whole paths; a program that is named without a path is looked for in PATH."""
     whole = dict(body)
     for name in _FILES.get(kind, ()):
         if whole.get(name):

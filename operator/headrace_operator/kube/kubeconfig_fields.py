@@ -1,7 +1,7 @@
-"""What a kubeconfig says of a cluster and of a user, field by field: obeyed by whoever reads it, or refused here.
+"""The fields of a kubeconfig's cluster and user: each is obeyed by its reader, or refused here.
 
-Nothing is passed over in silence that changes where we go or who we are. Knows the fields of client-go, and opens
-nothing. Called by `headrace_operator.kube.kubeconfig`.
+No field that changes where we go or who we are is passed over in silence. This module knows the fields of client-go and
+opens nothing. Called by `headrace_operator.kube.kubeconfig`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _IMPERSONATES = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
 def judge(title: str, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> None:
-    """Hold a context against what we can do.
+    """Refuse a context that asks for what we can't do.
 
     Args:
         title: the files, for people.

@@ -1,8 +1,8 @@
-"""Where the API server is and who we are to it, as the files say by now.
+"""The way to the API server as the files describe it at this moment.
 
-A CA that is replaced, a kubeconfig that is edited, another client certificate: they count from the next request on,
-which then goes over a connection of its own. What can't be used, since it is wrong or being written, leaves what
-counted before. Called by `headrace_operator.kube.api`.
+A CA that was replaced, an edited kubeconfig and another client certificate count from the next request on, which then
+goes over a connection of its own. While a file is wrong or being written, the access of before goes on.
+Called by `headrace_operator.kube.api`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Way(Protocol):
 
 
 class LiveAccess:
-    """Looks at the files with each request; they are read only when one has changed."""
+    """Looks at the files with each request, and reads them when one has changed."""
 
     def __init__(self, find: Callable[[], KubeAccess]) -> None:
         """Args:
-        find: reads all that there is to read; raises Misconfigured.
+        find: reads all files; raises Misconfigured.
 
         Raises:
             Misconfigured: from `find`.
@@ -64,12 +64,12 @@ class LiveAccess:
         known = self._find()
         while True:
             stamps, found = _stamped(known), self._find()
-            # Which files there are to look at is known from them only.
+            # Only the files themselves say which files there are to look at.
             if (found.files, found.trusts_system) == (known.files, known.trusts_system):
                 return found, stamps
             known = found
 
 
 def _stamped(access: KubeAccess) -> tuple[Stamp, ...]:
-    """A file that is not there counts, too: it may come."""
+    """The stamps of all files; a file that is not there has one, too, since it may come."""
     return (*map(tls.stamp, access.files), *(tls.system_stamps() if access.trusts_system else ()))

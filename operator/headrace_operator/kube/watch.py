@@ -1,8 +1,9 @@
 """A copy of all objects of one kind, kept up to date by a watch.
 
-Lists once, then watches from there; a watch that ends goes on where it was, and one whose place the API server has
-forgotten (410) lists again and tells of what has vanished meanwhile. Knows nothing of channels. `complete` says whether
-the copy can be believed to hold everything.
+A watch lists the objects once and follows their changes from there. When a connection ends, the next one goes on where
+it was; when the API server has forgotten that place (410), the watch lists again and tells of what has vanished
+meanwhile. This module knows nothing of channels. `Cache.complete` says whether the copy can be believed to hold
+everything.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from headrace_operator.kube.api import Body, Expired, KubeApi
 from headrace_operator.kube.kinds import Key, Kind, key
 
 Listener = Callable[[Body | None, Body | None], None]
-"""Called with an object as it was and as it is; None: it was not, or is not any more."""
+"""It is called with an object as it was and as it is; None where there was none, or is none any more."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 # The server's own default; each watch ends at another moment, so that not all begin anew at once.
 WATCH_SECONDS = (300, 600)
-# Nobody reads them here, and they are half of the memory.
+# Nobody here reads this annotation, and it is half of the memory.
 NOISE = "kubectl.kubernetes.io/last-applied-configuration"
 
 _log = log.get("watch")
@@ -36,11 +37,12 @@ class Cache:
     """The objects of one kind.
 
     Attributes:
-        complete: it has been listed, and the watch is up: what is not here is not there, but for a moment.
-        up_since: when the watch came up, on the loop's clock; what it tells at first happened before.
-        listeners: told of every change, after it was taken in.
+        complete: the kind has been listed, and the watch is up: an object that is not here does not exist, but for a
+            moment.
+        up_since: when the watch came up, on the loop's clock; the changes that it tells first happened before.
+        listeners: they are told of every change, after it was taken in.
         without: members of the objects that are not kept, as a Secret's data.
-        keeps: whether an object, as the API server sends it, belongs here; the others are as if they were not there.
+        keeps: says whether an object, as the API server sends it, belongs here; all others count as not there.
     """
 
     def __init__(self, kind: Kind) -> None:
@@ -65,16 +67,16 @@ class Cache:
 
     @property
     def listed(self) -> bool:
-        """It has been listed once; from then on it is old at worst."""
+        """The kind has been listed once; from then on the copy is old at worst."""
         return self._listed.is_set()
 
     async def wait_until_listed(self) -> None:
         await self._listed.wait()
 
     def note(self, body: Body) -> None:
-        """Take in what the API server has just answered, ahead of the watch; what is older changes nothing."""
+        """Take in an object that the API server has just answered, ahead of the watch; an older one changes nothing."""
         if key(body) not in self._objects and self.version and not _newer(_version(body), self.version):
-            # The watch is past it: it was deleted since.
+            # The watch is past that version: the object was deleted since.
             return
         self.put(body)
 
@@ -83,7 +85,7 @@ class Cache:
             self.remove(body)
             return
         body = slim(body)
-        # Lists leave them out.
+        # A list leaves these two out of its items.
         body.setdefault("apiVersion", self.kind.api_version)
         body.setdefault("kind", self.kind.kind)
         for part in self.without:
@@ -102,7 +104,7 @@ class Cache:
             self._tell(old, None)
 
     def replace(self, items: list[Body], version: str) -> None:
-        """All that there is, as of a version."""
+        """Take in all objects that there are, as of a version."""
         self.version = version
         present = {key(item) for item in items}
         for place, old in list(self._objects.items()):
@@ -122,8 +124,8 @@ class Watch:
     """Keeps one cache up to date, for ever.
 
     Attributes:
-        refused: the API server has just said that it may not be seen.
-        answered: the API server has said once what there is, or that it may not be seen.
+        refused: the API server has just said that we may not see the kind.
+        answered: the API server has said once which objects there are, or that we may not see them.
     """
 
     def __init__(
@@ -132,7 +134,7 @@ class Watch:
         """Args:
         namespace: empty for all.
         labels, fields: selectors.
-        quiet: a kind that is not served, or not ours to see, is no trouble.
+        quiet: it is no trouble when the kind is not served, or when we may not see it.
         """
         self.cache = Cache(kind)
         self.namespace = namespace
@@ -169,7 +171,7 @@ class Watch:
                 if self.refused:
                     self.cache.version = ""
                     self.answered.set()
-            except Exception as error:  # noqa: BLE001  # others wait for what this finds: it must go on
+            except Exception as error:  # noqa: BLE001  # others wait for the objects: the watch must go on
                 self._complain(Unavailable(f"unforeseen: {error!r}"))
                 self.cache.version = ""
             if self.cache.complete:
@@ -205,7 +207,7 @@ class Watch:
 
 
 def slim(body: Body) -> Body:
-    """Without what nobody reads here."""
+    """The object without the parts that nobody reads here."""
     metadata = body["metadata"]
     metadata.pop("managedFields", None)
     annotations = metadata.get("annotations")
@@ -219,7 +221,7 @@ def _version(body: Mapping[str, Any]) -> str:
 
 
 def _newer(one: str, other: str) -> bool:
-    """Versions are numbers, in all API servers that there are; where one is not, the latest word counts."""
+    """Versions are numbers in every API server that there is; where one is not, the latest word counts."""
     with suppress(ValueError):
         return int(one) > int(other)
     return one != other

@@ -1,7 +1,7 @@
-"""Which consumers are to be thought about: those of which something has changed, and those whose time has come.
+"""The consumers to think about now: those that have changed, and those whose time has come.
 
-With thousands of consumers that is a handful at a time: thinking about all of them whenever one changes would be all
-that the process does. Times are seconds of the clock that is given. Called by `headrace_operator.scaling.scaler`.
+Of thousands of consumers that is a handful at a time. A process that thought about all of them whenever one changes
+would do nothing else. Times are seconds of the caller's clock. Called by `headrace_operator.scaling.scaler`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Name = tuple[str, str]
 
 
 class Agenda:
-    """One loop's; nothing is on it twice."""
+    """The agenda of one loop; no consumer is on it twice."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -32,13 +32,13 @@ class Agenda:
             self._filled.set()
 
     def plan(self, name: Name, moment: float | None) -> None:
-        """Think about it then, and not at what was planned before; None: when something changes."""
+        """Think about it at that moment and not at the one planned before; None: when something changes."""
         if moment is None:
             self._later.pop(name, None)
         elif self._later.get(name) != moment:
             self._later[name] = moment
             heapq.heappush(self._moments, (moment, name))
-            # Plans that were changed stay in the heap until their time: not more of them than there are others.
+            # A plan that was changed stays in the heap until its time; there must not be more of these than others.
             if len(self._moments) > 2 * len(self._later) + 64:
                 self._moments = sorted((when, what) for what, when in self._later.items())
 

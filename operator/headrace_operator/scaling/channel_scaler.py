@@ -1,6 +1,6 @@
-"""The scaler with the channels of the cluster: which streams it serves, and at which `forward` a lease is opened.
+"""The scaler with the channels: which streams it serves, and at which `forward` it opens a lease.
 
-Reads the status that the hook has written; so it works from the first moment on, whether the hook answers or not.
+It reads the status that the hook has written, so it works from the first moment on, whether the hook answers or not.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from headrace_operator.scaling.scaler import Scaler
 
 # The sweep tells of a missing stream again and again, also while it is being made.
 REPAIR_SECONDS = 5.0
-# Trouble comes in crowds.
+# Signs of trouble come in crowds.
 LOOK_SECONDS = 2.0
-# What a burst leaves for a moment is no backlog.
+# Events that a burst leaves for a moment are no backlog.
 BACKLOG_SECONDS = 15.0
 
 ChannelLeaseOpener = Callable[[str, Lease, Meanwhile], Awaitable[LeaseAnswer]]
@@ -32,8 +32,8 @@ class ChannelScaler:
     """Wakes `forward` for every channel.
 
     Attributes:
-        scaler: does the work.
-        on_trouble: called with a channel that is to be reconciled, and in how many seconds.
+        scaler: it does the work.
+        on_trouble: called with a channel that is to be reconciled, and with the seconds until then.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ChannelScaler:
         sweep_seconds: float,
     ) -> None:
         """Args:
-        open_lease: opens one at the URL that the channel's status names; empty: it names none.
+        open_lease: opens a lease at the URL that the channel's status names, or at none when it names none.
         """
         self.on_trouble: list[Callable[[Key, float], None]] = []
         self._open_lease = open_lease
@@ -73,9 +73,9 @@ class ChannelScaler:
     def put(self, channel: Mapping[str, Any], *, look: bool = False) -> None:
         """Serve it as its status says; `look`: its consumers may have changed."""
         place, status = key(channel), channel.get("status") or {}
-        # What the operator does not see it can't wake; functions pull there.
+        # The operator can't wake what it does not see: there the functions pull by themselves.
         stream = "" if status.get("elsewhere") else str(status.get("stream") or "")
-        # Also of those that are not served here: it is not the others' alone.
+        # A channel that is not served here counts, too: with it the `receive` is not another one's alone.
         self._receives[place] = str(status.get("receive") or "")
         if self._streams.get(place) != stream:
             self._let_go(place)
@@ -119,8 +119,8 @@ class ChannelScaler:
     async def tell_of_backlogs(self) -> None:
         """Have those channels reconciled whose status does not know yet that events wait; never returns.
 
-        Nobody else tells: a channel at rest is not looked at, and what waits for a forward that is down is no trouble
-        of NATS'.
+        Nobody else tells: a channel at rest is not looked at, and events that wait for a `forward` that is down are no
+        trouble of NATS.
         """
         while True:
             await asyncio.sleep(BACKLOG_SECONDS)
@@ -141,7 +141,7 @@ class ChannelScaler:
             return await self._open_lease(self._urls.get(lease.stream, {}).get(lease.consumer, ""), lease, meanwhile)
         except Refused as error:
             if error.status == 401:
-                # The shared token was rotated: what the function knows its callers by is the hook's to say anew.
+                # The shared token was rotated: the hook has to tell the function anew whom it may trust.
                 self._trouble(lease.stream, REPAIR_SECONDS)
             raise
 
@@ -156,7 +156,7 @@ class ChannelScaler:
             listener(place, wait)
 
     def _tell_scaler(self) -> None:
-        """Once for all that change in this moment: at the start a thousand do."""
+        """Tell it once of all channels that change in this moment: at the start a thousand do."""
         if not self._told:
             self._told = True
             asyncio.get_running_loop().call_soon(self._serve)

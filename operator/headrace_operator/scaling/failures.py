@@ -1,8 +1,8 @@
-"""What failed leases do to the outlook of their consumer: who tries for all, and after which pause.
+"""What failed leases do to the outlook of their consumer: after which pause one lease tries for all.
 
-After a failure one lease, the *trial*, finds out whether `forward` is back. It is short, and asked to tell of its
-events soon: with the first that it has had settled all others may open, before it ends (ADR 011). Pure, like
-`headrace_operator.scaling.lag`, which reads off the outlook how many leases that are. Called by
+After a failure one lease, the *trial*, finds out whether `forward` is back. The trial is short, and is asked to tell of
+its events soon: as soon as one of them is settled all other leases may open, before the trial ends (ADR 011). This
+module is pure, like `headrace_operator.scaling.lag`, which reads the number of leases off the outlook. Called by
 `headrace_operator.scaling.scaler` and `.open_lease`.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from headrace_operator.scaling.lag import LONGEST_PAUSE, Outlook, orphans
 
-# About what a lost connection lasts.
+# A lost connection is back after about this time.
 FIRST_FAILURE_PAUSE = 0.2
 
 
@@ -23,36 +23,36 @@ def needs_trial(outlook: Outlook) -> bool:
 
 
 def failed(outlook: Outlook, now: float, chance: float, *, delivered: bool = False) -> Outlook:
-    """A lease broke, or could not be opened; it is owed until a lease or a sweep says otherwise.
+    """A lease broke or could not be opened; another one is owed until a lease or a sweep says otherwise.
 
     Args:
-        chance: from 0 to 1, parts the herd.
-        delivered: the lease had events settled before it broke: then it was none of a row of failures.
+        chance: from 0 to 1; it parts the herd.
+        delivered: the lease had events settled before it broke, so it is not one of a row of failures.
     """
     before = 0 if delivered else outlook.failures
-    # The failures that follow are of leases that could not be opened: they held nothing.
+    # The leases that fail next could not be opened: they held no events.
     broken_at = outlook.broken_at if before else now
     after = replace(outlook, open=outlook.open - 1, hinted_at=now, broken_at=broken_at)
     if now < outlook.not_before:
-        # Its neighbours broke with it: one failure.
+        # Its neighbours broke with it: together they are one failure.
         return after
     failures = before + 1
     return replace(after, failures=failures, not_before=now + failure_pause(failures, chance))
 
 
 def works(outlook: Outlook, now: float) -> Outlook:
-    """The trial has had events settled: as many leases as there is lag for, at once; for what broken ones held, too."""
+    """The trial has had events settled: leases for all of the lag open at once, also for what broken leases held."""
     return replace(outlook, failures=0, trials=0, not_before=-math.inf, due_again=orphans(outlook, now))
 
 
 def tried(outlook: Outlook) -> Outlook:
     """The trial has ended, or pulls no more: another may be opened."""
-    # Another one may have worked meanwhile, and ended the trials of all.
+    # Another trial may have succeeded meanwhile, and ended the trials of all.
     return replace(outlook, trials=max(0, outlook.trials - 1))
 
 
 def forgiven(outlook: Outlook, now: float, chance: float) -> Outlook:
-    """What leases have failed of may be over: the next trial comes as soon as after a first failure."""
+    """The cause of the failures may be gone: the next trial comes as soon as after a first failure."""
     if not outlook.failures:
         return outlook
     not_before = min(outlook.not_before, now + failure_pause(1, chance))

@@ -1,9 +1,9 @@
 """How many leases a consumer deserves now, and when to look again.
 
-Pure: an `Outlook` holds everything that is known of one consumer. Hints, answers, failures and sweeps turn it into the
-next one, and `wanted` reads the number of leases off it. Times are seconds of one monotonic clock that the caller
-reads. Knows JetStream's counters and the answers of leases; knows neither NATS, HTTP nor tasks. Called by
-`headrace_operator.scaling.scaler`.
+This module is pure: an `Outlook` holds everything that is known of one consumer. Hints, answers, failures and sweeps
+turn it into the next one, and `wanted` reads the number of leases off it. Times are seconds of one monotonic clock that
+the caller reads. The module knows JetStream's counters and the answers of leases, and neither NATS, HTTP nor tasks.
+Called by `headrace_operator.scaling.scaler`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from headrace.core.delivery.lease import PROGRESS_SECONDS, LeaseAnswer
 # The first pause is too short to matter to the pods of a busy subscriber; the longest is how long a `forward` that has
 # recovered may wait for its next lease (ADR 011).
 FIRST_EMPTY_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-# Our ack wait is 8 s: then the events of a broken lease are due again, and nobody says so.
+# Our ack wait is 8 s: after it the events of a broken lease are due again, and nobody says so.
 FIRST_PROBE, LONGEST_PROBE = 8.0, 30.0
-# The same time for a lease that we saw break, and a little more, since the server's own timers run late.
+# For a lease that we saw break it is a little more, since the server's own timers run late.
 ORPHANS_DUE = FIRST_PROBE + 0.5
 # A lease looks at its counters at its very end; a hint of the last second may have come after that look.
 LAST_LOOK = 1.0
@@ -48,7 +48,7 @@ class Outlook:
     """All that is known of one consumer.
 
     Attributes:
-        threshold, max_scale: of its subscriber: one lease per so many events, at most so many leases.
+        threshold, max_scale: of its subscriber: one lease for each `threshold` events, at most `max_scale` leases.
         open: leases that are open now.
         late: open leases whose time is up: they wait for slow subscribers and pull no more.
         ending: late leases whose process is going, too.
@@ -56,9 +56,9 @@ class Outlook:
         known_at: when `counters` were true.
         hinted_at: when a hint came, or a lease failed, that no lease has answered for yet.
         due_at: the earliest delayed retry that a lease has reported.
-        dues: the due times of the stage records, earliest first.
+        dues: the due times of the stage records, the earliest first.
         due_again: how many un-acked events are probably due, beyond those of `due_at` and `dues`.
-        probe_at, probes: when to try for un-acked events without a known due time; tries so far.
+        probe_at, probes: when the next lease tries for un-acked events without a known due time; how many did so far.
         broken_at: when the latest failures in a row began, or when the consumer was first seen: its un-acked events
             then belong to another scaler, whose leases may have died with it.
         empties, failures: how many leases in a row found nothing though an event was pending, or broke.
@@ -109,21 +109,21 @@ def lag(outlook: Outlook, now: float) -> int:
 
 
 def orphans(outlook: Outlook, now: float) -> int:
-    """Un-acked events of broken leases, once they are due again: nobody reports each of them."""
+    """Un-acked events of broken leases, once they are due again; nobody reports each of them."""
     if not outlook.broken_at + ORPHANS_DUE <= now <= outlook.broken_at + ORPHANS_DUE + LONGEST_PROBE:
         return 0
     return max(0, outlook.counters.ack_pending - _with_a_time(outlook))
 
 
 def wanted(outlook: Outlook, now: float) -> int:
-    """How many leases should be open now; those beyond it close after their answer."""
+    """How many leases should be open now; the leases beyond that number close after their answer."""
     if now < outlook.not_before:
         return 0
     return min(math.ceil(lag(outlook, now) / outlook.threshold), outlook.max_scale)
 
 
 def short(outlook: Outlook, now: float) -> int:
-    """How many more leases to open now. A late one pulls no more, but it still has its pod, unless that is going."""
+    """How many more leases to open now. A late lease pulls no more, but still has its pod, unless the pod is ending."""
     going = outlook.ending
     short = min(wanted(outlook, now) - (outlook.open - outlook.late), outlook.max_scale - (outlook.open - going))
     # After a failure one trial stands for all, beside the leases that have not broken.
@@ -184,8 +184,8 @@ def answered(outlook: Outlook, answer: LeaseAnswer, now: float, *, cut: bool = F
     if answer.next_due_seconds is not None:
         due_at = min(now + answer.next_due_seconds, math.inf if due_at is None else due_at)
         if answer.next_due_seconds <= 0 and answer.moved:
-            # The lease ran to its end, and more events were due. Nobody knows how many, so each time one lease more is
-            # opened.
+            # The lease ran to its end, and more events were due. Nobody knows how many, so one lease more is opened
+            # each time.
             due_again = min(answer.ack_pending, outlook.threshold * outlook.open + 1)
     if cut and answer.moved:
         # All events of broken leases may be due, and no due time says so.
@@ -226,8 +226,9 @@ def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, aske
     """The server has answered a question about the consumer.
 
     Args:
-        dues: the due times of the stage records, also those that passed before anybody reported them; None: not read.
-        asked_at: when it was asked: an answer or a hint that came since then knows better.
+        dues: the due times of the stage records, also those that passed before anybody reported them; None when they
+            were not read.
+        asked_at: when the server was asked: a lease's answer or a hint that came since then knows better.
     """
     owed = outlook.dues[: _past_dues(outlook, now)]
     after = replace(outlook, dues=outlook.dues if dues is None else tuple(sorted((*owed, *dues))))
@@ -256,7 +257,7 @@ def ending(outlook: Outlook, now: float) -> Outlook:
 
 
 def caught_up(outlook: Outlook, *, ended: bool = False) -> Outlook:
-    """A late lease has ended in some way; `ended`: its process was one of those that are `ending`."""
+    """A late lease has ended in some way; `ended`: it was one of those whose process is `ending`."""
     return replace(outlook, late=outlook.late - 1, ending=outlook.ending - ended)
 
 

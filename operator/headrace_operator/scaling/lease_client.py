@@ -1,7 +1,7 @@
 """Opens one lease: a POST to `forward` that lasts as long as the lease does.
 
-Turns what HTTP says into a `LeaseAnswer` or one of our errors; decides nothing. A cancelled call closes its
-connection, and `forward` then gives back what it holds.
+It turns what HTTP says into a `LeaseAnswer` or one of our errors, and decides nothing. A cancelled call closes its
+connection, and `forward` then gives back the events that it holds.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ CONNECT_SECONDS = 10.0
 LINES = "application/x-ndjson"
 # Cold start and queueing count, too, before the lease begins; its last delivery may take the longest timeout.
 START_SLACK = 60.0
-# Numbers by outcome; whose namespace it is decides what answers there.
+# An answer holds numbers by outcome; but the owner of the namespace decides what answers there.
 LONGEST_ANSWER = 64 * 1024
-# Before it, a line of 300 bytes every two seconds, for a lease of as long as the longest timeout.
+# Before its answer a lease sends a line of 300 bytes every two seconds, for as long as the longest timeout.
 LONGEST_NEWS = 1024 * 1024
 
 
 class Meanwhile(NamedTuple):
-    """What is done with what a lease tells before its answer.
+    """Listeners to the news that a lease sends before its answer.
 
     Attributes:
         ending: called when forward was told to end, and the lease only waits for its subscribers.
-        counted: called with the events per outcome since the lease began: now and then, and with those of its answer.
-        pending: called now and then, with the messages that no lease has pulled.
+        counted: called now and then, and at the answer, with the events per outcome since the lease began.
+        pending: called now and then with the number of messages that no lease has pulled.
     """
 
     ending: Callable[[], None] = lambda: None
@@ -52,12 +52,12 @@ class LeaseClient:
 
     def __init__(self, token: str | Callable[[str], str]) -> None:
         """Args:
-        token: the shared token, or what gives the one to show at a URL.
+        token: the shared token, or a function that gives the token to show at a URL.
         """
         self._token = token if callable(token) else lambda _: token
         self._trust = tls.SystemTrust()
-        # A fresh connection for each: a lease lasts seconds, and a kept one may lead to a forward that is
-        # being scaled away.
+        # Each lease has a fresh connection: it lasts seconds, and a kept connection may lead to a forward that is being
+        # scaled away.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=True),
             headers=bounded.AS_SENT,
@@ -102,7 +102,7 @@ class LeaseClient:
 
 
 async def _body(answer: aiohttp.ClientResponse, meanwhile: Meanwhile) -> bytes:
-    """The last line; what comes before it is handed on as it comes."""
+    """The last line; the lines before it are handed on as they come."""
     if answer.content_type != LINES:
         return await bounded.body_of(answer, LONGEST_ANSWER)
     last = b""
@@ -139,7 +139,7 @@ def parsed(text: str, url: str) -> LeaseAnswer:
 
 
 def refusal(who: str, url: str, status: int, text: str, headers: Mapping[str, str]) -> HeadraceError:
-    """What an answer that is not 200 means: 4xx is refused, all else may be better later."""
+    """The error for an answer that is not 200: 4xx is refused, every other status may be better later."""
     words = f"{who} at {url} answered {status}: {_detail(text)}"
     if 400 <= status < 500 and status not in (408, 429):
         return Refused(words, status=status)

@@ -1,8 +1,8 @@
-"""Signs that events vanished while they waited for their retry: discarded by a limit, or purged.
+"""Signs that events vanished while they waited for their retry: a limit discarded them, or somebody purged them.
 
-Nobody tells of it: the consumer just has fewer events out than before, and no lease of ours has settled them. When this
-module suspects a loss, `reconcile` counts. Pure; called by `headrace_operator.scaling.scaler` and `.served_streams`
-before they take in news.
+Nobody tells of a loss: the consumer just has fewer events out than before, and no lease of ours has settled them. When
+this module suspects a loss, `reconcile` counts. The module is pure; `headrace_operator.scaling.scaler` and
+`.served_streams` call it before they take in news.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def in_lease(before: Outlook, answer: LeaseAnswer) -> bool:
 def between_leases(before: Outlook, known: Counters) -> bool:
     """Are there fewer un-acked events than before though no lease is open, and did some wait for their time?
 
-    Without such the server may just have been slow to count the last acks.
+    If none did, the server may just have been slow to count the last acks.
     """
     waited = bool(before.dues) or before.due_at is not None
     return waited and not before.open and known.ack_pending < before.counters.ack_pending

@@ -1,8 +1,8 @@
 """One open lease, and what its time and its news do to the outlook of its consumer.
 
-A lease beyond its time counts as late, or fresh events would wait for slow ones; one whose process was told to end is
-late at once. A trial (`headrace_operator.scaling.failures`) that has had events settled opens the way for all others.
-Called by `headrace_operator.scaling.scaler`, which opens the lease and hears its end.
+A lease beyond its time counts as late, or fresh events would wait for slow ones. When its process was told to end, it
+is late at once. A trial (`headrace_operator.scaling.failures`) that has had events settled opens the way for all other
+leases. Called by `headrace_operator.scaling.scaler`, which opens the lease and hears its end.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from headrace_operator.scaling import failures, lag
 from headrace_operator.scaling.lease_client import Meanwhile
 from headrace_operator.scaling.served_streams import Clock, LeaseCounts, ServedConsumer
 
-# A lease of 20 s may be a little longer on its way before it begins.
+# The request for a lease may be on its way for a little while before the lease begins.
 LATE_SECONDS = 2.0
-# Enough to have something settled; what it settles is told a tenth of a second later.
+# In this time an event can be settled; the lease tells of it a tenth of a second later.
 TRIAL_SECONDS = 1.0
 
 
@@ -29,15 +29,15 @@ class OpenLease:
     """One lease of a consumer, from its request to its end.
 
     Attributes:
-        asked: what it asks for.
-        is_short: its end says nothing of what there is.
+        asked: the arguments of its request.
+        is_short: it is so short that its end says nothing about the events that wait.
         works: it was a trial, and has had events settled.
         was_held: its time has begun.
     """
 
     def __init__(self, served: ServedConsumer, usual: Lease, clock: Clock, note: Callable[[OpenLease], None]) -> None:
         """Args:
-        usual: what a lease asks for that need not find out anything.
+        usual: the arguments of a lease that is no trial.
         note: called when the outlook has changed meanwhile.
         """
         self.served = served
@@ -45,10 +45,10 @@ class OpenLease:
         self._note = note
         self._counts = LeaseCounts(served.counts)
         self._is_trial = self._counts_as_trial = failures.needs_trial(served.outlook)
-        # Where there may be one lease only it opens the way for no other.
+        # Where there may be one lease only, it opens the way for no other.
         self.is_short = self._is_trial and served.outlook.max_scale > 1
         self.asked = _trial(usual) if self.is_short else usual
-        # So long its request may wait for a pod: the trial begins as late as any.
+        # The request of a trial may wait for a pod as long as that of any lease.
         self._longest = usual.seconds + LATE_SECONDS
         self._pulls = self._late = self._ending = False
         self._timer: asyncio.TimerHandle | None = None
@@ -56,12 +56,12 @@ class OpenLease:
 
     @property
     def any_settled(self) -> bool:
-        """Has it told of events?"""
+        """Has the lease told of events?"""
         return self._counts.any
 
     @contextmanager
     def timed(self) -> Iterator[Meanwhile]:
-        """For as long as the lease is open; gives what is done with its news."""
+        """Watch the time of the lease while it is open; gives what is done with its news."""
         self.was_held = True
         self._arm(self._longest)
         try:
@@ -99,7 +99,7 @@ class OpenLease:
     def _counted(self, so_far: Mapping[str, int]) -> None:
         self._counts(so_far)
         if self.is_short and not self._pulls and not self._late:
-            # By then it pulls no more, however long its subscribers take.
+            # After that time it pulls no more, however long its subscribers take.
             self._pulls = True
             self._arm(self.asked.seconds)
         if self._is_trial and lease.moved(so_far):
@@ -115,7 +115,7 @@ class OpenLease:
             self._note(self)
 
     def end_trial(self) -> None:
-        """It finds out nothing more, but may still work."""
+        """The lease finds out nothing more, but may still work."""
         if self._counts_as_trial:
             self._counts_as_trial = False
             self.served.outlook = failures.tried(self.served.outlook)

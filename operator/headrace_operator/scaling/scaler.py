@@ -1,9 +1,8 @@
-"""Wakes `forward`: opens leases in proportion to lag, and none where there is no lag.
+"""The scaler wakes `forward`: it opens leases in proportion to lag, and none where there is no lag.
 
-Hears wake hints, watches the clock for due times, sweeps as the safety net. Every decision is
-`headrace_operator.scaling.lag`'s; here is only when to ask it and what to do then. A slot opens its next lease right
-after the answer of the one before and never earlier: an overlap costs a pod (ADR 011). For `headrace up` and the
-operator.
+It hears wake hints, watches the clock for due times, and sweeps as the safety net. `headrace_operator.scaling.lag`
+makes every decision; the scaler knows when to ask it and what to do then. A slot opens its next lease right after the
+answer of the one before and never earlier: an overlap costs a pod (ADR 011). The operator and `headrace up` run it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from headrace_operator.scaling.served_streams import Clock, ServedConsumer, Serv
 from headrace_operator.scaling.sweep import Sweep
 
 LeaseOpener = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
-"""Holds one lease until it ends, and calls back with what it tells before; raises Unavailable or Refused."""
+"""Holds one lease until it ends, and hands its news to the listeners; raises Unavailable or Refused."""
 
 REFRESH_SECONDS = 1.0  # a stream without consumers may be hinted at twenty times a second
 # After a sweep that NATS did not answer, which mostly has waited some seconds for it.
@@ -44,10 +43,10 @@ class Scaler:
 
     Attributes:
         on_change: called whenever `stats` has changed.
-        on_trouble: called with a stream of which a condition may have changed: a window has turned full, or has room
-            again, or events are stuck or lost.
+        on_trouble: called with a stream of which a condition may have changed: an ack window has turned full or has
+            room again, or events are stuck or lost.
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
-        spares: says of a stream and a consumer whether somebody pulls there without end: no lease is opened then.
+        spares: says of a stream and a consumer whether somebody pulls there without end: then no lease is opened.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class Scaler:
             self._tasks = None
 
     async def refresh(self, stream: str) -> None:
-        """Read the consumers of a stream again: they have just been changed. Failing is left to the sweep."""
+        """Read the consumers of a stream again, since they have just been changed; if that fails, the sweep will."""
         with suppress(HeadraceError):
             await self._streams.look_at(stream)
         self._note_look(stream)
@@ -126,7 +125,7 @@ class Scaler:
         return [served.row for served in self._streams.all()]
 
     def arrived(self, stream: str, *, alone: bool) -> None:
-        """A request has woken the `receive` of the stream's channel; `alone`: which takes no other channel's events."""
+        """A request has woken the `receive` of the stream's channel; `alone`: it takes no other channel's events."""
         found = self._streams.get(stream) if self._tasks is not None else None
         for served in found.consumers.values() if found is not None else ():
             if served.wakes_early(alone=alone):
@@ -152,14 +151,14 @@ class Scaler:
         self._fill(served)
 
     def _on_restored(self) -> None:
-        """NATS is there (again): what leases have failed of may be over, and hints may have been missed."""
+        """NATS is there (again): the cause of failed leases may be gone, and hints may have been missed."""
         for served in self._streams.all():
             served.outlook = failures.forgiven(served.outlook, self._clock.monotonic(), self._clock.chance())
             self._agenda.add((served.key,))
         self._sweep_now.set()
 
     def _on_turned(self, served: ServedConsumer) -> None:
-        """Give up its open leases: they would deliver by the old word for up to 20 s."""
+        """Give up the consumer's open leases: they would deliver by its old metadata for up to 20 s."""
         slots = self._slots.get(served.key, set())
         if slots:
             _log.info("leases are given up: the Subscription has changed", **served.words)
@@ -184,7 +183,7 @@ class Scaler:
     async def _sweep_for_ever(self) -> None:
         while True:
             self._sweep_now.clear()
-            # NATS that has just come back may not answer yet, and what was stored meanwhile is told by no hint.
+            # NATS that has just come back may not answer yet, and no hint tells of events that were stored meanwhile.
             pause = self._sweep_seconds if await self._sweep.once() else SWEEP_AGAIN_SECONDS
             self._tell_listeners()
             with suppress(TimeoutError):
@@ -204,7 +203,7 @@ class Scaler:
         def is_over(slot: asyncio.Task[None]) -> None:
             slots.discard(slot)
             if not held.was_held:
-                # Given up in the very moment in which it was opened: it would count as open for ever.
+                # The slot was cancelled before it began: its lease would count as open for ever.
                 self._open -= 1
                 self._note_abandoned(held)
 
@@ -251,7 +250,7 @@ class Scaler:
             await self._streams.look_closer(served)
 
     def _begin(self, served: ServedConsumer) -> OpenLease:
-        """One lease more; whoever calls holds it at once."""
+        """Count one open lease more; the caller holds it at once."""
         now = self._clock.monotonic()
         if not self._open:
             _log.debug("forward is woken", **served.words, why=lag.reason(served.outlook, now))
@@ -266,7 +265,7 @@ class Scaler:
     def _on_news(self, held: OpenLease) -> None:
         self._note_change(held.served)
         if held.works:
-            # While nothing could be delivered nobody has counted what came.
+            # While nothing could be delivered, nobody has counted the events that came.
             self._spawn(self._look_closer(held.served))
 
     async def _look_closer(self, served: ServedConsumer) -> None:
@@ -286,7 +285,7 @@ class Scaler:
         # A forward that is away for an hour, for a thousand consumers, would fill the log.
         told = served.trouble.note(words)
         if told:
-            # Why it fails may be for a condition to tell.
+            # A condition may have to tell why it fails.
             self._tell_of_trouble(served)
         left_out = self._sparing.admit("lease failed") if told else None
         write = _log.debug if left_out is None else _log.warning

@@ -1,6 +1,6 @@
-"""The consumers that are served, as the server knows them: found by metadata, watched by counters.
+"""The consumers that are served, as the server knows them: found by their metadata, watched by their counters.
 
-Reads JetStream and keeps what it said; opens nothing and decides nothing. Called by
+This module reads JetStream and keeps what it said; it opens nothing and decides nothing. Called by
 `headrace_operator.scaling.scaler`.
 """
 
@@ -64,8 +64,8 @@ class ServedConsumer:
     Attributes:
         opened, failures: leases since this process knows the consumer.
         trouble: what leases have failed of since one has worked.
-        counts: what its leases have told of, and add up to.
-        full: whether its ack window was, when it was last told of.
+        counts: events per outcome, over all leases.
+        full: whether its ack window was full when `is_turned` was asked last.
     """
 
     stream: str
@@ -86,10 +86,11 @@ class ServedConsumer:
     def wakes_early(self, *, alone: bool) -> bool:
         """Is it to be woken when a request wakes the channel's `receive`?
 
-        Only if it sleeps: one lease for each time that `receive` wakes, and none beside another, nor while they fail.
+        It is woken only if it sleeps: one lease for each time that `receive` wakes, none beside another lease, and
+        none while leases fail.
 
         Args:
-            alone: that `receive` takes the events of no other channel: what comes is surely for this one's subscribers.
+            alone: that `receive` takes the events of no other channel, so the request is surely for this one.
         """
         wanted = self.subscriber.wake is Wake.EARLY or (self.subscriber.wake is None and alone)
         return wanted and not self.outlook.open and not self.outlook.failures
@@ -125,13 +126,13 @@ class ServedConsumer:
 StreamState = tuple[str, int, int]
 """Of a stream: when it was made, its last sequence, and how many consumers it has."""
 
-# What is not told of by any of that, as a consumer that was made anew by hand.
+# The state does not show every change, as a consumer that somebody made anew by hand.
 LOOK_SECONDS = 300.0
 
 
 @dataclass(slots=True)
 class ServedStream:
-    """One served stream: its consumers, and where their stage records are; `state` as of before the last look."""
+    """One served stream: its consumers, their stage records, and its state from before the last look."""
 
     consumers: dict[str, ServedConsumer] = field(default_factory=dict)
     records: dict[str, StageRecords] = field(default_factory=dict)
@@ -148,9 +149,8 @@ class ServedStreams:
     Attributes:
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
         on_lost: called with a consumer of which events seem to have vanished while they waited.
-        on_turned: called with a consumer whose delivery has changed, or that is not served any more: leases
-        that
-            are open go on with what they read at their start.
+        on_turned: called with a consumer whose delivery has changed, or that is not served any more: its open leases
+            would go on with what they read at their start.
     """
 
     def __init__(self, api: JetStreamApi, clock: Clock) -> None:
@@ -181,17 +181,17 @@ class ServedStreams:
         return [served for stream in self._streams.values() for served in stream.consumers.values()]
 
     def holds(self, served: ServedConsumer) -> bool:
-        """Is it still served, and has not been replaced by a later one of its name?"""
+        """Is this consumer still served, and not replaced by a later one of its name?"""
         stream = self._streams.get(served.stream)
         return stream is not None and stream.consumers.get(served.consumer) is served
 
     def begin(self) -> None:
-        """Others may have served them meanwhile: what was seen long ago counts for nothing."""
+        """Another process may have served the streams meanwhile: what was seen before counts for nothing."""
         for stream in self._streams.values():
             stream.looked_at = float("-inf")
 
     def is_still(self, name: str, state: StreamState) -> bool:
-        """Is there nothing that a look at its consumers could tell?"""
+        """Would a look at the stream's consumers tell nothing new?"""
         stream = self._streams.get(name)
         if stream is None:
             return True
@@ -203,7 +203,7 @@ class ServedStreams:
         """Read all consumers of a stream.
 
         Args:
-            state: of the stream, from before now.
+            state: the stream's, read a moment ago.
 
         Raises:
             Unavailable: JetStream did not answer.
@@ -234,14 +234,14 @@ class ServedStreams:
                     tell(served)
 
     async def look_closer(self, served: ServedConsumer) -> None:
-        """One question about one consumer: cheaper than a lease for nothing. No answer changes nothing."""
+        """Ask the server about one consumer: that is cheaper than a lease for nothing. No answer changes nothing."""
         asked_at = self._clock.monotonic()
         with suppress(Unavailable, Refused):
             info = await self._api.call(f"CONSUMER.INFO.{served.stream}.{served.consumer}", timeout=1.0)
             served.outlook = lag.seen(served.outlook, lag.counters(info), None, asked_at, self._clock.monotonic())
 
     def _found(self, stream: ServedStream, name: str, info: dict[str, Any]) -> ServedConsumer | None:
-        """The consumer as it is served; None when it is not ours or not to be delivered to."""
+        """The consumer as it is served; None when it is not ours, or has no deliveries."""
         consumer = str(info["name"])
         try:
             ours = subscriber.from_metadata(info["config"].get("metadata"))
@@ -278,6 +278,6 @@ class ServedStreams:
 
 
 def _delivers_alike(old: Subscriber, new: Subscriber) -> bool:
-    """Is there no difference to a lease? A new generation alone is none."""
+    """Would a lease deliver alike for both? A new generation alone makes no difference."""
     scaling = {name: getattr(old, name) for name in ("lag_threshold", "max_scale", "wake")}
     return replace(new, generation=old.generation, **scaling) == old

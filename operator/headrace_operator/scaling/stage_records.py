@@ -1,9 +1,9 @@
-"""When un-acked events are due again, from the stage records in an aside stream.
+"""The times at which un-acked events are due again, read from the stage records in an aside stream.
 
-`forward` writes one record per (consumer, sequence) before it NAKs with a delay, and deletes it on settle. A
-scaler that has just started, or whose leases have told only of their earliest retry, finds the other due
-times here. Reads each record once: a cursor over the aside stream's sequences makes every further look
-cheap.
+`forward` writes one record for each consumer and sequence before it NAKs with a delay, and deletes it when the event is
+settled. Here a scaler finds the due times that no lease has told it of: after its start all of them, later all but the
+earliest of each lease. It reads each record once, since a cursor over the sequences of the aside stream makes every
+further look cheap.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headrace.core.names import Channel
 from headrace.core.nats.api_error import MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, ApiError
 from headrace.io.jetstream.api import JetStreamApi
 
-# About half a second of reading; the rest follows at the next look.
+# Reading so many takes about half a second; the next look reads the rest.
 RECORDS_PER_LOOK = 2_000
 
 
@@ -32,10 +32,11 @@ class StageRecords:
         self._dues: dict[str, dict[str, float]] = {}
 
     async def read(self, now: float) -> None:
-        """Take in what has been written since the last look.
+        """Read the records that were written since the last look.
 
         Args:
-            now: seconds since the epoch by our own clock; due times are believed within what each record was to wait.
+            now: seconds since the epoch by our own clock; no due time is believed that is later than now and the
+                record's own wait.
 
         Raises:
             Unavailable: JetStream did not answer.
@@ -44,7 +45,7 @@ class StageRecords:
         stream = await self._api.find(f"STREAM.INFO.{self._aside}")
         newest = int(stream["state"]["last_seq"]) if stream else 0
         if newest < self._cursor - 1:
-            # Another stream of that name: the one that we knew is gone, and its records with it.
+            # This is another stream of that name: the one that we knew is gone, and its records with it.
             self._cursor, self._dues = 1, {}
         for _ in range(RECORDS_PER_LOOK):
             record = await self._next() if self._cursor <= newest else None
@@ -55,7 +56,7 @@ class StageRecords:
             self._cursor = int(record["seq"]) + 1
 
     def take(self, consumer: str, now: float) -> tuple[float, ...]:
-        """Due times of one consumer, in seconds since the epoch, earliest first; past ones are told once."""
+        """Due times of one consumer, in seconds since the epoch, the earliest first; a past one is given once."""
         dues = self._dues.get(consumer, {})
         self._dues[consumer] = {sequence: due for sequence, due in dues.items() if due > now}
         return tuple(sorted(dues.values()))
@@ -75,7 +76,7 @@ class StageRecords:
         consumer, sequence = str(record["subject"]).split(".")[-2:]
         due = _due(record.get("data", ""), now)
         if due is None:
-            # Being tried right now, or damaged: no due time is known, which is what probing leases are for.
+            # The event is being tried right now, or the record is damaged: a probing lease will find out.
             self._dues.get(consumer, {}).pop(sequence, None)
         else:
             self._dues.setdefault(consumer, {})[sequence] = due
@@ -87,5 +88,5 @@ def _due(data: str, now: float) -> float | None:
         due, wait = float(found["due"]), float(found.get("wait", math.inf))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError):
         return None
-    # The clock of whoever wrote it may be ahead of ours.
+    # The clock of the process that wrote the record may be ahead of ours.
     return min(due, now + max(0.0, wait)) if math.isfinite(due) else None

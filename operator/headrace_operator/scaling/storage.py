@@ -1,7 +1,7 @@
-"""How old the oldest unsettled event of each consumer is, and what the streams and their aside streams hold.
+"""How old the oldest unsettled event of each consumer is, and how much the streams and their aside streams hold.
 
-Read from JetStream every 15 s, and only while somebody scrapes: nothing else needs it. What can't be read this time is
-left out, and the time of the last whole reading told.
+It is read from JetStream every 15 s, and only while somebody scrapes: nothing else needs it. A value that can't be read
+this time is left out, and the time of the last whole reading is told.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headrace.core.nats.stream import CHANNEL_KEY, NAMESPACE_KEY
 from headrace.io.jetstream.api import JetStreamApi
 
 READ_SECONDS = 15.0
-# Whoever scrapes seldom has the values of a minute ago, not of yesterday.
+# A seldom scrape gets the values of a minute ago, not of yesterday.
 STALE_SECONDS = 300.0
 ASK_SECONDS = 2.0
 AT_ONCE = 8
@@ -74,7 +74,7 @@ class Storage:
         self._read_at = 0.0
 
     def latest(self) -> Mapping[Family, Mapping[Labels, float]]:
-        """What was read last; asking for it has it read again, soon."""
+        """The last reading; the question has everything read again, soon."""
         self._ask(self._wanted.set)
         if self._latest is None or self._wall() - self._read_at > STALE_SECONDS:
             return {}
@@ -94,14 +94,14 @@ class Storage:
 
         async def one(work: Callable[[], Awaitable[None]]) -> None:
             async with limit:
-                # With NATS away the rest would be waited for as long.
+                # While NATS is away, each of the rest would take as long to fail.
                 if reading.whole:
                     try:
                         await work()
                     except Unavailable:
                         reading.whole = False
                     except (HeadraceError, KeyError, TypeError, ValueError):
-                        # A stream of which this can't be asked, or that answers otherwise, hides no other.
+                        # A stream that can't be asked, or that answers in another form, hides no other stream.
                         pass
 
         works = [partial(self._stream, stream, reading) for stream in self._streams()]
@@ -119,7 +119,7 @@ class Storage:
         metadata = info["config"].get("metadata") or {}
         labels = (metadata.get(NAMESPACE_KEY, ""), metadata.get(CHANNEL_KEY, ""))
         if not all(labels):
-            # A stream that others have made, too: by its name, where that is plain.
+            # A stream that somebody else has made is told of by its name, where the name is plain.
             labels = names.parse_stream(stream) or ("", stream)
         state, config = info["state"], info["config"]
         reading.note(families.STREAM_MESSAGES, labels, state["messages"])

@@ -1,8 +1,8 @@
-"""The safety net under the wake hints: now and then every stream is asked whether it has something.
+"""The safety net under the wake hints: now and then every stream is asked whether it has events that wait.
 
 Asking a thousand streams for their consumers is a thousand requests. Where many are served, one list of all streams
-says which of them have news since their consumers were last looked at; the others are left alone, but for a look every
-few minutes. Called by `headrace_operator.scaling.scaler`.
+says which of them have changed since their consumers were last looked at; the others are left alone, but for a look
+every few minutes. Called by `headrace_operator.scaling.scaler`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from headrace.io.process import log
 from headrace.io.process.trouble import Trouble
 from headrace_operator.scaling.served_streams import ServedStreams, StreamState
 
-# For fewer it is not worth listing what may be thousands of others.
+# For fewer streams it is not worth listing what may be thousands of others.
 FEW = 16
 LIST_SECONDS = 10.0
-# Who may not list is not answered at all; each stream may still be asked by its name.
+# A user that may not list gets no answer at all; it may still ask for each stream by its name.
 LIST_AGAIN_SECONDS = 600.0
 
 _log = log.get("scaler")
@@ -31,7 +31,7 @@ class Sweep:
 
     def __init__(self, api: JetStreamApi, streams: ServedStreams, note: Callable[[str], None]) -> None:
         """Args:
-        note: called with each stream that was looked at.
+        note: called with each stream whose consumers were looked at.
         """
         self._api = api
         self._streams = streams
@@ -49,7 +49,7 @@ class Sweep:
                 if state is None or not self._streams.is_still(name, state):
                     complaint = await self._look_at(name, state) or complaint
         except Unavailable as error:
-            # It would be the same for the others, after as long a wait for each.
+            # The others would not be answered either, after as long a wait for each.
             complaint, whole = str(error), False
         if complaint:
             write = _log.warning if self._trouble.note(complaint) else _log.debug
@@ -59,7 +59,7 @@ class Sweep:
         return whole
 
     async def _look_at(self, name: str, state: StreamState | None) -> str:
-        """Words when it was refused."""
+        """Why the look was refused; empty when it was not."""
         try:
             await self._streams.look_at(name, state)
         except Refused as error:
@@ -68,7 +68,7 @@ class Sweep:
         return ""
 
     async def _states(self) -> Mapping[str, StreamState] | None:
-        """What tells whether a stream has news, by name; None when that is not known."""
+        """The states of all streams by name; None when they are not known."""
         now = asyncio.get_running_loop().time()
         if len(self._streams.names()) < FEW or now < self._list_again_at:
             return None
