@@ -11,7 +11,7 @@ from headrace.io.process import log
 
 PAGE = "metrics.md"
 OUTCOMES = {
-    Outcome.DELIVERED: "the subscriber has it, and so has whoever gets the reply",
+    Outcome.DELIVERED: "the subscriber has it, and the reply address has the reply",
     Outcome.RETRIED: "an attempt failed, and another one follows",
     Outcome.DEAD_LETTERED: "the dead letter sink has it",
     Outcome.PARKED: "delivered nowhere, kept aside",

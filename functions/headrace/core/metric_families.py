@@ -55,13 +55,13 @@ STORED = Family(
 DUPLICATES = Family(
     "headrace_receive_duplicate_events_total",
     FamilyKind.COUNTER,
-    "Those of them that the stream had already: same source and id, or the same delivery, within its duplicate window",
+    "Stored events that the stream had already: same source and id, or the same delivery, within its duplicate window",
     CHANNEL,
 )
 STORE_SECONDS = Family(
     "headrace_receive_store_duration_seconds",
     FamilyKind.HISTOGRAM,
-    "From an event that is here, whole, to JetStream's acknowledgement",
+    "From the arrival of a whole event to JetStream's acknowledgement",
     bounds=SHORT_BOUNDS,
 )
 WAITING_BYTES = Family(
@@ -75,7 +75,7 @@ WAITING_BYTES = Family(
 DISPATCH_SECONDS = Family(
     "kn_eventing_dispatch_duration_seconds",
     FamilyKind.HISTOGRAM,
-    "POSTs to subscribers, as Knative's own dispatchers tell of them; 500 also stands for no answer",
+    "POSTs to subscribers, as Knative's own dispatchers measure them; 500 also stands for no answer",
     (
         "kn_channel_namespace",
         "kn_channel_name",
@@ -101,7 +101,7 @@ NO_ANSWERS = Family(
 FORWARDED = Family(
     "headrace_forward_events_total",
     FamilyKind.COUNTER,
-    "Events by how they left the hands of this process; what all processes have done is headrace_events_total",
+    "Events by how they left the hands of this process; headrace_events_total counts those of all processes",
     (*SUBSCRIPTION, "outcome"),
 )
 LEASES_OPEN = Family("headrace_forward_leases_open", FamilyKind.GAUGE, "Leases that this process serves now")
@@ -155,8 +155,8 @@ RECONCILE = (RECONCILE_SECONDS,)
 FUNCTIONS = (*EVERY, *RECEIVE, *FORWARD, *RECONCILE)
 BY_NAME: Mapping[str, Family] = {family.name: family for family in FUNCTIONS}
 
-# Of whoever opens leases: the operator, and `headrace up`. What a lease does is told to its opener, so this counts it
-# for every `forward`, also for those that are long gone.
+# Of the opener of leases: the operator, or `headrace up`. A lease reports to its opener, which so counts for every
+# `forward`, also for processes that are long gone.
 
 PENDING = Family(
     "headrace_consumer_pending_events",
@@ -173,13 +173,13 @@ ACK_PENDING = Family(
 MAX_ACK_PENDING = Family(
     "headrace_consumer_max_ack_pending_events",
     FamilyKind.GAUGE,
-    "How many of those there may be; 0 or less: any",
+    "How many events may be pulled and not settled; 0 or less: any number",
     SUBSCRIPTION,
 )
 WINDOW_FULL = Family(
     "headrace_consumer_ack_window_full",
     FamilyKind.GAUGE,
-    "1 while no fresh event is delivered since those are too many",
+    "1 while no fresh event is delivered, since too many are pulled and not settled",
     SUBSCRIPTION,
 )
 OPEN = Family("headrace_leases_open", FamilyKind.GAUGE, "Leases that are open", SUBSCRIPTION)
@@ -196,13 +196,13 @@ EVENTS = Family(
 OLDEST_SECONDS = Family(
     "headrace_consumer_oldest_event_age_seconds",
     FamilyKind.GAUGE,
-    "How long ago the oldest event was stored that is not settled; 0 when all are",
+    "Age of the oldest event that is not settled; 0 when all are settled",
     SUBSCRIPTION,
 )
 STREAM_MESSAGES = Family(
     "headrace_stream_messages", FamilyKind.GAUGE, "Events that the channel's stream holds", CHANNEL
 )
-STREAM_BYTES = Family("headrace_stream_bytes", FamilyKind.GAUGE, "Bytes of them", CHANNEL)
+STREAM_BYTES = Family("headrace_stream_bytes", FamilyKind.GAUGE, "Bytes of the stream's events", CHANNEL)
 STREAM_MAX_BYTES = Family(
     "headrace_stream_max_bytes",
     FamilyKind.GAUGE,
@@ -227,7 +227,7 @@ ASIDE_MESSAGES = Family(
     "Messages of the aside stream: stage records and parked events",
     CHANNEL,
 )
-ASIDE_BYTES = Family("headrace_aside_bytes", FamilyKind.GAUGE, "Bytes of them", CHANNEL)
+ASIDE_BYTES = Family("headrace_aside_bytes", FamilyKind.GAUGE, "Bytes of the aside stream's messages", CHANNEL)
 ASIDE_MAX_BYTES = Family(
     "headrace_aside_max_bytes",
     FamilyKind.GAUGE,
@@ -247,7 +247,7 @@ HOOK_SECONDS = Family(
     bounds=LONG_BOUNDS,
 )
 SCALER_CONNECTED = Family(
-    "headrace_scaler_nats_connected", FamilyKind.GAUGE, "1 while whoever opens leases is connected to NATS"
+    "headrace_scaler_nats_connected", FamilyKind.GAUGE, "1 while the opener of leases is connected to NATS"
 )
 
 SCALER = (PENDING, ACK_PENDING, MAX_ACK_PENDING, WINDOW_FULL, OPEN, OPENED, FAILURES, EVENTS)
