@@ -18,7 +18,7 @@ import pyarrow as pa
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from bench.processes import peak_rss
-from pyspark_jetstream.client import Access, Connection, JetStream, read_pulled
+from pyspark_jetstream.client import Access, BlockingApi, Connection, read_pulled
 from pyspark_jetstream.rows import record_batch
 
 MAP = pa.map_(pa.string(), pa.string())
@@ -37,7 +37,7 @@ FETCH = 1000
 
 def raw(servers: str, stream: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
     with Connection(Access(servers)) as connection:
-        for chunk in read_pulled(JetStream(connection), stream, start, end):
+        for chunk in read_pulled(BlockingApi(connection), stream, start, end):
             yield record_batch(chunk, stream, SCHEMA)
 
 

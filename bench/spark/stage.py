@@ -20,7 +20,7 @@ from bench.processes import cpu_seconds, peak_rss
 from headrace.core.event import nats_codec
 from headrace.core.event.event import make_event
 from headrace.core.nats.nats_wire import header_block
-from pyspark_jetstream.client import Access, Connection, JetStream, Publisher
+from pyspark_jetstream.client import Access, BlockingApi, Connection, Publisher
 from tests.support.nats.nats_server import NatsServer
 from tests.support.spark.spark_session import local_session
 
@@ -100,7 +100,7 @@ class Stage:
     def make_empty(self, name: str, **config: Any) -> str:
         """A stream to write to, without anything in it; its subject."""
         with Connection(Access(self.nats.url)) as connection:
-            jetstream = JetStream(connection)
+            jetstream = BlockingApi(connection)
             if jetstream.stream(name) is not None:
                 jetstream.call(f"STREAM.DELETE.{name}")
             jetstream.call(f"STREAM.CREATE.{name}", {"name": name, "subjects": [f"{name.lower()}.>"], **config})
@@ -108,7 +108,7 @@ class Stage:
 
     def count(self, name: str) -> int:
         with Connection(Access(self.nats.url)) as connection:
-            info = JetStream(connection).stream(name)
+            info = BlockingApi(connection).stream(name)
             return 0 if info is None else info.messages
 
 
@@ -128,7 +128,7 @@ def opened(directory: Path, messages: int, tasks: int) -> Iterator[Stage]:
 def _fill(servers: str, messages: int) -> None:
     """Events as `receive` stores them: 6 headers, 300 B of data."""
     with Connection(Access(servers)) as connection:
-        jetstream = JetStream(connection)
+        jetstream = BlockingApi(connection)
         jetstream.call(f"STREAM.CREATE.{STREAM}", {"name": STREAM, "subjects": ["bench.>"], "allow_direct": True})
         publisher = Publisher(connection)
         for number in range(messages):

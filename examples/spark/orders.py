@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_jetstream import JetStreamDataSource
-from pyspark_jetstream.client import Access, Connection, JetStream
+from pyspark_jetstream.client import Access, BlockingApi, Connection
 
 COUNT = 1000
 servers = os.environ.get("NATS_URL", "nats://127.0.0.1:4222")
@@ -29,7 +29,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 # %%
 with Connection(Access(servers)) as connection:
-    jetstream = JetStream(connection)
+    jetstream = BlockingApi(connection)
     for name in ("EXAMPLE_ORDERS", "EXAMPLE_LARGE"):
         if jetstream.stream(name) is not None:
             jetstream.call(f"STREAM.DELETE.{name}")

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_jetstream import offsets, plan, schema
 from pyspark_jetstream.batches import record_batches
-from pyspark_jetstream.client import Connection, JetStream
+from pyspark_jetstream.client import BlockingApi, Connection
 from pyspark_jetstream.options import ReadOptions
 from pyspark_jetstream.task import TaskPart
 
@@ -30,7 +30,7 @@ class BatchReader(DataSourceReader):
         """Once per DataFrame, on the driver: all that its scans see is what the streams hold now."""
         options = self._options
         with Connection(options.access, name="spark planning", planning=True) as connection:
-            jetstream = JetStream(connection)
+            jetstream = BlockingApi(connection)
             streams = plan.selected(jetstream, options)
             ranges = [plan.range_of(jetstream, one.info, options) for one in streams.values()]
         cut = offsets.partitions([one for one in ranges if len(one)], options.max_per_partition, options.min_partitions)

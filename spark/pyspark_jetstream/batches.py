@@ -9,7 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pyspark_jetstream import task
-from pyspark_jetstream.client import Connection, JetStream
+from pyspark_jetstream.client import BlockingApi, Connection
 from pyspark_jetstream.event_rows import event_batch
 from pyspark_jetstream.options import ReadOptions
 from pyspark_jetstream.rows import record_batch, without_replays
@@ -20,7 +20,7 @@ def record_batches(part: task.TaskPart, options: ReadOptions, schema: StructType
     arrow = to_arrow_schema(schema, timezone="UTC")
     stream = part.range.stream
     with Connection(options.access, name=f"spark {stream}") as connection:
-        for chunk in task.read(JetStream(connection), part):
+        for chunk in task.read(BlockingApi(connection), part):
             messages = chunk if options.include_replays else without_replays(chunk)
             if not len(messages):
                 continue

@@ -56,7 +56,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """What one batch may hold; 0 for no limit."""
 
     messages: int = 0
@@ -108,7 +108,7 @@ def left_out(start: Offset, streams: Collection[str]) -> list[str]:
 
 
 def latest(
-    start: Offset, states: Mapping[str, StreamInfo], limits: Limits, on_loss: OnLoss, joining: Mapping[str, int]
+    start: Offset, states: Mapping[str, StreamInfo], limits: ReadLimits, on_loss: OnLoss, joining: Mapping[str, int]
 ) -> Offset:
     """The end of the batch that starts at `start`; with the places of streams that are not read now as they were.
 
@@ -212,7 +212,7 @@ def data_loss(stream: str, wanted: int, first: int) -> str:
     )
 
 
-def _most(backlogs: Mapping[str, int], states: Mapping[str, StreamInfo], limits: Limits) -> int | None:
+def _most(backlogs: Mapping[str, int], states: Mapping[str, StreamInfo], limits: ReadLimits) -> int | None:
     """How many messages the batch may have; None for no limit. Bytes are estimated by the streams' averages."""
     found = [limits.messages] if limits.messages else []
     if limits.bytes:

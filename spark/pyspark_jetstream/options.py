@@ -56,7 +56,7 @@ _ILLEGAL_IN_STREAM = frozenset(" .*>/\\\t\r\n\0")
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class StreamPosition:
     """Where to start or to end, of one of four kinds.
 
     Attributes:
@@ -88,8 +88,8 @@ class ReadOptions:
     streams: tuple[str, ...]
     channels: tuple[ChannelName, ...]
     subjects: tuple[str, ...]
-    starting: Position
-    ending: Position
+    starting: StreamPosition
+    ending: StreamPosition
     min_partitions: int
     max_per_partition: int
     max_messages: int
@@ -157,7 +157,7 @@ def _refuse(values: Values, unwanted: tuple[str, ...], why: str) -> None:
             raise wrong(name, values.text(name), why)
 
 
-def _refuse_backwards(values: Values, starting: Position, ending: Position) -> None:
+def _refuse_backwards(values: Values, starting: StreamPosition, ending: StreamPosition) -> None:
     """What ends before it starts reads nothing, and would not say so. Equal offsets and times are an empty part."""
     if starting.sequence is not None and ending.sequence is not None and starting.sequence >= ending.sequence:
         raise _backwards(values, "endingSequence", "startingSequence")
@@ -217,18 +217,18 @@ def _subjects(values: Values) -> tuple[str, ...]:
     return without_included(filters)
 
 
-def _position(values: Values, which: str, default: str, *, streaming: bool | None) -> Position:
+def _position(values: Values, which: str, default: str, *, streaming: bool | None) -> StreamPosition:
     offsets, sequence, time = f"{which}Offsets", f"{which}Sequence", f"{which}Timestamp"
     given = [name for name in (offsets, sequence, time) if name in values]
     if len(given) > 1:
         raise wrong(given[1], values.text(given[1]), f"{given[0]} is given, too: give one of them")
     if sequence in values:
         # An ending sequence is the last one that is read.
-        return Position(default, sequence=values.number(sequence, 1) + (which == "ending"))
+        return StreamPosition(default, sequence=values.number(sequence, 1) + (which == "ending"))
     if time in values:
-        return Position(default, time_ns=values.time(time))
+        return StreamPosition(default, time_ns=values.time(time))
     if offsets not in values:
-        return Position(default)
+        return StreamPosition(default)
     forbidden = "" if streaming is not False else LATEST if which == "starting" else EARLIEST
     position = _offsets(values, offsets, default)
     if forbidden and forbidden in (position.word, *position.by_stream.values()):
@@ -241,10 +241,10 @@ def _position(values: Values, which: str, default: str, *, streaming: bool | Non
     return position
 
 
-def _offsets(values: Values, name: str, default: str) -> Position:
+def _offsets(values: Values, name: str, default: str) -> StreamPosition:
     text = values.text(name)
     if text.lower() in (EARLIEST, LATEST):
-        return Position(text.lower())
+        return StreamPosition(text.lower())
     by_stream: dict[str, int | str] = {}
     wanted = 'write earliest, latest, or JSON by stream, as {"ORDERS": 1200, "PAYMENTS": "earliest"}'
     if not text.startswith("{"):
@@ -256,4 +256,4 @@ def _offsets(values: Values, name: str, default: str) -> Position:
         if isinstance(known, int) and known < 1:
             raise wrong(name, text, f"sequences start at 1, and {stream} has {known}: {wanted}")
         by_stream[stream] = known
-    return Position(default, by_stream=by_stream)
+    return StreamPosition(default, by_stream=by_stream)

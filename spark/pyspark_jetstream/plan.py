@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from headrace.core import names, subject_pattern
 from headrace.core.errors import Misconfigured, Refused
 from headrace.core.nats.stored_message import nanoseconds
-from pyspark_jetstream.client.api import JetStream, StreamInfo
+from pyspark_jetstream.client.api import BlockingApi, StreamInfo
 from pyspark_jetstream.offsets import Range, data_loss
 from pyspark_jetstream.option_values import wrong
-from pyspark_jetstream.options import EARLIEST, ChannelName, Position, ReadOptions
+from pyspark_jetstream.options import EARLIEST, ChannelName, ReadOptions, StreamPosition
 
 PULL = "pull"
 DIRECT = "direct"
@@ -38,7 +38,7 @@ class Selected:
     mode: str
 
 
-def selected(jetstream: JetStream, options: ReadOptions) -> dict[str, Selected]:
+def selected(jetstream: BlockingApi, options: ReadOptions) -> dict[str, Selected]:
     """The streams that the options name, by name.
 
     Raises:
@@ -69,7 +69,7 @@ def selected(jetstream: JetStream, options: ReadOptions) -> dict[str, Selected]:
     return found
 
 
-def _refuse_unmatched(jetstream: JetStream, streams: Sequence[StreamInfo], filters: Sequence[str]) -> None:
+def _refuse_unmatched(jetstream: BlockingApi, streams: Sequence[StreamInfo], filters: Sequence[str]) -> None:
     """A filter that nothing can match would read nothing, and not say so."""
     for one in filters:
         if any(_may_match(jetstream, info, one) for info in streams):
@@ -78,7 +78,7 @@ def _refuse_unmatched(jetstream: JetStream, streams: Sequence[StreamInfo], filte
         raise wrong("subject", one, f"no message has such a subject, or can get one: {captured}")
 
 
-def _may_match(jetstream: JetStream, info: StreamInfo, one: str) -> bool:
+def _may_match(jetstream: BlockingApi, info: StreamInfo, one: str) -> bool:
     if info.is_fed or not info.subjects or any(subject_pattern.overlap(one, subject) for subject in info.subjects):
         return True
     # Of the time before its subjects were changed.
@@ -115,7 +115,7 @@ def mode_of(info: StreamInfo, wanted: str) -> str:
     )
 
 
-def start_of(jetstream: JetStream, info: StreamInfo, options: ReadOptions, *, streaming: bool) -> int:
+def start_of(jetstream: BlockingApi, info: StreamInfo, options: ReadOptions, *, streaming: bool) -> int:
     """The first sequence to read.
 
     Raises:
@@ -143,20 +143,20 @@ def start_of(jetstream: JetStream, info: StreamInfo, options: ReadOptions, *, st
     return at
 
 
-def range_of(jetstream: JetStream, info: StreamInfo, options: ReadOptions) -> Range:
+def range_of(jetstream: BlockingApi, info: StreamInfo, options: ReadOptions) -> Range:
     """What a batch reads of a stream as it is now."""
     start = start_of(jetstream, info, options, streaming=False)
     end = min(_sequence(jetstream, info, options.ending), info.last + 1)
     return Range(info.name, info.created, start, end, opens=is_open(options.starting, info.name))
 
 
-def is_open(starting: Position, stream: str) -> bool:
+def is_open(starting: StreamPosition, stream: str) -> bool:
     """Whether a query starts with whatever is the first message, so that none before it is missed."""
     word = starting.by_stream.get(stream, starting.word)
     return word == EARLIEST and starting.sequence is None and starting.time_ns is None
 
 
-def sequence_at(jetstream: JetStream, info: StreamInfo, time_ns: int) -> int:
+def sequence_at(jetstream: BlockingApi, info: StreamInfo, time_ns: int) -> int:
     """The first sequence that was stored at a time or later; one behind the last if there is none.
 
     Bisection, since every server can answer that; streams are in the order of time.
@@ -172,7 +172,7 @@ def sequence_at(jetstream: JetStream, info: StreamInfo, time_ns: int) -> int:
     return low
 
 
-def _sequence(jetstream: JetStream, info: StreamInfo, position: Position) -> int:
+def _sequence(jetstream: BlockingApi, info: StreamInfo, position: StreamPosition) -> int:
     if position.sequence is not None:
         return position.sequence
     if position.time_ns is not None:
@@ -183,7 +183,7 @@ def _sequence(jetstream: JetStream, info: StreamInfo, position: Position) -> int
     return info.first if wanted == EARLIEST else info.last + 1
 
 
-def _of_channel(jetstream: JetStream, channel: ChannelName, options: ReadOptions) -> Selected:
+def _of_channel(jetstream: BlockingApi, channel: ChannelName, options: ReadOptions) -> Selected:
     """The stream of a channel, found by the subject that is its name; of an adopted stream its subject only."""
     shown = f"{channel.namespace}/{channel.name}"
     own = names.stream(channel.namespace, channel.name)

@@ -24,8 +24,8 @@ from pyspark.sql.types import StructType
 from pyspark_jetstream import offsets, plan, schema
 from pyspark_jetstream.batch_reader import part
 from pyspark_jetstream.batches import record_batches
-from pyspark_jetstream.client import Connection, JetStream, StreamInfo
-from pyspark_jetstream.offsets import At, Limits, OnLoss
+from pyspark_jetstream.client import BlockingApi, Connection, StreamInfo
+from pyspark_jetstream.offsets import At, OnLoss, ReadLimits
 from pyspark_jetstream.option_values import wrong
 from pyspark_jetstream.options import ReadOptions
 
@@ -39,7 +39,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         schema.checked(((field.name, field.dataType.simpleString()) for field in wanted), options)
         self._options = options
         self._schema = wanted
-        self._jetstream: JetStream | None = None
+        self._jetstream: BlockingApi | None = None
         self._selected: dict[str, plan.Selected] | None = None
         self._target: dict[str, StreamInfo] | None = None
         self._has_warned = False
@@ -70,7 +70,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark lifts the limit for a query that is to take all at once (Trigger.Once).
         is_limited = not isinstance(limit, ReadAllAvailable)
         options = self._options
-        limits = Limits(options.max_messages, options.max_bytes) if is_limited else Limits()
+        limits = ReadLimits(options.max_messages, options.max_bytes) if is_limited else ReadLimits()
         states = self._states() if self._target is None else self._target
         on_loss = OnLoss(options.fail_on_data_loss, options.start_over)
         begun = offsets.from_json(start)
@@ -122,9 +122,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._jetstream is not None:
             self._jetstream.connection.close()
 
-    def _connected(self) -> JetStream:
+    def _connected(self) -> BlockingApi:
         if self._jetstream is None:
-            self._jetstream = JetStream(Connection(self._options.access, name="spark streaming", planning=True))
+            self._jetstream = BlockingApi(Connection(self._options.access, name="spark streaming", planning=True))
         return self._jetstream
 
     def _streams(self) -> dict[str, plan.Selected]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.core.errors import Refused
-from pyspark_jetstream.client import JetStream, Messages, read_direct, read_pulled
+from pyspark_jetstream.client import BlockingApi, Messages, read_direct, read_pulled
 from pyspark_jetstream.client.api import StreamInfo
 from pyspark_jetstream.offsets import Range, data_loss
 from pyspark_jetstream.plan import DIRECT
@@ -33,7 +33,7 @@ class TaskPart:
     fail_on_data_loss: bool
 
 
-def read(jetstream: JetStream, part: TaskPart) -> Iterator[Messages]:
+def read(jetstream: BlockingApi, part: TaskPart) -> Iterator[Messages]:
     """The part's messages, in chunks.
 
     Raises:
@@ -58,7 +58,7 @@ def read(jetstream: JetStream, part: TaskPart) -> Iterator[Messages]:
         _judge(part, reached, wanted.end - 1, info)
 
 
-def _check(jetstream: JetStream, part: TaskPart, reached: int, last: int) -> None:
+def _check(jetstream: BlockingApi, part: TaskPart, reached: int, last: int) -> None:
     """Whether a gap may be what the stream has discarded meanwhile, from its front on, and not what was deleted."""
     _judge(part, reached, last, _current(jetstream, part.range))
 
@@ -72,7 +72,7 @@ def _judge(part: TaskPart, reached: int, last: int, info: StreamInfo) -> None:
     _log.warning("%s", problem)
 
 
-def _current(jetstream: JetStream, wanted: Range) -> StreamInfo:
+def _current(jetstream: BlockingApi, wanted: Range) -> StreamInfo:
     """The stream, if it is still the one that was planned for."""
     info = jetstream.stream(wanted.stream)
     if info is None or info.created != wanted.created or info.last + 1 < wanted.end:

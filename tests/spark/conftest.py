@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyspark_jetstream.client import Access, Connection, JetStream
+from pyspark_jetstream.client import Access, BlockingApi, Connection
 from tests.support.nats.nats_server import NatsServer
 from tests.support.spark.spark_channels import Channel
 from tests.support.spark.spark_session import local_session
@@ -53,14 +53,14 @@ def spark(nats_server: NatsServer) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def jetstream(nats_server: NatsServer) -> Iterator[JetStream]:
+def jetstream(nats_server: NatsServer) -> Iterator[BlockingApi]:
     """The client under test, as a tool: what it reads and writes is checked in its own tests."""
     with Connection(Access(nats_server.url)) as connection:
-        yield JetStream(connection)
+        yield BlockingApi(connection)
 
 
 @pytest.fixture
-def streams(jetstream: JetStream) -> Streams:
+def streams(jetstream: BlockingApi) -> Streams:
     return Streams(jetstream, f"T{next(_serial)}")
 
 

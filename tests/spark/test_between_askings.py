@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from pyspark_jetstream import JetStreamDataSource
-from pyspark_jetstream.client import Connection, JetStream, Publisher
+from pyspark_jetstream.client import BlockingApi, Connection, Publisher
 from pyspark_jetstream.stream_reader import StreamReader
 from tests.support.spark.spark_queries import Query
 from tests.support.spark.spark_streams import Streams
@@ -44,7 +44,7 @@ def busy_source(subject: str) -> type[JetStreamDataSource]:
 
 
 def test_what_is_published_between_two_askings_is_read(
-    spark: SparkSession, jetstream: JetStream, streams: Streams, tmp_path: Path
+    spark: SparkSession, jetstream: BlockingApi, streams: Streams, tmp_path: Path
 ) -> None:
     stream = streams.make()
     streams.fill(100)

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import Misconfigured, Refused, Unavailable
+from headrace.core.nats.jetstream import PubAck
 from headrace.core.nats.nats_wire import header_block, subscribe
 from pyspark_jetstream.client import (
     Access,
-    Ack,
+    BlockingApi,
     Connection,
-    JetStream,
     Messages,
     Publisher,
     Secret,
@@ -57,7 +57,7 @@ def test_a_limit_of_the_server_for_one_pull_is_obeyed(tmp_path: Path, limit: str
     narrow = NatsServer(tmp_path / "narrow", limits=limit).start()
     try:
         with Connection(Access(narrow.url)) as connection:
-            jetstream = JetStream(connection)
+            jetstream = BlockingApi(connection)
             streams = Streams(jetstream, "T")
             stream = streams.make()
             streams.fill(60)
@@ -121,7 +121,7 @@ def test_what_a_user_may_not_do_is_told_at_once(server: NatsServer) -> None:
     os.environ["PW_OF_A"] = "b"
     access = Access(server.url, user="a", password=Secret("passwordEnv", variable="PW_OF_A"))
     with Connection(access) as connection:
-        jetstream = JetStream(connection)
+        jetstream = BlockingApi(connection)
         Streams(jetstream, "EV").make()
         with pytest.raises(Refused, match="Permissions Violation"):
             list(read_pulled(jetstream, "EV", 1, 10))
@@ -131,7 +131,7 @@ def test_what_a_user_may_not_do_is_told_at_once(server: NatsServer) -> None:
 def test_a_read_goes_on_where_a_server_that_died_left_it(server: NatsServer, read: object) -> None:
     server.start()
     with Connection(Access(server.url)) as connection:
-        jetstream = JetStream(connection)
+        jetstream = BlockingApi(connection)
         streams = Streams(jetstream, "EV")
         streams.make(storage="file")
         streams.fill(60_000)
@@ -148,7 +148,7 @@ def test_a_server_that_is_silent_is_left(server: NatsServer) -> None:
     """Not closed, not refused: stopped. Nothing tells but its silence."""
     server.start()
     with Connection(Access(server.url)) as connection:
-        jetstream = JetStream(connection)
+        jetstream = BlockingApi(connection)
         streams = Streams(jetstream, "EV")
         streams.make()
         streams.fill(30_000)
@@ -164,11 +164,11 @@ def test_a_server_that_is_silent_is_left(server: NatsServer) -> None:
         assert connection.generation > 1
 
 
-def test_a_consumer_that_is_deleted_is_made_again(jetstream: JetStream, streams: Streams) -> None:
+def test_a_consumer_that_is_deleted_is_made_again(jetstream: BlockingApi, streams: Streams) -> None:
     stream = streams.make()
     streams.fill(40_000)
     with Connection(jetstream.connection.access) as connection:
-        reading = read_pulled(JetStream(connection), stream, 1, 40_001)
+        reading = read_pulled(BlockingApi(connection), stream, 1, 40_001)
         found = list(next(reading).sequences)
         [name] = jetstream.call(f"CONSUMER.NAMES.{stream}")["consumers"]
         jetstream.delete_consumer(stream, name)
@@ -179,15 +179,15 @@ def test_a_consumer_that_is_deleted_is_made_again(jetstream: JetStream, streams:
 
 
 def test_a_consumer_that_has_less_than_the_leader_is_not_believed(
-    jetstream: JetStream, streams: Streams, monkeypatch: pytest.MonkeyPatch
+    jetstream: BlockingApi, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a follower that lags: it says that nothing is pending, and the leader knows better."""
     stream = streams.make()
     streams.fill(100)
     asked: list[int] = []
-    really = JetStream.message_after
+    really = BlockingApi.message_after
 
-    def message_after(self: JetStream, stream: str, sequence: int, filters: tuple[str, ...] = ()) -> object:
+    def message_after(self: BlockingApi, stream: str, sequence: int, filters: tuple[str, ...] = ()) -> object:
         answer = really(self, stream, sequence, filters)
         if sequence == 101 and not asked:
             asked.append(sequence)
@@ -196,15 +196,15 @@ def test_a_consumer_that_has_less_than_the_leader_is_not_believed(
             return {"seq": 101}
         return answer
 
-    monkeypatch.setattr(JetStream, "message_after", message_after)
+    monkeypatch.setattr(BlockingApi, "message_after", message_after)
     with Connection(jetstream.connection.access) as connection:
-        found = [n for messages in read_pulled(JetStream(connection), stream, 1, 102) for n in messages.sequences]
+        found = [n for messages in read_pulled(BlockingApi(connection), stream, 1, 102) for n in messages.sequences]
     assert found == list(range(1, 102))
     assert asked == [101]
 
 
 def test_messages_that_were_lost_on_the_way_are_read_again(
-    jetstream: JetStream, streams: Streams, monkeypatch: pytest.MonkeyPatch
+    jetstream: BlockingApi, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = streams.make()
     streams.fill(20_000)
@@ -220,7 +220,7 @@ def test_messages_that_were_lost_on_the_way_are_read_again(
 
     monkeypatch.setattr(pull, "delivered", delivered)
     with Connection(jetstream.connection.access) as connection:
-        found = [n for messages in read_pulled(JetStream(connection), stream, 1, 20_001) for n in messages.sequences]
+        found = [n for messages in read_pulled(BlockingApi(connection), stream, 1, 20_001) for n in messages.sequences]
     assert lost
     assert found == list(range(1, 20_001))
 
@@ -229,7 +229,7 @@ def test_only_so_much_is_on_its_way(server: NatsServer) -> None:
     """A reader that stops reading is no slow consumer to the server."""
     server.start(config="max_pending: 40MB\nmax_payload: 8MB")
     with Connection(Access(server.url)) as connection:
-        jetstream = JetStream(connection)
+        jetstream = BlockingApi(connection)
         streams = Streams(jetstream, "EV")
         streams.make(storage="file")
         sizes = [200_000] * 300 + [7_900_000, 10, 7_900_000]
@@ -238,7 +238,7 @@ def test_only_so_much_is_on_its_way(server: NatsServer) -> None:
         found = [len(payload) for payload in next(reading).payloads]
         with Connection(Access(server.url)) as other:
             # As long as it takes to read all, the server could send all that was asked for.
-            assert sum(len(messages) for messages in read_pulled(JetStream(other), "EV", 1, len(sizes) + 1)) == len(
+            assert sum(len(messages) for messages in read_pulled(BlockingApi(other), "EV", 1, len(sizes) + 1)) == len(
                 sizes
             )
         found += [len(payload) for messages in reading for payload in messages.payloads]
@@ -248,9 +248,9 @@ def test_only_so_much_is_on_its_way(server: NatsServer) -> None:
 
 def test_publishes_are_stored_once_although_the_server_dies(server: NatsServer) -> None:
     server.start()
-    acks: list[Ack] = []
+    acks: list[PubAck] = []
     with Connection(Access(server.url)) as connection:
-        jetstream = JetStream(connection)
+        jetstream = BlockingApi(connection)
         Streams(jetstream, "EV").make(storage="file", duplicate_window=120_000_000_000)
         publisher = Publisher(connection, window=500, on_ack=acks.append)
         for n in range(5000):
@@ -285,7 +285,7 @@ def test_what_no_stream_takes_is_told_also_where_somebody_takes_every_message(na
     assert time.monotonic() - began < 10.0
 
 
-def test_what_a_stream_refuses_is_told(jetstream: JetStream, streams: Streams) -> None:
+def test_what_a_stream_refuses_is_told(jetstream: BlockingApi, streams: Streams) -> None:
     streams.make(max_msg_size=10)
     with Connection(jetstream.connection.access) as connection:
         publisher = Publisher(connection)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.core.errors import Unavailable
-from pyspark_jetstream.client import Access, Connection, JetStream, read_direct, read_pulled
+from pyspark_jetstream.client import Access, BlockingApi, Connection, read_direct, read_pulled
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
 from pyspark_jetstream.writing.task import RowsOf, write
@@ -44,13 +44,13 @@ def cluster(shared: NatsCluster) -> NatsCluster:
 
 
 @pytest.fixture
-def jetstream(cluster: NatsCluster) -> Iterator[JetStream]:
+def jetstream(cluster: NatsCluster) -> Iterator[BlockingApi]:
     with Connection(Access(cluster.url, timeout=60)) as connection:
-        yield JetStream(connection)
+        yield BlockingApi(connection)
 
 
 @pytest.fixture
-def filled(cluster: NatsCluster, jetstream: JetStream, streams: Streams) -> str:
+def filled(cluster: NatsCluster, jetstream: BlockingApi, streams: Streams) -> str:
     """A stream of three replicas, all of which have its messages."""
     name = streams.make(num_replicas=3, storage="file")
     streams.fill(MESSAGES)
@@ -58,7 +58,7 @@ def filled(cluster: NatsCluster, jetstream: JetStream, streams: Streams) -> str:
     return name
 
 
-def ours(cluster: NatsCluster, jetstream: JetStream) -> str:
+def ours(cluster: NatsCluster, jetstream: BlockingApi) -> str:
     """The server that we talk to."""
     return cluster.at(jetstream.connection.link.server.address)
 
@@ -69,7 +69,7 @@ def all_of(reading: Iterator[Any]) -> list[int]:
 
 @pytest.mark.parametrize("mode", ["pull", "direct"])
 def test_a_read_goes_on_when_the_leader_and_the_server_that_we_talk_to_die(
-    cluster: NatsCluster, jetstream: JetStream, filled: str, mode: str
+    cluster: NatsCluster, jetstream: BlockingApi, filled: str, mode: str
 ) -> None:
     read = read_pulled if mode == "pull" else read_direct
     for who in ("ours", "leader"):
@@ -83,13 +83,13 @@ def test_a_read_goes_on_when_the_leader_and_the_server_that_we_talk_to_die(
 
 
 def test_a_consumer_that_fell_to_a_dead_server_is_made_again_under_another_name(
-    cluster: NatsCluster, jetstream: JetStream, filled: str, monkeypatch: pytest.MonkeyPatch
+    cluster: NatsCluster, jetstream: BlockingApi, filled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody ever answers for its name: the cluster lists it, and its server is dead."""
     fallen: list[str] = []
-    really = JetStream.make_consumer
+    really = BlockingApi.make_consumer
 
-    def make_consumer(self: JetStream, stream: str, name: str, config: Mapping[str, Any], seconds: float) -> int:
+    def make_consumer(self: BlockingApi, stream: str, name: str, config: Mapping[str, Any], seconds: float) -> int:
         try:
             return really(self, stream, name, config, seconds)
         except Unavailable:
@@ -97,7 +97,7 @@ def test_a_consumer_that_fell_to_a_dead_server_is_made_again_under_another_name(
                 fallen.append(name)
             raise
 
-    monkeypatch.setattr(JetStream, "make_consumer", make_consumer)
+    monkeypatch.setattr(BlockingApi, "make_consumer", make_consumer)
     for _ in range(TRIES):
         victim = cluster.other_than(ours(cluster, jetstream), cluster.meta_leader())
         cluster.server(victim).kill()
@@ -110,7 +110,7 @@ def test_a_consumer_that_fell_to_a_dead_server_is_made_again_under_another_name(
     assert fallen, f"no consumer fell to the dead server in {TRIES} tries"
 
 
-def test_a_consumer_whose_server_dies_is_missed(cluster: NatsCluster, jetstream: JetStream, filled: str) -> None:
+def test_a_consumer_whose_server_dies_is_missed(cluster: NatsCluster, jetstream: BlockingApi, filled: str) -> None:
     """Our own connection stays: it is only that nothing more comes."""
     for _ in range(TRIES):
         reading = read_pulled(jetstream, filled, 1, MESSAGES + 1)
@@ -129,7 +129,9 @@ def test_a_consumer_whose_server_dies_is_missed(cluster: NatsCluster, jetstream:
     assert jetstream.connection.generation == generation
 
 
-def test_a_request_to_a_server_that_has_stopped_goes_to_another_one(cluster: NatsCluster, jetstream: JetStream) -> None:
+def test_a_request_to_a_server_that_has_stopped_goes_to_another_one(
+    cluster: NatsCluster, jetstream: BlockingApi
+) -> None:
     """It has not hung up: nothing tells but its silence."""
     stopped = cluster.server(ours(cluster, jetstream))
     stopped.freeze()
@@ -142,21 +144,21 @@ def test_a_request_to_a_server_that_has_stopped_goes_to_another_one(cluster: Nat
 
 @pytest.mark.parametrize("mode", ["pull", "direct"])
 def test_a_follower_that_lags_is_not_believed(
-    cluster: NatsCluster, jetstream: JetStream, streams: Streams, monkeypatch: pytest.MonkeyPatch, mode: str
+    cluster: NatsCluster, jetstream: BlockingApi, streams: Streams, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     """It was stopped while the others stored more, and answers with what it has."""
     fell_short: list[int] = []
-    really = JetStream.message_after
+    really = BlockingApi.message_after
 
     def message_after(
-        self: JetStream, stream: str, sequence: int, filters: Sequence[str] = ()
+        self: BlockingApi, stream: str, sequence: int, filters: Sequence[str] = ()
     ) -> dict[str, Any] | None:
         found = really(self, stream, sequence, filters)
         if found is not None:
             fell_short.append(sequence)
         return found
 
-    monkeypatch.setattr(JetStream, "message_after", message_after)
+    monkeypatch.setattr(BlockingApi, "message_after", message_after)
     stream = streams.make(num_replicas=3, storage="file")
     stored = 0
     for _ in range(TRIES):
@@ -165,12 +167,12 @@ def test_a_follower_that_lags_is_not_believed(
         # What stores the rest talks to another server; Direct Get is answered by the server that we talk to.
         apart = Access(cluster.server(cluster.wait_for_leader(jetstream, stream)).url)
         with Connection(apart) as writer, Connection(Access(cluster.server(follower).url)) as reader:
-            reading = _reading_from(follower, JetStream(reader), stream, stored, stored + 20_000, mode)
+            reading = _reading_from(follower, BlockingApi(reader), stream, stored, stored + 20_000, mode)
             found = list(next(reading).sequences)
             cluster.server(follower).freeze()
             wake = threading.Timer(STOPPED_SECONDS, cluster.server(follower).thaw)
             try:
-                Streams(JetStream(writer), streams.name).fill(10_000, start=stored, data=b"x" * 1000)
+                Streams(BlockingApi(writer), streams.name).fill(10_000, start=stored, data=b"x" * 1000)
             finally:
                 wake.start()
             found += all_of(reading)
@@ -182,7 +184,7 @@ def test_a_follower_that_lags_is_not_believed(
     raise AssertionError(f"the follower never lagged in {TRIES} tries")
 
 
-def _reading_from(server: str, jetstream: JetStream, stream: str, start: int, end: int, mode: str) -> Iterator[Any]:
+def _reading_from(server: str, jetstream: BlockingApi, stream: str, start: int, end: int, mode: str) -> Iterator[Any]:
     """A read that has begun, with its consumer on this server if it has one."""
     if mode == "direct":
         return read_direct(jetstream, stream, start + 1, end + 1)
@@ -198,7 +200,7 @@ def _reading_from(server: str, jetstream: JetStream, stream: str, start: int, en
 
 @pytest.mark.parametrize("fast", [pytest.param(False, id="window"), pytest.param(True, id="fast ingest")])
 def test_a_write_goes_on_when_the_leader_changes_and_when_it_dies(
-    cluster: NatsCluster, jetstream: JetStream, streams: Streams, fast: bool
+    cluster: NatsCluster, jetstream: BlockingApi, streams: Streams, fast: bool
 ) -> None:
     """None lost, and none twice."""
     stream = streams.make(num_replicas=3, storage="file", allow_batched=fast)

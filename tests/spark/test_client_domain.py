@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.core.errors import Unavailable
-from pyspark_jetstream.client import Access, Connection, JetStream, read_direct, read_pulled
+from pyspark_jetstream.client import Access, BlockingApi, Connection, read_direct, read_pulled
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
 from pyspark_jetstream.writing.task import RowsOf, write
@@ -39,11 +39,11 @@ def leaf(tmp_path: Path) -> Iterator[NatsServer]:
 def test_streams_of_another_domain_are_read_and_written(leaf: NatsServer) -> None:
     there = Access(leaf.url, api_prefix="$JS.hub.API")
     with Connection(there) as connection, Connection(replace(there, api_prefix="$JS.leaf.API")) as beside:
-        jetstream = JetStream(connection)
+        jetstream = BlockingApi(connection)
         streams = Streams(jetstream, "EV")
         stream = streams.make()
         streams.fill(MESSAGES)
-        assert JetStream(beside).stream(stream) is None
+        assert BlockingApi(beside).stream(stream) is None
         for read in (read_pulled, read_direct):
             chunks = list(read(jetstream, stream, 1, MESSAGES + 1))
             assert [n for chunk in chunks for n in chunk.sequences] == list(range(1, MESSAGES + 1))
@@ -65,4 +65,4 @@ def test_a_domain_that_does_not_answer_is_named(nats_server: NatsServer) -> None
         Connection(nowhere) as connection,
         pytest.raises(Unavailable, match=r"at \$JS\.nowhere\.API: is the option domain or apiPrefix right"),
     ):
-        JetStream(connection).streams_of("a")
+        BlockingApi(connection).streams_of("a")

@@ -13,7 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from pyspark_jetstream.client import Access, Connection, JetStream
+from pyspark_jetstream.client import Access, BlockingApi, Connection
 from tests.support.nats.nats_server import NatsServer
 from tests.support.spark.spark_queries import until_started
 from tests.support.spark.spark_streams import Streams
@@ -111,7 +111,7 @@ def test_workers_that_are_killed_in_mid_write_are_replaced_and_every_row_is_stor
 
     def kill_when_something_is_stored() -> None:
         with Connection(Access(url)) as connection:
-            jetstream = JetStream(connection)
+            jetstream = BlockingApi(connection)
             while not getattr(jetstream.stream(stream), "messages", 0):
                 pass
         # All workers, and with them the one that writes; the other task's, too.

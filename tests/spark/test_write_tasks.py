@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_jetstream.client import Access, Connection, JetStream
+from pyspark_jetstream.client import Access, BlockingApi, Connection
 from pyspark_jetstream.client.pull import read_pulled
 from pyspark_jetstream.writing.columns import parts
 from pyspark_jetstream.writing.options import write_options
@@ -45,7 +45,7 @@ class Rows:
         return write(self.batches(rows), self.parts, self.options, place)
 
 
-def stored(jetstream: JetStream, stream: str) -> list[bytes]:
+def stored(jetstream: BlockingApi, stream: str) -> list[bytes]:
     info = jetstream.stream(stream)
     assert info is not None
     return [data for chunk in read_pulled(jetstream, stream, 1, info.last + 1) for data in chunk.payloads]
@@ -136,7 +136,7 @@ def test_a_server_that_dies_and_comes_back_in_mid_write_has_every_row_once(tmp_p
                     server.start()
 
         with Connection(Access(server.url)) as connection:
-            jetstream = JetStream(connection)
+            jetstream = BlockingApi(connection)
             jetstream.call(
                 "STREAM.CREATE.T", {"name": "T", "subjects": ["t.>"], "storage": "file", "allow_batched": fast}
             )

@@ -16,7 +16,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from headrace.core.errors import HeadraceError
 from pyspark_jetstream.batch_reader import BatchReader
-from pyspark_jetstream.client import Access, Connection, JetStream, Secret
+from pyspark_jetstream.client import Access, BlockingApi, Connection, Secret
 from pyspark_jetstream.options import read_options
 from pyspark_jetstream.stream_reader import StreamReader
 from pyspark_jetstream.writing.options import write_options
@@ -74,7 +74,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
                 started.append(one)
                 one.start()
             with Connection(Access(users.url, user="a", password=Secret("", variable="RIGHT"))) as connection:
-                JetStream(connection).call("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"], "storage": "memory"})
+                BlockingApi(connection).call("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"], "storage": "memory"})
             yield Servers(
                 {
                     "users": users.url,

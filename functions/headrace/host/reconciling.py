@@ -36,7 +36,7 @@ from headrace.io.process.named import NamedSecrets
 from headrace.reconcile import VERBS, Around, reconcile
 
 if TYPE_CHECKING:
-    from headrace.io.jetstream.own_account import Calls, Elsewhere
+    from headrace.io.jetstream.own_account import Calls, RemoteAdmin
 
 # A channel with thousands of subscribers and their CA certificates still fits. How many values it may be is
 # `headrace.core.channel.hook`'s to say: that is what memory goes by.
@@ -131,13 +131,13 @@ class Reconciling:
         answer = await reconcile(verb, body, api=self._admin, settings=self._settings, now=now, around=around)
         return json_response(200, answer)
 
-    def _elsewhere(self, url: str) -> Elsewhere:
+    def _elsewhere(self, url: str) -> RemoteAdmin:
         # On demand: it brings aiohttp.
-        from headrace.io.jetstream.own_account import Calls, Elsewhere
+        from headrace.io.jetstream.own_account import Calls, RemoteAdmin
 
         if self._calls is None:
             self._calls = Calls(lambda at: caller_token.shown_at(self._token.read(), at))
-        return Elsewhere(self._calls, url)
+        return RemoteAdmin(self._calls, url)
 
     def _named_now(self) -> Named:
         return self._named.now(self._client.settings_problem)

@@ -16,22 +16,21 @@ background.
 """
 
 from pyspark_jetstream.client.access import Access, Secret
-from pyspark_jetstream.client.api import JetStream, StreamInfo
+from pyspark_jetstream.client.api import BlockingApi, StreamInfo
 from pyspark_jetstream.client.connection import Connection
 from pyspark_jetstream.client.direct import read_direct
 from pyspark_jetstream.client.fast_publish import FastPublisher
-from pyspark_jetstream.client.link import Broken
+from pyspark_jetstream.client.link import LinkBroken
 from pyspark_jetstream.client.messages import Messages
-from pyspark_jetstream.client.publish import Ack, Outgoing, Publisher
+from pyspark_jetstream.client.publish import Outgoing, Publisher
 from pyspark_jetstream.client.pull import read_pulled
 
 __all__ = [
     "Access",
-    "Ack",
-    "Broken",
+    "BlockingApi",
     "Connection",
     "FastPublisher",
-    "JetStream",
+    "LinkBroken",
     "Messages",
     "Outgoing",
     "Publisher",

@@ -63,7 +63,7 @@ class StreamInfo:
     subject_transform: Mapping[str, str] | None = None
 
 
-class JetStream:
+class BlockingApi:
     """The API over one connection.
 
     Attributes:

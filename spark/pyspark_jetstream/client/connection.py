@@ -16,7 +16,7 @@ from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import Arrival, Bulk, Server, ServerPool, pauses
 from pyspark_jetstream.client.access import Access
-from pyspark_jetstream.client.link import DIAL_SECONDS, Broken, Link, TurnedAway
+from pyspark_jetstream.client.link import DIAL_SECONDS, BlockingLink, LinkBroken, TurnedAway
 
 # For one answer, if nothing else is said.
 ANSWER_SECONDS = 5.0
@@ -51,7 +51,7 @@ class Connection:
         self.generation = 0
         self.bulk: Bulk | None = None
         self._name = name
-        self._link: Link | None = None
+        self._link: BlockingLink | None = None
         self._last: Server | None = None
         self._servers = ServerPool((), random.shuffle)
         self._serial = 0
@@ -67,7 +67,7 @@ class Connection:
         self.close()
 
     @property
-    def link(self) -> Link:
+    def link(self) -> BlockingLink:
         """The link, dialled if there is none.
 
         Raises:
@@ -101,12 +101,12 @@ class Connection:
 
     def send(self, data: bytes) -> None:
         """Raises:
-        Broken: the link is gone; the next call makes another.
+        LinkBroken: the link is gone; the next call makes another.
         """
         link = self.link
         try:
             link.send(data)
-        except Broken:
+        except LinkBroken:
             self._drop()
             raise
 
@@ -116,7 +116,7 @@ class Connection:
         What a server says of itself is no arrival: it says much just when others of its cluster die.
 
         Raises:
-            Broken, Refused: as `Link.receive`.
+            LinkBroken, Refused: as `BlockingLink.receive`.
         """
         link, bulk = self.link, self.bulk
         deadline = time.monotonic() + timeout
@@ -126,7 +126,7 @@ class Connection:
             while left > 0 and not link.arrivals and (bulk is None or len(bulk) == had):
                 link.receive(left, bulk)
                 left = deadline - time.monotonic()
-        except Broken:
+        except LinkBroken:
             self._drop()
             raise
         arrivals, link.arrivals = link.arrivals, []
@@ -138,14 +138,14 @@ class Connection:
 
     def verify(self, seconds: float) -> None:
         """Raises:
-        Broken: the server does not answer a PING in time.
+        LinkBroken: the server does not answer a PING in time.
         """
         link = self.link
         try:
             if not link.is_alive(seconds, self.bulk):
                 link.close()
-                raise Broken(f"{link.server.address} is silent")
-        except Broken:
+                raise LinkBroken(f"{link.server.address} is silent")
+        except LinkBroken:
             self._drop()
             raise
 
@@ -160,7 +160,7 @@ class Connection:
         """The answer to one request; what else arrives meanwhile is kept for `receive`.
 
         Raises:
-            Broken: the link is gone, or the server at its other end does not answer a PING either.
+            LinkBroken: the link is gone, or the server at its other end does not answer a PING either.
             Unavailable: no answer in time.
         """
         link = self.link
@@ -197,7 +197,7 @@ class Connection:
             self._last = self._link.server
             self._link = None
 
-    def _dial(self) -> Link:
+    def _dial(self) -> BlockingLink:
         self._servers.configured = self.access.addresses()
         patience, dial = self.access.timeout, DIAL_SECONDS
         if self.planning:
@@ -207,7 +207,7 @@ class Connection:
             failures: list[HeadraceError] = []
             for server in self._servers.round(self._last):
                 try:
-                    link = Link(server, self.access, self._name, dial)
+                    link = BlockingLink(server, self.access, self._name, dial)
                 except Misconfigured:
                     raise
                 except HeadraceError as error:

@@ -13,7 +13,7 @@ from typing import Any
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import Bulk
-from pyspark_jetstream.client.api import JetStream
+from pyspark_jetstream.client.api import BlockingApi
 from pyspark_jetstream.client.messages import NOTHING, Messages, gotten
 from pyspark_jetstream.client.patience import SILENCE_SECONDS, Lag, read_on
 from pyspark_jetstream.client.subjects import matching
@@ -24,7 +24,7 @@ BATCH_BYTES = 4 * 1024 * 1024
 
 
 def read_direct(
-    jetstream: JetStream, stream: str, start: int, end: int, filters: Sequence[str] = ()
+    jetstream: BlockingApi, stream: str, start: int, end: int, filters: Sequence[str] = ()
 ) -> Iterator[Messages]:
     """As `read_pulled`."""
     return read_on(_Read(jetstream, stream, start, end, filters), jetstream.connection.access.timeout)
@@ -33,7 +33,7 @@ def read_direct(
 class _Read:
     """One range, and how far it has got: a `patience.Reading`."""
 
-    def __init__(self, jetstream: JetStream, stream: str, start: int, end: int, filters: Sequence[str]) -> None:
+    def __init__(self, jetstream: BlockingApi, stream: str, start: int, end: int, filters: Sequence[str]) -> None:
         self.next = start
         self.done = start >= end
         self._jetstream = jetstream

@@ -1,7 +1,7 @@
 """One connection to one server: TCP, INFO, TLS, CONNECT, then frames in and bytes out.
 
-Blocking, with a time-out on everything. Answers PING by itself. Says Broken when the connection is of no use any more;
-whoever uses it decides what that costs.
+Blocking, with a time-out on everything. It answers PING by itself, and raises LinkBroken when the connection is of no
+use any more; whoever uses it decides what that costs.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ SEND_SECONDS = 10.0
 RECEIVE_BYTES = 256 * 1024
 
 
-class Broken(Unavailable):
+class LinkBroken(Unavailable):
     """The connection is gone; what was asked on it may have happened or not."""
 
 
-class TurnedAway(Broken):
+class TurnedAway(LinkBroken):
     """A server is there and does not take us as we are, by TLS or by who we say we are: that does not pass soon."""
 
 
-class Link:
+class BlockingLink:
     """One connection that the server has accepted; see `dial`.
 
     Attributes:
@@ -57,20 +57,20 @@ class Link:
 
     def send(self, data: bytes) -> None:
         """Raises:
-        Broken: the server has hung up, or takes nothing any more.
+        LinkBroken: the server has hung up, or takes nothing any more.
         """
         try:
             self._socket.settimeout(SEND_SECONDS)
             self._socket.sendall(data)
         except OSError as error:
             self.close()
-            raise Broken(f"{self.server.address}: {error}") from error
+            raise LinkBroken(f"{self.server.address}: {error}") from error
 
     def receive(self, timeout: float, bulk: Bulk | None = None) -> bool:
         """Take what comes next; False when nothing has come within `timeout` seconds.
 
         Raises:
-            Broken: the connection is gone.
+            LinkBroken: the connection is gone.
             Refused: 403, the server forbids what we did last.
         """
         data = self._read(timeout)
@@ -81,7 +81,7 @@ class Link:
             frames = self._decoder.feed(data) if bulk is None else self._decoder.feed_bulk(data, bulk)
         except nats_wire.ProtocolError as error:
             self.close()
-            raise Broken(f"{self.server.address}: {error}") from error
+            raise LinkBroken(f"{self.server.address}: {error}") from error
         for frame in frames:
             if type(frame) is Arrival:
                 self.arrivals.append(frame)
@@ -117,17 +117,17 @@ class Link:
         except ssl.SSLError as error:
             self.close()
             if self._pongs:
-                raise Broken(f"{self.server.address}: {error}") from error
+                raise LinkBroken(f"{self.server.address}: {error}") from error
             # With TLS 1.3 a server looks at our certificate when our own handshake is done.
             raise TurnedAway(
                 f"{self.server.address}: TLS failed ({error.reason or error}): check tlsCertFile and tlsKeyFile"
             ) from error
         except OSError as error:
             self.close()
-            raise Broken(f"{self.server.address}: {error}") from error
+            raise LinkBroken(f"{self.server.address}: {error}") from error
         if not data:
             self.close()
-            raise Broken(f"{self.server.address} has closed the connection")
+            raise LinkBroken(f"{self.server.address} has closed the connection")
         return data
 
     def _obey(self, frame: Frame) -> None:
@@ -150,13 +150,13 @@ class Link:
         self.close()
         if error.severity is ErrorCost.IDENTITY:
             raise TurnedAway(f"{self.server.address} refuses us ({words}): check {self._access.identity_options}")
-        raise Broken(f"{self.server.address} says {words!r}")
+        raise LinkBroken(f"{self.server.address} says {words!r}")
 
     def _open(self, server: Server, access: Access) -> socket.socket:
         try:
             opened = socket.create_connection((server.host, server.port), timeout=self._dial_seconds)
         except (OSError, UnicodeError) as error:
-            raise Broken(f"{server.address}: {error}") from error
+            raise LinkBroken(f"{server.address}: {error}") from error
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._secured(opened, server, access) if access.tls_first else opened
 
@@ -192,7 +192,7 @@ class Link:
                 if self._greeted or self._access.tls_first
                 else ": check the port, and tlsFirst if it begins with TLS"
             )
-            raise Broken(f"{self.server.address} {what} within {self._dial_seconds:.0f} s{hint}")
+            raise LinkBroken(f"{self.server.address} {what} within {self._dial_seconds:.0f} s{hint}")
 
     def _secured(self, plain: socket.socket, server: Server, access: Access) -> ssl.SSLSocket:
         plain.settimeout(self._dial_seconds)
@@ -212,7 +212,7 @@ class Link:
             raise TurnedAway(f"{server.address}: TLS failed ({error.reason or error}): check {check}") from error
         except (OSError, ValueError) as error:
             plain.close()
-            raise Broken(f"{server.address}: TLS failed: {error}") from error
+            raise LinkBroken(f"{server.address}: TLS failed: {error}") from error
         except HeadraceError:
             plain.close()
             raise

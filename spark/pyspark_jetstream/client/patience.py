@@ -20,7 +20,7 @@ LAG_SECONDS = 3.0
 _PAUSE_SECONDS = 0.1
 
 
-class Reading(Protocol):
+class RangeReading(Protocol):
     """A range of one stream, and how far it has got.
 
     Attributes:
@@ -59,7 +59,7 @@ class Lag:
         return now - self._since > LAG_SECONDS
 
 
-def read_on(reading: Reading, patience: float) -> Iterator[Messages]:
+def read_on(reading: RangeReading, patience: float) -> Iterator[Messages]:
     """All of a range, try after try.
 
     Args:

@@ -10,14 +10,14 @@ import json
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats import nats_wire
+from headrace.core.nats.jetstream import PubAck
 from headrace.core.nats.nats_wire import Arrival
 from headrace.core.plural import counted
-from pyspark_jetstream.client.api import JetStream
+from pyspark_jetstream.client.api import BlockingApi
 from pyspark_jetstream.client.connection import Connection
 from pyspark_jetstream.client.patience import SILENCE_SECONDS
 
@@ -33,15 +33,6 @@ MOST_ASKED = 16
 TOO_LARGE = 10054
 # No leader just now, or too much at once: nothing is stored, and the next try may be.
 _PASSING_CODES = frozenset((429, 503))
-
-
-@dataclass(frozen=True, slots=True)
-class Ack:
-    """The server has stored a message, or had it already."""
-
-    stream: str
-    sequence: int
-    duplicate: bool
 
 
 class Outgoing(NamedTuple):
@@ -76,7 +67,7 @@ class Publisher:
         connection: Connection,
         *,
         window: int = WINDOW_MESSAGES,
-        on_ack: Callable[[Ack], None] | None = None,
+        on_ack: Callable[[PubAck], None] | None = None,
         on_refusal: Callable[[Outgoing, Refused], None] = raise_refusal,
     ) -> None:
         """Args:
@@ -210,12 +201,12 @@ class Publisher:
             self.stored += not is_duplicate
             if self._on_ack is not None:
                 said = json.loads(data)
-                self._on_ack(Ack(str(said["stream"]), int(said["seq"]), is_duplicate))
+                self._on_ack(PubAck(str(said["stream"]), int(said["seq"]), is_duplicate))
         else:
             self._failed(answer.subject, message, data)
 
     def _refuse_if_missing(self, subject: str) -> None:
-        if JetStream(self._connection).streams_of(subject):
+        if BlockingApi(self._connection).streams_of(subject):
             return
         for reply, (_, message) in list(self._unacked.items()):
             if message.subject == subject:
@@ -225,7 +216,7 @@ class Publisher:
     def _nobody(self, reply: str, message: Outgoing) -> None:
         """No responders: because no stream captures the subject, or because JetStream is away?"""
         subject = message.subject
-        if JetStream(self._connection).streams_of(subject):
+        if BlockingApi(self._connection).streams_of(subject):
             raise Unavailable(f"JetStream is away from {subject}")
         self._take(reply)
         self._on_refusal(message, Refused(f"no stream captures the subject {subject!r}", status=404))

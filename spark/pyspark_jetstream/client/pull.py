@@ -17,7 +17,7 @@ from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import Arrival, Bulk
 from headrace.core.nats.pull_status import PullEnd, PullLimits, pull_end, told_limits
-from pyspark_jetstream.client.api import FIRST_ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, JetStream
+from pyspark_jetstream.client.api import FIRST_ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, BlockingApi
 from pyspark_jetstream.client.messages import NOTHING, Delivered, Messages, ack_numbers, delivered
 from pyspark_jetstream.client.patience import SILENCE_SECONDS, Lag, read_on
 
@@ -39,7 +39,7 @@ class _Interrupted(Unavailable):
 
 
 def read_pulled(
-    jetstream: JetStream, stream: str, start: int, end: int, filters: Sequence[str] = ()
+    jetstream: BlockingApi, stream: str, start: int, end: int, filters: Sequence[str] = ()
 ) -> Iterator[Messages]:
     """The messages with `start <= sequence < end`, in chunks that are not empty.
 
@@ -61,7 +61,7 @@ class _Read:
         limits: what the server has told that one pull may ask for.
     """
 
-    def __init__(self, jetstream: JetStream, stream: str, start: int, end: int, filters: Sequence[str]) -> None:
+    def __init__(self, jetstream: BlockingApi, stream: str, start: int, end: int, filters: Sequence[str]) -> None:
         self.next = start
         self.done = start >= end
         self.jetstream = jetstream

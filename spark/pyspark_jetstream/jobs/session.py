@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from headrace.core.errors import HeadraceError, Misconfigured
 from pyspark_jetstream import plan
-from pyspark_jetstream.client import Connection, JetStream, StreamInfo
+from pyspark_jetstream.client import BlockingApi, Connection, StreamInfo
 from pyspark_jetstream.client.access import environment
 from pyspark_jetstream.options import read_options
 from pyspark_jetstream.writing.options import write_options
@@ -163,7 +163,7 @@ def stream_of(options: dict[str, str]) -> StreamInfo:
     """
     wanted = read_options(options, environment(), streaming=False)
     with Connection(wanted.access, name="spark job", planning=True) as connection:
-        [found] = plan.selected(JetStream(connection), wanted).values()
+        [found] = plan.selected(BlockingApi(connection), wanted).values()
     return found.info
 
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.plural import counted
-from pyspark_jetstream.client import JetStream
+from pyspark_jetstream.client import BlockingApi
 
 DIGEST_BYTES = 8
 # Of one task, 8 MB in the marker's stream. What comes behind them is not compared before the run is complete.
@@ -31,7 +31,7 @@ Digests = Mapping[int, set[bytes]]
 class Ledger:
     """The digests of one run on one target."""
 
-    def __init__(self, jetstream: JetStream, stream: str, subject: str) -> None:
+    def __init__(self, jetstream: BlockingApi, stream: str, subject: str) -> None:
         """Args:
         subject: of the run's marker.
         """

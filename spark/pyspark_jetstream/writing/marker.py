@@ -23,7 +23,7 @@ from headrace.core.nats.api_error import MESSAGE_NOT_FOUND, ApiError
 from headrace.core.nats.stored_message import nanoseconds
 from headrace.core.plural import counted
 from headrace.core.quoting import quoted
-from pyspark_jetstream.client import JetStream, read_pulled
+from pyspark_jetstream.client import BlockingApi, read_pulled
 from pyspark_jetstream.writing.ledger import Ledger
 from pyspark_jetstream.writing.target import Target
 
@@ -130,7 +130,7 @@ def decide(found: Found | None, epoch: int, target: Target) -> Decision:
 class Markers:
     """The markers of one stream."""
 
-    def __init__(self, jetstream: JetStream, stream: str) -> None:
+    def __init__(self, jetstream: BlockingApi, stream: str) -> None:
         self._jetstream = jetstream
         self._stream = stream
 
@@ -282,7 +282,7 @@ def refuse_another(begun: Marker, batch: Batch) -> None:
         )
 
 
-def ids_behind(jetstream: JetStream, marker: Marker, target: Target, subject: str, prefix: str) -> set[bytes]:
+def ids_behind(jetstream: BlockingApi, marker: Marker, target: Target, subject: str, prefix: str) -> set[bytes]:
     """The ids with a prefix that lie on a subject of the target since a marker was set."""
     found: set[bytes] = set()
     start = prefix.encode()

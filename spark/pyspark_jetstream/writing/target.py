@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headrace.core.errors import Misconfigured
 from headrace.core.nats.jetstream import HEADROOM_BYTES
 from headrace.core.nats.stored_message import nanoseconds
-from pyspark_jetstream.client import JetStream
+from pyspark_jetstream.client import BlockingApi
 from pyspark_jetstream.writing.options import WriteOptions
 
 # Spark is back after a crash of its driver in a minute or two; so is the server's own default.
@@ -36,7 +36,7 @@ class Target:
     replicas: int
 
 
-def find(jetstream: JetStream, subject: str) -> Target:
+def find(jetstream: BlockingApi, subject: str) -> Target:
     """The stream that captures a subject.
 
     Raises:
@@ -51,7 +51,7 @@ def find(jetstream: JetStream, subject: str) -> Target:
     return read(jetstream, found[0])
 
 
-def read(jetstream: JetStream, stream: str) -> Target:
+def read(jetstream: BlockingApi, stream: str) -> Target:
     said = jetstream.call(f"STREAM.INFO.{stream}")
     config, state = said["config"], said["state"]
     return Target(

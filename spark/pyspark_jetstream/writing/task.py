@@ -12,7 +12,7 @@ from typing import TypeGuard
 import pyarrow as pa
 
 from headrace.core.errors import Refused
-from pyspark_jetstream.client import Connection, FastPublisher, JetStream, Outgoing, Publisher
+from pyspark_jetstream.client import BlockingApi, Connection, FastPublisher, Outgoing, Publisher
 from pyspark_jetstream.writing import columns, ids, marker, messages, target
 from pyspark_jetstream.writing.columns import Parts
 from pyspark_jetstream.writing.ids import ContentIds
@@ -88,7 +88,7 @@ def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions
         Misconfigured, Refused, Unavailable: as the client.
     """
     with Connection(options.access, name=f"spark write {place.partition}") as connection:
-        jetstream = JetStream(connection)
+        jetstream = BlockingApi(connection)
         one = target.find(jetstream, options.subject) if options.subject else None
         has_own_ids = options.msg_ids != CONTENT or columns.MSG_ID in parts.others
         task = _Task(connection, parts, options, place, one, has_own_ids=has_own_ids)
@@ -131,7 +131,7 @@ class _Task:
         self._had: set[bytes] = set()  # in the first try at the run, if this is a later one
         self._turn = 0.0  # when the next row may be published, on the monotonic clock
 
-    def enter(self, jetstream: JetStream, one: Target) -> bool:
+    def enter(self, jetstream: BlockingApi, one: Target) -> bool:
         """Whether there is something to write; with what is known to be there already, in hand."""
         target.check_retention(one)
         markers = marker.Markers(jetstream, self._options.marker_stream)

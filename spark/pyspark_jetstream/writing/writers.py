@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from headrace.core.errors import Misconfigured
-from pyspark_jetstream.client import Connection, JetStream
+from pyspark_jetstream.client import BlockingApi, Connection
 from pyspark_jetstream.option_values import wrong
 from pyspark_jetstream.writing import marker, target
 from pyspark_jetstream.writing.columns import Parts, parts
@@ -48,7 +48,7 @@ def look(options: WriteOptions, columns: str | None = None) -> None:
         Unavailable: NATS or JetStream is not there.
     """
     with Connection(options.access, name="spark planning", planning=True) as connection:
-        jetstream = JetStream(connection)
+        jetstream = BlockingApi(connection)
         if not options.subject:
             # Each row says where to: that NATS takes us is all that can be seen.
             _ = connection.link
@@ -136,7 +136,7 @@ def _commit(messages: Sequence[WriterCommitMessage | None], options: WriteOption
     if options.marker_stream and written:
         place, stream = written[0].place, written[0].stream
         with Connection(options.access, name="spark commit") as connection:
-            markers = marker.Markers(JetStream(connection), options.marker_stream)
+            markers = marker.Markers(BlockingApi(connection), options.marker_stream)
             if options.run:
                 _check_covered(markers, written)
             rows = sum(one.rows for one in written)

@@ -9,7 +9,7 @@ import pytest
 from headrace.core.delivery.lease import Lease
 from headrace.core.errors import Unavailable
 from headrace.io.jetstream import own_account
-from headrace.io.jetstream.own_account import Calls, Elsewhere
+from headrace.io.jetstream.own_account import Calls, RemoteAdmin
 from headrace_operator.scaling import lease_client
 from headrace_operator.scaling.lease_client import LeaseClient
 from tests.support.http.raw_server import Peer, answering, serving
@@ -55,7 +55,7 @@ async def test_an_endless_answer_of_another_reconcile_is_not_read_to_its_end():
     huge, calls = Huge(), Calls(lambda _: "token")
     async with serving(huge) as server:
         with pytest.raises(Unavailable, match="more than 65536 bytes"):
-            await Elsewhere(calls, server.url).stream("S")
+            await RemoteAdmin(calls, server.url).stream("S")
         await calls.close()
     assert huge.sent < 10**8
 
@@ -72,7 +72,7 @@ async def test_a_small_answer_is_not_unpacked_to_a_large_one():
     calls = Calls(lambda _: "token")
     async with serving(packed) as server, LeaseClient("token") as client:
         with pytest.raises(Unavailable, match="no answer of reconcile"):
-            await Elsewhere(calls, server.url).stream("S")
+            await RemoteAdmin(calls, server.url).stream("S")
         with pytest.raises(Unavailable, match="not as forward does"):
             await client.open(server.url, Lease("S", "C"))
         await calls.close()
@@ -82,12 +82,12 @@ async def test_who_keeps_us_waiting_is_waited_for_once(monkeypatch: pytest.Monke
     monkeypatch.setattr(own_account, "TOGETHER_SECONDS", 0.5)
     calls = Calls(lambda _: "token")
     async with serving(silent) as server:
-        first = Elsewhere(calls, server.url)
+        first = RemoteAdmin(calls, server.url)
         for _ in range(3):
             with pytest.raises(Unavailable):
                 await first.stream("S")
         with pytest.raises(Unavailable, match="asked again in a while"):
-            await Elsewhere(calls, server.url).named()
+            await RemoteAdmin(calls, server.url).named()
         assert server.connections == 1
         await calls.close()
 
@@ -102,7 +102,7 @@ async def test_who_keeps_us_waiting_again_and_again_is_left_alone_for_longer_and
     async with serving(silent) as server:
         for now[0] in range(0, 1200, 10):
             with pytest.raises(Unavailable) as told:
-                await Elsewhere(calls, server.url).named()
+                await RemoteAdmin(calls, server.url).named()
             if "asked again in a while" not in str(told.value):
                 asked_at.append(now[0])
         await calls.close()
@@ -117,17 +117,17 @@ async def test_who_was_silent_has_less_time_until_it_has_answered_for_a_while(mo
     async with serving(silent, silent, answers, silent) as server:
         monkeypatch.setattr(own_account, "TOGETHER_SECONDS", 0.3)
         with pytest.raises(Unavailable):
-            await Elsewhere(calls, server.url).stream("S")
+            await RemoteAdmin(calls, server.url).stream("S")
         # From here on it would be waited for as long as the test has.
         monkeypatch.setattr(own_account, "TOGETHER_SECONDS", 3600.0)
         now[0] += 31
         with pytest.raises(Unavailable):
-            await Elsewhere(calls, server.url).stream("S")
+            await RemoteAdmin(calls, server.url).stream("S")
         now[0] += 61
         # One answer is no proof: the next call has as little time.
         monkeypatch.setattr(own_account, "PROBE_SECONDS", 30.0)
-        assert await Elsewhere(calls, server.url).stream("S") is None
+        assert await RemoteAdmin(calls, server.url).stream("S") is None
         monkeypatch.setattr(own_account, "PROBE_SECONDS", 0.3)
         with pytest.raises(Unavailable):
-            await Elsewhere(calls, server.url).stream("S")
+            await RemoteAdmin(calls, server.url).stream("S")
         await calls.close()

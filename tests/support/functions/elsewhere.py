@@ -13,7 +13,7 @@ import pytest
 from headrace.core import caller_token
 from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.jetstream.own_account import Calls, Elsewhere
+from headrace.io.jetstream.own_account import Calls, RemoteAdmin
 from headrace.io.nats.client import Client
 from headrace.io.nats.engine import Engine
 from headrace.reconcile import Around
@@ -55,7 +55,7 @@ async def hook(account_of: Callable[[str], Client], tenant: Tenant) -> AsyncIter
     """The installation's, which reaches others where the tenant is."""
     calls = Calls(token_at, tenant.reach)
     digests = caller_token.digests(TOKEN.encode())
-    around = Around(Defaults(), digests=digests, elsewhere=lambda url: Elsewhere(calls, url))
+    around = Around(Defaults(), digests=digests, elsewhere=lambda url: RemoteAdmin(calls, url))
     settings = {"image": IMAGE, "runtime": "knative", "nats_config_map": "config-nats"}
     found = Hook(account_of(INSTALLATION), around, **settings)
     found.pods = True

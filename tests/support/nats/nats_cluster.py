@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from urllib.request import urlopen
 
-from pyspark_jetstream.client import Access, Connection, JetStream
+from pyspark_jetstream.client import Access, BlockingApi, Connection
 from tests.support.nats.nats_server import START_SECONDS, NatsServer, free_port
 
 SIZE = 3
@@ -41,7 +41,7 @@ class NatsCluster:
             if not server.is_running:
                 server.start()
         with Connection(Access(self.url, timeout=START_SECONDS)) as connection:
-            JetStream(connection).call("INFO")
+            BlockingApi(connection).call("INFO")
 
     def kill(self) -> None:
         for server in self.servers:
@@ -71,7 +71,7 @@ class NatsCluster:
             time.sleep(0.01)
         raise AssertionError("the cluster got no leader")
 
-    def wait_for_leader(self, jetstream: JetStream, stream: str) -> str:
+    def wait_for_leader(self, jetstream: BlockingApi, stream: str) -> str:
         """The name of the server that leads a stream, once there is one and all replicas have what it has."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.core.nats.nats_wire import header_block
-from pyspark_jetstream.client import JetStream, Publisher
+from pyspark_jetstream.client import BlockingApi, Publisher
 
 Message = tuple[str, Mapping[str, str], bytes]
 
@@ -18,7 +18,7 @@ class Streams:
         name: that no other test has; subjects begin with it in lower case.
     """
 
-    def __init__(self, jetstream: JetStream, name: str) -> None:
+    def __init__(self, jetstream: BlockingApi, name: str) -> None:
         self.jetstream = jetstream
         self.name = name
 

@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 
 from headrace.core.errors import Misconfigured, Refused
 from pyspark_jetstream.client import StreamInfo
-from pyspark_jetstream.offsets import At, Limits, OnLoss, Range, from_json, latest, partitions, ranges, share, to_json
+from pyspark_jetstream.offsets import (
+    At,
+    OnLoss,
+    Range,
+    ReadLimits,
+    from_json,
+    latest,
+    partitions,
+    ranges,
+    share,
+    to_json,
+)
 
 MADE = "2026-01-31T09:30:00Z"
 AGAIN = "2026-02-01T10:00:00Z"
@@ -23,9 +34,11 @@ def at(next: int, *, base: int = 1, created: str = MADE, init: bool = False) -> 
     return At(next, base, created, init)
 
 
-def end_of(start: dict[str, At], *states: StreamInfo, limits: Limits | None = None, **on_loss: bool) -> dict[str, At]:
+def end_of(
+    start: dict[str, At], *states: StreamInfo, limits: ReadLimits | None = None, **on_loss: bool
+) -> dict[str, At]:
     joining = {one.name: one.first for one in states if one.name not in start}
-    found = latest(start, {one.name: one for one in states}, limits or Limits(), OnLoss(**on_loss), joining)
+    found = latest(start, {one.name: one for one in states}, limits or ReadLimits(), OnLoss(**on_loss), joining)
     return dict(found)
 
 
@@ -61,7 +74,7 @@ def test_a_batch_goes_on_where_the_last_one_ended() -> None:
 @pytest.mark.parametrize(("begin", "size"), [(40, 61), (90, 11), (101, 0)], ids=["earliest", "a place", "latest"])
 def test_a_stream_that_joins_a_query_is_read_from_where_it_should_start(begin: int, size: int) -> None:
     states = {"A": state("A"), "B": state("B", first=40)}
-    end = latest({"A": at(101)}, states, Limits(), OnLoss(), {"B": begin})
+    end = latest({"A": at(101)}, states, ReadLimits(), OnLoss(), {"B": begin})
     assert end["B"] == at(101, base=begin)
     # Also when nothing is to be read yet: so that what comes next is.
     assert str(to_json(end)) != str(to_json({"A": at(101)}))
@@ -85,7 +98,7 @@ def test_a_stream_that_is_left_out_on_purpose_keeps_its_place_and_goes_on_there(
 def test_messages_that_were_discarded_unread_end_the_query_or_are_passed_over() -> None:
     with pytest.raises(Refused, match="messages 11 to 39 of stream EV are gone"):
         end_of({"EV": at(11)}, state(first=40))
-    passed = end_of({"EV": at(11)}, state(first=40), limits=Limits(messages=10), fail_on_data_loss=False)
+    passed = end_of({"EV": at(11)}, state(first=40), limits=ReadLimits(messages=10), fail_on_data_loss=False)
     assert passed == {"EV": at(50)}
 
 
@@ -106,9 +119,9 @@ def test_a_range_of_a_stream_that_was_made_again_starts_at_its_base() -> None:
 
 
 def test_bytes_are_limited_by_the_average_message() -> None:
-    assert end_of({"EV": at(1)}, state(size=10), limits=Limits(bytes=250)) == {"EV": at(26)}
-    assert end_of({"EV": at(1)}, state(size=10), limits=Limits(messages=20, bytes=250)) == {"EV": at(21)}
-    assert end_of({"EV": at(1)}, state(size=10), limits=Limits(bytes=1)) == {"EV": at(2)}
+    assert end_of({"EV": at(1)}, state(size=10), limits=ReadLimits(bytes=250)) == {"EV": at(26)}
+    assert end_of({"EV": at(1)}, state(size=10), limits=ReadLimits(messages=20, bytes=250)) == {"EV": at(21)}
+    assert end_of({"EV": at(1)}, state(size=10), limits=ReadLimits(bytes=1)) == {"EV": at(2)}
 
 
 backlogs = st.dictionaries(st.sampled_from("ABCDE"), st.integers(0, 10**9), min_size=1)
@@ -165,7 +178,7 @@ def test_batches_one_after_the_other_read_every_sequence_once(growth: list[int],
     read: list[int] = []
     for more in growth:
         last += more
-        end = end_of(offset, state(last=last), limits=Limits(messages=most))
+        end = end_of(offset, state(last=last), limits=ReadLimits(messages=most))
         for one in ranges(offset, end):
             read += range(one.start, one.end)
         offset = dict(from_json(to_json(end))) if restarts else end

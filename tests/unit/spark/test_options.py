@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core.errors import Misconfigured
 from pyspark_jetstream.client import Access, Secret
-from pyspark_jetstream.options import ChannelName, Position, ReadOptions, read_options
+from pyspark_jetstream.options import ChannelName, ReadOptions, StreamPosition, read_options
 
 HALF_PAST_NINE = 1_769_851_800_500_000_000
 SERVERS = {"servers": "nats://nats.example:4222"}
@@ -24,14 +24,14 @@ def test_what_is_not_said_has_a_default() -> None:
     found = options()
     assert found.access == Access("nats://nats.example:4222")
     assert (found.streams, found.channels, found.subjects) == (("EV",), (), ())
-    assert (found.starting, found.ending) == (Position("earliest"), Position("latest"))
+    assert (found.starting, found.ending) == (StreamPosition("earliest"), StreamPosition("latest"))
     assert (found.min_partitions, found.max_per_partition) == (1, 100_000)
     assert (found.include_headers, found.include_replays, found.fail_on_data_loss) == (True, False, True)
     assert (found.start_over, found.mode, found.cloudevents, found.parse_mode) == (False, "", False, "PERMISSIVE")
 
 
 def test_a_streaming_query_begins_with_what_is_to_come() -> None:
-    assert options(streaming=True).starting == Position("latest")
+    assert options(streaming=True).starting == StreamPosition("latest")
 
 
 def test_names_are_taken_in_any_case() -> None:
@@ -64,33 +64,37 @@ def test_jetstream_is_asked_in_its_domain(given: dict[str, str], prefix: str) ->
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        pytest.param({"startingOffsets": "earliest"}, Position("earliest"), id="a word"),
-        pytest.param({"startingSequence": "12"}, Position("earliest", sequence=12), id="a sequence"),
+        pytest.param({"startingOffsets": "earliest"}, StreamPosition("earliest"), id="a word"),
+        pytest.param({"startingSequence": "12"}, StreamPosition("earliest", sequence=12), id="a sequence"),
         pytest.param(
-            {"startingTimestamp": "2026-01-31T09:30:00.5Z"}, Position("earliest", time_ns=HALF_PAST_NINE), id="a time"
+            {"startingTimestamp": "2026-01-31T09:30:00.5Z"},
+            StreamPosition("earliest", time_ns=HALF_PAST_NINE),
+            id="a time",
         ),
         pytest.param(
             {"startingTimestamp": "2026-01-31T10:30:00.5+01:00"},
-            Position("earliest", time_ns=HALF_PAST_NINE),
+            StreamPosition("earliest", time_ns=HALF_PAST_NINE),
             id="a time elsewhere",
         ),
         pytest.param(
-            {"startingTimestamp": "1769851800500"}, Position("earliest", time_ns=HALF_PAST_NINE), id="milliseconds"
+            {"startingTimestamp": "1769851800500"},
+            StreamPosition("earliest", time_ns=HALF_PAST_NINE),
+            id="milliseconds",
         ),
         pytest.param(
             {"startingOffsets": '{"EV": 7, "B": -2}'},
-            Position("earliest", by_stream={"EV": 7, "B": "earliest"}),
+            StreamPosition("earliest", by_stream={"EV": 7, "B": "earliest"}),
             id="by stream",
         ),
     ],
 )
-def test_where_to_start(given: dict[str, str], expected: Position) -> None:
+def test_where_to_start(given: dict[str, str], expected: StreamPosition) -> None:
     assert options(**given).starting == expected
 
 
 def test_an_ending_sequence_is_read_and_an_ending_offset_is_not() -> None:
-    assert options(endingSequence="10").ending == Position("latest", sequence=11)
-    assert options(endingOffsets='{"EV": 10}').ending == Position("latest", by_stream={"EV": 10})
+    assert options(endingSequence="10").ending == StreamPosition("latest", sequence=11)
+    assert options(endingOffsets='{"EV": 10}').ending == StreamPosition("latest", by_stream={"EV": 10})
 
 
 def test_several_streams_channels_and_subjects_come_with_commas_or_as_json() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.core.errors import Misconfigured
 from headrace.core.nats.stored_message import nanoseconds
-from pyspark_jetstream.client import JetStream, StreamInfo
+from pyspark_jetstream.client import BlockingApi, StreamInfo
 from pyspark_jetstream.options import ReadOptions, read_options
 from pyspark_jetstream.plan import is_older, mode_of, sequence_at, start_of
 
@@ -78,7 +78,7 @@ THREE = {1: NINE, 2: LATER, 3: LATEST}
 )
 def test_where_a_time_is_in_a_stream(wanted: str, stored: dict[int, str], sequence: int) -> None:
     known = replace(info("limits"), last=3)
-    assert sequence_at(cast(JetStream, Stored(stored)), known, nanoseconds(wanted)) == sequence
+    assert sequence_at(cast(BlockingApi, Stored(stored)), known, nanoseconds(wanted)) == sequence
 
 
 def starting_at(sequence: str, streaming: bool) -> ReadOptions:
@@ -95,10 +95,10 @@ def starting_at(sequence: str, streaming: bool) -> ReadOptions:
 )
 def test_a_start_behind_the_end_is_refused(streaming: bool, at: str, words: str) -> None:
     with pytest.raises(Misconfigured, match=words):
-        start_of(cast(JetStream, Stored({})), info("limits"), starting_at(at, streaming), streaming=streaming)
+        start_of(cast(BlockingApi, Stored({})), info("limits"), starting_at(at, streaming), streaming=streaming)
 
 
 @pytest.mark.parametrize("streaming", [True, False])
 def test_a_start_just_behind_the_last_message_is_that_of_the_next(streaming: bool) -> None:
-    start = start_of(cast(JetStream, Stored({})), info("limits"), starting_at("11", streaming), streaming=streaming)
+    start = start_of(cast(BlockingApi, Stored({})), info("limits"), starting_at("11", streaming), streaming=streaming)
     assert start == 11

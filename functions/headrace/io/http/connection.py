@@ -20,7 +20,7 @@ PIECE = 64 * 1024
 TICK = 0.001
 
 
-class Broken(Exception):
+class ConnectionBroken(Exception):
     """The exchange failed.
 
     Attributes:
@@ -33,23 +33,23 @@ class Broken(Exception):
 
 
 Outcome: TypeAlias = HttpAnswer | Exception
-"""Of an exchange; without an answer a TimeoutError, or Broken."""
+"""Of an exchange; without an answer a TimeoutError, or ConnectionBroken."""
 
 
 class Keeper(Protocol):
     """Who had a connection opened."""
 
-    def free(self, connection: Connection, keep_alive: float) -> None:
+    def free(self, connection: HttpConnection, keep_alive: float) -> None:
         """The exchange is over, and the connection good for another one within that many seconds."""
 
-    def gone(self, connection: Connection) -> None:
+    def gone(self, connection: HttpConnection) -> None:
         """The connection is closed, or about to be, and must not be used any more; told once."""
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: HttpConnection) -> None:
         """The transport has let go of the connection; told once, always after `gone`."""
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """An open connection; the event loop calls the methods of `asyncio.Protocol`.
 
     Attributes:
@@ -88,13 +88,13 @@ class Connection(asyncio.Protocol):
 
         The future raises:
             TimeoutError: the deadline has passed.
-            Broken: the connection ended, or what came was no answer.
+            ConnectionBroken: the connection ended, or what came was no answer.
         """
         self._waiting = waiting = self._loop.create_future()
         if self.usable:
             self.begin(head, body, limit, deadline, self._settle, reply=reply)
         else:
-            self._settle(Broken("the connection was closed before the request was sent", silent=True))
+            self._settle(ConnectionBroken("the connection was closed before the request was sent", silent=True))
         return waiting
 
     def begin(
@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
             self._leave()
             self._transport.abort()
         if self._told is not None:
-            self._fail(Broken("the connection was closed on our side"))
+            self._fail(ConnectionBroken("the connection was closed on our side"))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports derive from no asyncio class.
@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
         try:
             answer = self._reader.feed(data)
         except Malformed as error:
-            self._fail(Broken(str(error)))
+            self._fail(ConnectionBroken(str(error)))
         else:
             if answer is not None:
                 self._succeed(answer)
@@ -213,10 +213,10 @@ class Connection(asyncio.Protocol):
         else:
             waiting.set_exception(outcome)
 
-    def _cut(self, reason: str) -> Broken:
+    def _cut(self, reason: str) -> ConnectionBroken:
         if not self._reader.begun:
-            return Broken(f"{reason} without an answer", silent=True)
-        return Broken(f"{reason} in the middle of its answer")
+            return ConnectionBroken(f"{reason} without an answer", silent=True)
+        return ConnectionBroken(f"{reason} in the middle of its answer")
 
     def _sending(self) -> bool:
         """Has the answer come before all of the request was sent?"""

@@ -11,9 +11,9 @@ from time import monotonic
 from typing import Any
 
 from headrace.io.http.address import Address
-from headrace.io.http.connection import TICK, Broken, Connection
+from headrace.io.http.connection import TICK, ConnectionBroken, HttpConnection
 from headrace.io.http.dial import Unreachable, dial
-from headrace.io.http.resolver import Ask, Resolver, Unresolved
+from headrace.io.http.resolver import Ask, NoAddress, Resolver
 from headrace.io.http.tls import TlsContexts
 
 # Nobody waits for a server's TLS goodbye: ours are cut, and this bounds what the transport does on its own.
@@ -30,9 +30,9 @@ class Origin:
         self.address = address
         self.ca_certs = ca_certs
         self._pool = pool
-        self._idle: list[Connection] = []
+        self._idle: list[HttpConnection] = []
 
-    def take(self, now: float) -> Connection | None:
+    def take(self, now: float) -> HttpConnection | None:
         """An idle connection that the server should still hold open; the last used one is the likeliest."""
         idle = self._idle
         while idle:
@@ -43,7 +43,7 @@ class Origin:
             connection.abort()
         return None
 
-    async def connect(self, deadline: float) -> Connection:
+    async def connect(self, deadline: float) -> HttpConnection:
         """A new connection.
 
         Args:
@@ -51,23 +51,23 @@ class Origin:
 
         Raises:
             TimeoutError: the deadline has passed.
-            Broken: there is no such name, nobody listens, or TLS fails.
+            ConnectionBroken: there is no such name, nobody listens, or TLS fails.
             InvalidSpec: the CA certificates can't be read.
         """
         return await self._pool.connect(self, deadline)
 
-    def free(self, connection: Connection, keep_alive: float) -> None:
+    def free(self, connection: HttpConnection, keep_alive: float) -> None:
         if self._pool.closing:
             connection.abort()
             return
         self._idle.append(connection)
         self._pool.keep(self, connection, keep_alive)
 
-    def gone(self, connection: Connection) -> None:
+    def gone(self, connection: HttpConnection) -> None:
         if self._pool.idle.pop(connection, None) is not None:
             self._idle.remove(connection)
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: HttpConnection) -> None:
         self._pool.closed(connection)
 
 
@@ -81,8 +81,8 @@ class Pool:
 
     def __init__(self, most_idle: int, ask: Ask) -> None:
         self._most_idle = most_idle
-        self.open: set[Connection] = set()
-        self.idle: dict[Connection, Origin] = {}
+        self.open: set[HttpConnection] = set()
+        self.idle: dict[HttpConnection, Origin] = {}
         self.closing = False
         self._loop = asyncio.get_running_loop()
         self._resolver = Resolver(ask)
@@ -91,7 +91,7 @@ class Pool:
         self._sweep_due = 0.0
         self._empty = asyncio.Event()
 
-    async def connect(self, origin: Origin, deadline: float) -> Connection:
+    async def connect(self, origin: Origin, deadline: float) -> HttpConnection:
         """See `Origin.connect`."""
         self._refuse_when_closing()
         address = origin.address
@@ -100,17 +100,17 @@ class Pool:
             try:
                 addresses = await self._resolver.addresses(address.host, address.port)
                 socket = await dial(addresses)
-            except Unresolved as error:
-                raise Broken(str(error)) from error
+            except NoAddress as error:
+                raise ConnectionBroken(str(error)) from error
             except Unreachable as error:
-                raise Broken(f"can't connect to {address}: {error}") from error
+                raise ConnectionBroken(f"can't connect to {address}: {error}") from error
             try:
                 _, connection = await self._loop.create_connection(
-                    lambda: Connection(origin), sock=socket, **_tls_options(context, address, deadline)
+                    lambda: HttpConnection(origin), sock=socket, **_tls_options(context, address, deadline)
                 )
             except (OSError, EOFError) as error:
                 doing = f"TLS with {address} failed" if address.tls else f"can't connect to {address}"
-                raise Broken(f"{doing}: {_words(error)}") from error
+                raise ConnectionBroken(f"{doing}: {_words(error)}") from error
         # Not in `connection_made`: uvloop never tells a connection that was cancelled then of its end.
         if connection.usable:
             self.open.add(connection)
@@ -119,7 +119,7 @@ class Pool:
         self._refuse_when_closing()
         return connection
 
-    def keep(self, origin: Origin, connection: Connection, keep_alive: float) -> None:
+    def keep(self, origin: Origin, connection: HttpConnection, keep_alive: float) -> None:
         """Count it among the idle, and close it if nobody takes it within so many seconds."""
         connection.expires = expires = monotonic() + keep_alive
         self.idle[connection] = origin
@@ -128,7 +128,7 @@ class Pool:
         if self._sweep is None or expires < self._sweep_due:
             self._plan_sweep(expires)
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: HttpConnection) -> None:
         self.open.discard(connection)
         if not self.open:
             self._empty.set()
@@ -147,7 +147,7 @@ class Pool:
 
     def _refuse_when_closing(self) -> None:
         if self.closing:
-            raise Broken("this HTTP client is closed")
+            raise ConnectionBroken("this HTTP client is closed")
 
     def _plan_sweep(self, due: float) -> None:
         if self._sweep is not None:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from headrace.core.errors import InvalidEvent, InvalidSpec
 from headrace.core.http import HttpAnswer
-from headrace.io.http.connection import Broken, Connection, Outcome
+from headrace.io.http.connection import ConnectionBroken, HttpConnection, Outcome
 from headrace.io.http.pool import Origin
 from headrace.io.http.request import ReadyHead
 
@@ -37,7 +37,9 @@ class Terms(NamedTuple):
     reply: bool
 
 
-async def post(terms: Terms, head: bytes, body: bytes, deadline: float, connection: Connection | None) -> HttpAnswer:
+async def post(
+    terms: Terms, head: bytes, body: bytes, deadline: float, connection: HttpConnection | None
+) -> HttpAnswer:
     """Send, and await the answer.
 
     Args:
@@ -55,7 +57,7 @@ async def post(terms: Terms, head: bytes, body: bytes, deadline: float, connecti
             except (asyncio.CancelledError, GeneratorExit):
                 connection.abandon(answer)
                 raise
-            except Broken as error:
+            except ConnectionBroken as error:
                 # A kept-alive connection that the server was just closing: nothing was answered, and no attempt
                 # of the budget may be spent on it.
                 if fresh or not error.silent:
@@ -65,7 +67,7 @@ async def post(terms: Terms, head: bytes, body: bytes, deadline: float, connecti
                 # A failed one holds its traceback, and so this frame with the event in it: a cycle that only the
                 # rarest of the collector's passes would find.
                 del answer
-    except (TimeoutError, Broken, InvalidSpec, InvalidEvent) as error:
+    except (TimeoutError, ConnectionBroken, InvalidSpec, InvalidEvent) as error:
         return failed(error, terms.seconds)
 
 
@@ -84,7 +86,7 @@ class Sender:
         self._head = head
         self._timed = timed
 
-    def send(self, lines: bytes, body: bytes, told: Callable[[HttpAnswer], None]) -> Posting | None:
+    def send(self, lines: bytes, body: bytes, told: Callable[[HttpAnswer], None]) -> OpenPost | None:
         """Send now, on a connection that is open and idle; None without one, and nothing was sent.
 
         Args:
@@ -95,12 +97,12 @@ class Sender:
         connection = self._terms.origin.take(now)
         if connection is None:
             return None
-        posting = Posting(self._terms, self._head.render(lines, len(body)), body, now, told, self._timed)
+        posting = OpenPost(self._terms, self._head.render(lines, len(body)), body, now, told, self._timed)
         posting.begin(connection)
         return posting
 
 
-class Posting:
+class OpenPost:
     """A POST that is under way."""
 
     __slots__ = ("_again", "_body", "_connection", "_deadline", "_head", "_hear", "_terms", "_timed", "_told")
@@ -121,9 +123,9 @@ class Posting:
         self._told = told
         self._timed = timed
 
-    def begin(self, connection: Connection) -> None:
+    def begin(self, connection: HttpConnection) -> None:
         """Send it on an idle connection."""
-        self._connection: Connection | None = connection
+        self._connection: HttpConnection | None = connection
         self._again: asyncio.Task[HttpAnswer] | None = None
         self._hear = self._heard
         terms = self._terms
@@ -142,7 +144,7 @@ class Posting:
         del self._hear
         if type(outcome) is HttpAnswer:
             self._tell(outcome)
-        elif isinstance(outcome, Broken) and outcome.silent:
+        elif isinstance(outcome, ConnectionBroken) and outcome.silent:
             # As in `post`: what a connection that was kept alive fails at is tried on a new one.
             second_try = post(self._terms, self._head, self._body, self._deadline, None)
             self._again = asyncio.get_running_loop().create_task(second_try)

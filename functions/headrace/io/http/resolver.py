@@ -34,7 +34,7 @@ Outcome: TypeAlias = list[SocketAddress] | str
 """What a look-up came to: addresses, or in words why there are none."""
 
 
-class Unresolved(Exception):
+class NoAddress(Exception):
     """The name has no address, or nobody could be asked."""
 
 
@@ -55,7 +55,7 @@ class _Known:
 
     def next(self, host: str, port: int) -> list[SocketAddress]:
         if isinstance(self._outcome, str):
-            raise Unresolved(_words(host, self._outcome))
+            raise NoAddress(_words(host, self._outcome))
         self._turn += 1
         return [address.at(port) for address in in_turn(self._outcome, self._turn)]
 
@@ -84,12 +84,12 @@ class Resolver:
         """Where to connect to, in the order to try.
 
         Raises:
-            Unresolved: there is nowhere.
+            NoAddress: there is nowhere.
         """
         try:
             address = literal(host, port)
         except (OSError, ValueError) as error:
-            raise Unresolved(_words(host, "its zone is no network interface of this machine")) from error
+            raise NoAddress(_words(host, "its zone is no network interface of this machine")) from error
         if address is not None:
             return [address]
         known = self._known.get(host)
@@ -111,9 +111,9 @@ class Resolver:
         # Shared, and not cancelled with who waits for it: a look-up can't be called back from its thread.
         await asyncio.wait([task], timeout=max(0.0, deadline - loop.time()))
         if task.cancelled():
-            raise Unresolved(f"nobody asks for the name {host!r} any more: this HTTP client is closed")
+            raise NoAddress(f"nobody asks for the name {host!r} any more: this HTTP client is closed")
         if not task.done():
-            raise Unresolved(_words(host, self._too_long()))
+            raise NoAddress(_words(host, self._too_long()))
         return task.result()
 
     async def _look_up(self, host: str, deadline: float) -> _Known:

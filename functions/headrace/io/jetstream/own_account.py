@@ -132,7 +132,7 @@ def _pause(times: int) -> float:
     return min(LONGEST_SILENCE_SECONDS, SILENT_SECONDS * 2.0 ** min(times - 1, 20))
 
 
-class Elsewhere:
+class RemoteAdmin:
     """The NATS account behind one URL, for as long as one channel is being reconciled."""
 
     def __init__(self, calls: Calls, url: str) -> None:

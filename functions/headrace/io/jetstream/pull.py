@@ -16,7 +16,7 @@ from headrace.core.nats.jetstream import Message, ack_tokens, shared_tokens
 from headrace.core.nats.nats_wire import Arrival, Headers, Pulled
 from headrace.core.nats.pull_status import PullEnd, PullLimits, pull_end, told_limits
 from headrace.io.jetstream.pin import Pin
-from headrace.io.nats.client import Client, Subscription
+from headrace.io.nats.client import Client, NatsSubscription
 from headrace.io.process import log
 
 OnMessage = Callable[[Message], None]
@@ -60,7 +60,7 @@ class PullInbox:
         self._on_message = on_message
         self._on_end = on_end
         self._prefix = client.new_inbox()
-        self._subscription: Subscription | None = None
+        self._subscription: NatsSubscription | None = None
         self._serial = 0
         self._remaining = 0
         self._limits = PullLimits()

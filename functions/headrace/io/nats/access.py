@@ -82,7 +82,7 @@ class Entry:
         return self.tls or tls.of_system()
 
 
-class Access:
+class NatsAccess:
     """Reads the entry again at each need."""
 
     def __init__(self, settings: NatsSettings) -> None:

@@ -19,10 +19,10 @@ __all__ = [
     "Client",
     "Closed",
     "Headers",
+    "NatsSubscription",
     "OnAnswer",
     "OnArrival",
     "OnPulled",
-    "Subscription",
 ]
 
 # Bytes are a block that `nats_wire.header_block` made, for those who encode for themselves; `nats_wire.pairs` reads it.
@@ -45,7 +45,7 @@ class Closed(Unavailable):
         super().__init__("this connection to NATS was closed by ourselves")
 
 
-class Subscription(Protocol):
+class NatsSubscription(Protocol):
     """What a subject brings, until it is closed."""
 
     async def drain(self, timeout: float) -> None:
@@ -135,7 +135,9 @@ class Client(Protocol):
             Whether it was sent. If not, nothing has happened, and `request` is the way.
         """
 
-    async def subscribe(self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None) -> Subscription:
+    async def subscribe(
+        self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None
+    ) -> NatsSubscription:
         """Call `on_arrival` for everything that comes, over reconnects, also where there is no connection yet.
 
         Args:

@@ -11,8 +11,7 @@ import pytest
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Broken, Client
 from headrace.io.nats.engine import Engine
-from pyspark_jetstream.client import Access, Connection
-from pyspark_jetstream.client import Broken as SparkBroken
+from pyspark_jetstream.client import Access, Connection, LinkBroken
 from tests.support.nats.nats_certificates import Certificates
 from tests.support.nats.nats_identities import Operator
 from tests.support.nats.nats_server import NatsServer
@@ -84,7 +83,7 @@ async def test_spark_reads_them_again_with_each_connection(tmp_path):
     def asks() -> bytes:
         try:
             return connection.request("$JS.API.INFO").data
-        except SparkBroken:
+        except LinkBroken:
             # The old connection, of which the server has taken its leave.
             return connection.request("$JS.API.INFO").data
 

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from headrace.io.http.connection import Broken, Connection
+from headrace.io.http.connection import ConnectionBroken, HttpConnection
 
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
 
@@ -35,9 +35,9 @@ class Keeper:
 
 
 @asynccontextmanager
-async def connected(keeper: Keeper) -> AsyncIterator[Connection]:
+async def connected(keeper: Keeper) -> AsyncIterator[HttpConnection]:
     ours, theirs = socket.socketpair()
-    _, connection = await asyncio.get_running_loop().create_connection(lambda: Connection(keeper), sock=ours)
+    _, connection = await asyncio.get_running_loop().create_connection(lambda: HttpConnection(keeper), sock=ours)
     try:
         yield connection
     finally:
@@ -46,7 +46,7 @@ async def connected(keeper: Keeper) -> AsyncIterator[Connection]:
         await asyncio.sleep(0)
 
 
-def exchange(connection: Connection) -> asyncio.Future[object]:
+def exchange(connection: HttpConnection) -> asyncio.Future[object]:
     return connection.exchange(b"POST / HTTP/1.1\r\n\r\n", b"", 1000, time.monotonic() + 10)
 
 
@@ -99,7 +99,7 @@ async def test_a_closed_connection_sends_nothing():
     keeper = Keeper()
     async with connected(keeper) as connection:
         connection.abort()
-        with pytest.raises(Broken) as broken:
+        with pytest.raises(ConnectionBroken) as broken:
             await exchange(connection)
         assert broken.value.silent
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from headrace.io.http.resolver import MOST_AT_ONCE, Resolver, Unresolved
+from headrace.io.http.resolver import MOST_AT_ONCE, NoAddress, Resolver
 from headrace.io.http.socket_address import SocketAddress, in_turn
 from tests.support.waiting import until
 
@@ -65,7 +65,7 @@ async def test_a_name_without_an_address_is_an_error_and_asked_for_again_after_a
     names = Names()
     for now, asked in ((1000, 1), (1000.9, 1), (1001, 2)):
         names.now = now
-        with pytest.raises(Unresolved) as failed:
+        with pytest.raises(NoAddress) as failed:
             await names.resolver.addresses("shop.example", 80)
         assert str(failed.value) == "the name 'shop.example' can't be resolved: Name or service not known"
         assert len(names.asked) == asked
@@ -94,7 +94,7 @@ async def test_nobody_is_asked_for_a_literal(host, address):
 @pytest.mark.parametrize("zone", ["nowhere", "\u00e9", "\ud800", "9" * 20])
 async def test_a_zone_that_is_no_network_interface_is_an_error(zone):
     names = Names()
-    with pytest.raises(Unresolved, match="can't be resolved: its zone is no network interface of this machine"):
+    with pytest.raises(NoAddress, match="can't be resolved: its zone is no network interface of this machine"):
         await names.resolver.addresses(f"fe80::1%{zone}", 80)
     assert names.asked == []
 
@@ -116,14 +116,14 @@ async def test_what_comes_too_late_is_remembered_for_who_asks_next():
     names = Names(v4(1))
     names.resolver = Resolver(names.ask, lambda: names.now, seconds=0.1)
     names.answer.clear()
-    with pytest.raises(Unresolved, match="name look-up took too long"):
+    with pytest.raises(NoAddress, match="name look-up took too long"):
         await names.resolver.addresses("shop.example", 80)
     names.answer.set()
 
     async def it_is_known() -> bool:
         try:
             return await names.resolver.addresses("shop.example", 80) == [v4(1)]
-        except Unresolved:
+        except NoAddress:
             return False
 
     await until("it is known", it_is_known)
@@ -136,7 +136,7 @@ async def test_who_waits_when_the_client_closes_is_told():
     waiting = asyncio.ensure_future(names.resolver.addresses("shop.example", 80))
     await asyncio.sleep(0)
     names.resolver.close()
-    with pytest.raises(Unresolved, match="closed"):
+    with pytest.raises(NoAddress, match="closed"):
         await waiting
     names.answer.set()
 
@@ -155,7 +155,7 @@ async def test_what_was_not_found_is_told_in_words(error, words):
             raise error
         return []
 
-    with pytest.raises(Unresolved, match=f"^the name 'shop.example' can't be resolved: {words}$"):
+    with pytest.raises(NoAddress, match=f"^the name 'shop.example' can't be resolved: {words}$"):
         await Resolver(ask).addresses("shop.example", 80)
 
 
@@ -166,10 +166,10 @@ async def test_when_all_threads_hang_a_name_fails_in_time_and_is_found_once_one_
     hanging = [asyncio.ensure_future(names.resolver.addresses(f"h{turn}.slow.test", 80)) for turn in range(100)]
     await until("all threads hang", lambda: len(names.asked) == MOST_AT_ONCE)
 
-    with pytest.raises(Unresolved, match=r"name look-up took too long, more than 0\.3 s"):
+    with pytest.raises(NoAddress, match=r"name look-up took too long, more than 0\.3 s"):
         await names.resolver.addresses("shop.example", 80)
     failures = await asyncio.gather(*hanging, return_exceptions=True)
-    assert {type(failure) for failure in failures} == {Unresolved}
+    assert {type(failure) for failure in failures} == {NoAddress}
     # Whoever got no thread in time is not looked up later.
     assert len(names.asked) == MOST_AT_ONCE
 
@@ -178,7 +178,7 @@ async def test_when_all_threads_hang_a_name_fails_in_time_and_is_found_once_one_
     async def it_is_found() -> bool:
         try:
             return await names.resolver.addresses("shop.example", 80) == [v4(1)]
-        except Unresolved:
+        except NoAddress:
             return False
 
     await until("it is found", it_is_found)

@@ -10,14 +10,14 @@ import trustme
 
 from headrace.core.errors import Misconfigured
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.access import Access
+from headrace.io.nats.access import NatsAccess
 from headrace.io.process.mounted import LastGood
 
 KEY = "eventing-jetstream"
 
 
-def access(directory: Path) -> Access:
-    return Access(NatsSettings.model_validate({"NATS_URL": "nats://first:4222", "NATS_CONFIG_DIR": str(directory)}))
+def access(directory: Path) -> NatsAccess:
+    return NatsAccess(NatsSettings.model_validate({"NATS_URL": "nats://first:4222", "NATS_CONFIG_DIR": str(directory)}))
 
 
 def test_a_bundle_of_cas_may_have_remarks_in_any_language(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.access import Access
+from headrace.io.nats.access import NatsAccess
 from headrace.io.process.named import NamedSecrets
 from tests.support.kube.mounts import Mount
 
@@ -20,7 +20,7 @@ def settings(directory: Path, name: str = "config-nats") -> NatsSettings:
 
 
 def url(directory: Path, name: str = "config-nats") -> str:
-    return Access(settings(directory, name)).now().value.settings.url
+    return NatsAccess(settings(directory, name)).now().value.settings.url
 
 
 def mount(root: Path, folder: str, key: str, text: str) -> Mount:
@@ -73,7 +73,7 @@ def test_one_that_serves_another_purpose_is_none(tmp_path: Path) -> None:
 def test_an_edited_choice_counts_from_the_next_look_on(tmp_path: Path) -> None:
     mount(tmp_path, "named", "eventing-nats", f"url: {NAMED}")
     mount(tmp_path, "proposed", "eventing-jetstream", f"url: {PROPOSED}")
-    access = Access(settings(tmp_path))
+    access = NatsAccess(settings(tmp_path))
     before = access.now().value
     choose(tmp_path, "config-nats")
     after = access.now().value
@@ -86,7 +86,7 @@ def test_a_choice_that_can_not_be_read_any_more_moves_nobody_to_another_nats(tmp
     mount(tmp_path, "named", "eventing-nats", f"url: {NAMED}")
     mount(tmp_path, "proposed", "eventing-jetstream", f"url: {PROPOSED}")
     choice = choose(tmp_path, "config-nats")
-    access, named = Access(settings(tmp_path)), NamedSecrets(settings(tmp_path))
+    access, named = NatsAccess(settings(tmp_path)), NamedSecrets(settings(tmp_path))
     before = access.now().value.settings.url, named.now().config_map
     choice.swap(**{"jetstream-dispatcher-config": broken})
     kept = access.now().value.settings.url, named.now().config_map
@@ -106,8 +106,8 @@ def test_messages_name_the_config_map_that_counts(tmp_path: Path) -> None:
     assert (first.config_map, [one.secret for one in first.secrets]) == ("config-jetstream", ["ours"])
     assert (second.config_map, [one.secret for one in second.secrets]) == ("config-nats", ["theirs"])
     proposed.swap(**{"eventing-jetstream": "url: nonsense://a"})
-    assert Access(settings(tmp_path, "my")).now().problem == ""
-    broken = Access(settings(tmp_path))
+    assert NatsAccess(settings(tmp_path, "my")).now().problem == ""
+    broken = NatsAccess(settings(tmp_path))
     with pytest.raises(Exception, match="ConfigMap config-jetstream, key eventing-jetstream: url has"):
         broken.now()
 
@@ -117,7 +117,7 @@ def test_what_is_not_obeyed_is_told(tmp_path: Path) -> None:
     mount(tmp_path, "proposed", "eventing-jetstream", f"url: {PROPOSED}")
     choose(tmp_path, "not-mounted")
     with capture_logs() as lines:
-        Access(settings(tmp_path)).now()
+        NatsAccess(settings(tmp_path)).now()
     told = "\n".join(line["why"] for line in lines)
     assert "ConfigMap config-nats is not read beside config-jetstream" in told
     assert "is 'not-mounted', which is not mounted in the pods" in told

@@ -21,7 +21,7 @@ from headrace.core.nats.nats_wire.frames import (
     read_info,
 )
 from headrace.core.nats.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers, status_of
-from headrace.core.nats.nats_wire.runs import Answered, AnswerReader, Pulled, Run, pulled, text
+from headrace.core.nats.nats_wire.runs import Answered, AnswerRuns, Pulled, Run, pulled, text
 
 _CRLF = b"\r\n"
 # Of one message with its line.
@@ -37,7 +37,7 @@ class Decoder:
 
     def __init__(self) -> None:
         self._held = bytearray()
-        self._answers = AnswerReader()
+        self._answers = AnswerRuns()
         # Bytes that the held frame has in all; 0 while the line that tells is incomplete.
         self._needed = 0
 

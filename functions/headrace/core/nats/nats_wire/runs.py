@@ -84,7 +84,7 @@ def text(subject: bytes) -> str:
     return subject.decode("utf-8", "surrogateescape")
 
 
-class AnswerReader:
+class AnswerRuns:
     """Reads the runs of answers of one connection; knows from the last one how the next will most likely begin."""
 
     __slots__ = ("_between", "_common", "_ending", "_sid", "_size", "_sizes", "_stem")

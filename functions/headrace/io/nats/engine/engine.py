@@ -21,7 +21,7 @@ from headrace.io.nats.client import Broken, Headers, OnAnswer, OnArrival, OnPull
 from headrace.io.nats.engine.answers import Answers
 from headrace.io.nats.engine.link import Link
 from headrace.io.nats.engine.routes import OnRun, Routes
-from headrace.io.nats.engine.upkeep import Owner, Upkeep
+from headrace.io.nats.engine.upkeep import LinkOwner, Upkeep
 from headrace.io.process import log
 
 # Refused operations that are logged, each once; a log is no place for every subject of a wrong configuration.
@@ -49,7 +49,7 @@ class Engine:
         # How questions to a subject begin; a few subjects are asked again and again.
         self._lines: dict[str, bytes] = {}
         self._refusals: set[str] = set()
-        owner = Owner(self._on_link, self._on_lost, self._on_moved, self._on_error)
+        owner = LinkOwner(self._on_link, self._on_lost, self._on_moved, self._on_error)
         self._upkeep = Upkeep(settings, name, self._routes, owner)
         self._answers = Answers(self.new_inbox())
 

@@ -17,7 +17,7 @@ from headrace.core.errors import HeadraceError, Misconfigured, NotLetIn, Unavail
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import Info, Server, ServerError, ServerPool, pauses, read_servers
-from headrace.io.nats.access import Access, Entry
+from headrace.io.nats.access import Entry, NatsAccess
 from headrace.io.nats.client import Closed
 from headrace.io.nats.engine.dial import dial
 from headrace.io.nats.engine.link import IdentityRefused, Link, Watcher
@@ -35,7 +35,7 @@ _log = log.get("nats")
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class LinkOwner:
     """Whom an upkeep tells, from within the loop's callbacks.
 
     Attributes:
@@ -61,12 +61,12 @@ class Upkeep:
         inbox_prefix: where the user that we come as may be answered; goes along with the link.
     """
 
-    def __init__(self, settings: NatsSettings, name: str, routes: Routes, owner: Owner) -> None:
+    def __init__(self, settings: NatsSettings, name: str, routes: Routes, owner: LinkOwner) -> None:
         self.link: Link | None = None
         self.max_payload = nats_wire.DEFAULT_MAX_PAYLOAD
         self.settings_problem = ""
         self.inbox_prefix = settings.inbox_prefix
-        self._access = Access(settings)
+        self._access = NatsAccess(settings)
         self._entry: Entry | None = None
         self._name = name
         self._routes = routes
