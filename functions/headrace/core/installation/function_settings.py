@@ -35,7 +35,7 @@ class TracingSettings(Settings):
         None,
         alias="OTEL_EXPORTER_OTLP_ENDPOINT",
         description="OTLP/HTTP collector that gets traces, as `http://collector:4318`; unset: none are made. Needs the "
-        "extra `tracing`; the SDK reads its other variables itself, as `OTEL_TRACES_SAMPLER`",
+        "extra `tracing`; the SDK itself reads its other variables, such as `OTEL_TRACES_SAMPLER`",
     )
 
 
@@ -56,8 +56,8 @@ class ReceiveSettings(Settings):
     max_waiting_bytes: Annotated[int, Field(ge=MIB)] = Field(
         64 * MIB,
         alias="RECEIVE_MAX_WAITING_BYTES",
-        description="bytes held for events that are on their way in or that NATS has not acknowledged, headers and "
-        "8 KiB for each of the latter included; beyond that 503 at once",
+        description="bytes held for events that are on their way in or that NATS has not acknowledged, with headers "
+        "and 8 KiB for each of the latter; beyond that the answer is 503 at once",
     )
     workers: int | None = Field(
         None,
@@ -106,19 +106,19 @@ class TokenSettings(Settings):
     caller_digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         None,
         alias="HEADRACE_CALLER_DIGEST",
-        description="in the place of the token: SHA-256 of what callers show to this one function, as `reconcile` "
-        "gives it to those that it answers (ADR 030)",
+        description="in the place of the token: SHA-256 of the token that callers show to this one function, as "
+        "`reconcile` gives it to the functions that it answers (ADR 030)",
     )
 
 
 class DeliverySettings(Settings):
-    """How `receive` knows what `forward` delivers."""
+    """How `receive` knows the deliveries of `forward`."""
 
     delivery_key: SecretStr | None = Field(
         None,
         alias="HEADRACE_DELIVERY_KEY",
         description="64 hex digits, the same for all functions that deliver to one another: by it a channel tells "
         "`forward`'s deliveries from repeats of its producers (ADR 044). `reconcile` gives it to the functions that "
-        "it answers; elsewhere it follows from the shared token, where a function has that; without either no "
+        "it answers; elsewhere it follows from the shared token, where a function has that. Without either, no "
         "claim is made or believed",
     )

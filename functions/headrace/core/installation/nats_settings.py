@@ -43,10 +43,10 @@ class NatsSettings(Settings):
     config_dir: str | None = Field(
         None,
         alias="NATS_CONFIG_DIR",
-        description="where ConfigMaps are mounted that say how NATS is reached: in the folder `named` the one that "
-        "`NATS_CONFIG_NAME` names, in `proposed` the proposal's `config-jetstream`, in `defaults` "
-        "`config-ch-jetstream-defaults`; or one alone, without a folder. What the one that counts (docs/install.md) "
-        "says wins over the variables, and an edit takes effect within seconds",
+        description="folder where the ConfigMaps that say how NATS is reached are mounted: `named` has the one that "
+        "`NATS_CONFIG_NAME` names, `proposed` the proposal's `config-jetstream`, `defaults` "
+        "`config-ch-jetstream-defaults`; or the folder holds a single one. The ConfigMap that counts "
+        "(docs/install.md) wins over the variables, and an edit takes effect within seconds",
     )
     config_name: str | None = Field(
         None,

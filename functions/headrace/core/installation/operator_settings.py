@@ -21,14 +21,14 @@ class KubeSettings(Settings):
 
 
 class OperatorSettings(Settings):
-    """What the operator must know."""
+    """The settings that the operator needs."""
 
     hook: Url = Field(alias="HOOK_URL", description="base URL of `reconcile`")
     hook_workload: Annotated[str, Field(pattern=r"^[a-z0-9-]+/[a-z0-9.-]+$")] | None = Field(
         None,
         alias="HOOK_WORKLOAD",
-        description="the Deployment or Knative Service that runs it, as `<namespace>/<name>`: once that was replaced, "
-        "every channel is looked at; unset: by the host of `HOOK_URL`, which is of the same name",
+        description="the Deployment or Knative Service of `reconcile`, as `<namespace>/<name>`: once it is replaced, "
+        "every channel is looked at; unset: the one with the name in the host of `HOOK_URL`",
     )
     forward: Url | None = Field(
         None, alias="FORWARD_URL", description="`forward` for consumers whose status names none"
@@ -66,13 +66,13 @@ class OperatorSettings(Settings):
     sweep: Span = Field(
         timedelta(seconds=15),
         alias="OPERATOR_SWEEP",
-        description="how often all streams are looked at, for what no wake hint has told",
+        description="how often all streams are looked at, for events without a wake hint",
         ge=timedelta(seconds=1),
     )
     superseded: str = Field(
         "",
         alias="OPERATOR_SUPERSEDED",
-        description="what an installation of another kind has left in the operator's namespace, as "
+        description="leftovers of an installation of another kind in the operator's namespace, as "
         "`Deployment.apps/v1/headrace-reconcile`: deleted once `reconcile` at `HOOK_URL` has answered",
     )
     host: str = Field("0.0.0.0", alias="HOST", description="address of the probes and metrics")

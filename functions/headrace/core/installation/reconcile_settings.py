@@ -42,8 +42,8 @@ class FunctionsSettings(Settings):
         "auto",
         alias="HEADRACE_ZERO_INITIAL_SCALE",
         description="`true`: a `forward` begins with no pod, once the `receive` beside it has been ready with the same "
-        "image and settings; `auto`: where Knative's `config-autoscaler` has `allow-zero-initial-scale`, without "
-        "which it refuses that",
+        "image and settings; `auto`: so where Knative's `config-autoscaler` has `allow-zero-initial-scale`, "
+        "without which Knative refuses it",
     )
     host_urls: bool = Field(
         False,
@@ -68,19 +68,19 @@ class FunctionsSettings(Settings):
     nats_config_map: str | None = Field(
         None,
         alias="HEADRACE_NATS_CONFIG_MAP",
-        description="ConfigMap that is mounted for the functions in their `NATS_CONFIG_DIR`, where it is there, beside "
+        description="ConfigMap that is mounted for the functions in their `NATS_CONFIG_DIR`, if it exists, beside "
         "`config-jetstream`",
     )
     creds_secret: str | None = Field(
         None,
         alias="HEADRACE_NATS_CREDS_SECRET",
-        description="Secret that is mounted for the functions in their `NATS_CREDENTIALS_DIR`, where it is there: keys "
+        description="Secret that is mounted for the functions in their `NATS_CREDENTIALS_DIR`, if it exists: keys "
         "`nats.creds`, `nkey.seed`, `token`, `username` and `password`, `tls.crt` and `tls.key`, `ca.crt`",
     )
     keda_monitoring: str | None = Field(
         None,
         alias="HEADRACE_KEDA_MONITORING",
-        description="host and port of NATS's monitoring, with https:// if it is that, for KEDA's `nats-jetstream` "
+        description="host and port of NATS's monitoring, with https:// where it has TLS, for KEDA's `nats-jetstream` "
         "scaler; unset: no ScaledObjects",
     )
     keda_account: str = Field(
@@ -89,7 +89,7 @@ class FunctionsSettings(Settings):
 
 
 class ReconcileSettings(FunctionsSettings):
-    """What `reconcile` must know of its surroundings."""
+    """The settings that `reconcile` needs."""
 
     cluster: str = Field(
         "default", alias="HEADRACE_CLUSTER", description="id of the cluster, part of a stream's ownership"
