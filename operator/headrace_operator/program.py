@@ -92,8 +92,8 @@ class MetricSources:
         """To be run; the operator that does not lead reads nothing."""
         return Storage(
             JetStreamApi(self.client),
-            lambda: self.work.waking.streams if self.election.leads else (),
-            lambda: self.work.waking.scaler.stats()["consumers"],
+            lambda: self.work.served.streams if self.election.leads else (),
+            lambda: self.work.served.scaler.stats()["consumers"],
             ask=asyncio.get_running_loop().call_soon_threadsafe,
         )
 
@@ -145,12 +145,12 @@ class Operator:
             events = EventWriter(api, self._identity)
             customize = partial(hook.customize, settings.hook)
             world = ClusterWorld(api, discovery, channels.cache, children, related, events, customize)
-            waking = self._waking(client, leases)
+            served = self._served(client, leases)
             passes = OneChannel(world, partial(hook.call, settings.hook))
             resync = settings.resync.total_seconds()
             # Half is left to the others when a namespace has passes that hang, where there are others.
             share = settings.workers if namespace else max(1, settings.workers // 2)
-            work = ChannelWork(world, passes, waking, workers=settings.workers, share=share, resync=resync)
+            work = ChannelWork(world, passes, served, workers=settings.workers, share=share, resync=resync)
             leadership = Leadership(world, work, resync=resync)
             passes.succession.listeners.append(leadership.ask_again)
             workload = self._workload(api, discovery, leadership)
@@ -163,7 +163,7 @@ class Operator:
                 probes.served(
                     settings.host,
                     settings.port,
-                    waking.scaler.rows,
+                    served.scaler.rows,
                     parts.collectors(storage),
                     option="PORT",
                     ready=lambda: channels.cache.listed,
@@ -179,7 +179,7 @@ class Operator:
                 tasks.create_task(storage.run(), name="storage")
                 for name, read in self._followed().items():
                     tasks.create_task(EditWatch(read, work.add_all).run(), name=name)
-                tasks.create_task(Arrivals(api, waking.arrived, namespace).run(), name="arrivals")
+                tasks.create_task(Arrivals(api, served.arrived, namespace).run(), name="arrivals")
                 await self._discovered(discovery)
                 tasks.create_task(self._discover_for_ever(discovery, world, leadership, workload), name="discovery")
                 tasks.create_task(self._superseded(api, discovery, customize, lease[0]).run(), name="superseded")
@@ -187,7 +187,7 @@ class Operator:
                 await children.watch_what_is_served()
                 await election.run(leadership.run)
 
-    def _waking(self, client: Client, leases: LeaseClient) -> ChannelScaler:
+    def _served(self, client: Client, leases: LeaseClient) -> ChannelScaler:
         forward = self._settings.forward
 
         async def open_lease(url: str, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:

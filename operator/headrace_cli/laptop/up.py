@@ -17,11 +17,10 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-from headrace.core.channel.hook import HookRequest, HookResponse
-from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import InvalidSpec, Unavailable
 from headrace.core.installation.function_settings import ForwardSettings, ReceiveSettings
 from headrace.core.installation.nats_settings import NatsSettings
+from headrace.core.installation.operator_settings import WORKERS
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
@@ -29,28 +28,23 @@ from headrace.io.nats.engine import Engine
 from headrace.io.process import environment, log
 from headrace_cli.access import announcement
 from headrace_cli.access.bulletin import BulletinWriter
-from headrace_cli.laptop import full_disk, metrics_page, ready_line, store
-from headrace_cli.laptop.channels import Channel, Channels, Parent, tell_of_strays
-from headrace_cli.laptop.child import Child, Children, answers_200, demand_free, free_port
-from headrace_cli.laptop.local_process import AlwaysOn, OnDemand
+from headrace_cli.laptop import file_channels, full_disk, metrics_page, store, strays
+from headrace_cli.laptop.child import Children, demand_free, free_port
+from headrace_cli.laptop.file_channels import FileChannels
+from headrace_cli.laptop.file_world import FileWorld
+from headrace_cli.laptop.functions import Functions
+from headrace_cli.laptop.local_process import AlwaysOn
 from headrace_cli.laptop.nats_server import NatsServer
 from headrace_cli.laptop.options import Listen, UpOptions
+from headrace_cli.laptop.readiness import Readiness
 from headrace_cli.laptop.status_file import StatusFile
-from headrace_cli.manifests import manifests
-from headrace_operator.channels.hook_client import HookClient
-from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
-from headrace_operator.scaling.scaler import Scaler
+from headrace_operator.channels.channel_work import ChannelWork
+from headrace_operator.channels.one_channel import OneChannel
+from headrace_operator.scaling.channel_scaler import ChannelScaler
 
-# What a function may still have to do when it is asked to stop.
-FINISHES = {
-    "receive": "requests that are not answered yet",
-    "reconcile": "calls that are not answered yet",
-    "forward": "deliveries that subscribers have not answered yet",
-}
 # Longer than any start; what is not ready by then waits for something that does not come by itself.
 READY_SECONDS = 20.0
 REACH_SECONDS = 10.0
-LOOPBACK = "127.0.0.1"
 KILLED = 130
 # One Ctrl-C reaches us twice under `uv run`: from the terminal, and passed on by uv.
 RELAYED_SECONDS = 0.3
@@ -68,7 +62,7 @@ def run(options: UpOptions) -> int:
     log.configure(options.log_level, plain=_log_format() == "plain")
     if options.listen.port == 0:
         options = replace(options, listen=Listen(options.listen.host, free_port(options.listen.host)))
-    found = manifests.numbered(manifests.read(options.files, options.listen.url), None, int(time.time() * 1000))
+    found = file_channels.numbered(file_channels.read(options.files, options.listen.url), None, int(time.time() * 1000))
     demand_free(options.listen.host, options.listen.port, "--listen")
     if options.metrics is not None:
         demand_free(options.metrics.host, options.metrics.port, "--metrics")
@@ -79,11 +73,11 @@ def run(options: UpOptions) -> int:
     return asyncio.run(_supervised(options, found))
 
 
-async def _supervised(options: UpOptions, found: manifests.Manifests) -> int:
+async def _supervised(options: UpOptions, found: FileChannels) -> int:
     """Serve, and translate signals: the first ends it in order, a second one at once."""
     children = Children()
-    laptop = Laptop(options, children)
-    serving = asyncio.create_task(laptop.serve(found), name="serve")
+    laptop = Laptop(options, children, found)
+    serving = asyncio.create_task(laptop.serve(), name="serve")
     signals: list[str] = []
     loop = asyncio.get_running_loop()
     last = 0.0
@@ -115,82 +109,78 @@ async def _supervised(options: UpOptions, found: manifests.Manifests) -> int:
 
 
 class Laptop:
-    """Everything that one `headrace up` runs."""
+    """Everything that one `headrace up` runs; made inside its loop."""
 
-    def __init__(self, options: UpOptions, children: Children) -> None:
+    def __init__(self, options: UpOptions, children: Children, found: FileChannels) -> None:
         self._options = options
         self._children = children
-        self._token = secrets.token_urlsafe(32)
-        self._manifests: manifests.Manifests | None = None
-        self._reload_wanted = False
-        self._environment: dict[str, str] = {}
         self._nats_url = options.nats or ""
+        self._token = secrets.token_urlsafe(32)
         self._status = StatusFile(options.status_file, self._state)
-        idle, touch = options.idle_seconds, self._status.touch
-        self._receive = AlwaysOn(self._start_receive, touch)
-        self._reconcile = OnDemand(lambda why: self._start("reconcile", why), idle, touch)
-        self._forward = OnDemand(lambda why: self._start("forward", why), idle, touch)
-        self._hooks = HookClient(self._token)
-        self._leases = LeaseClient(self._token)
-        self._channels = Channels(self._sync, self._finalize)
-        self._channels.on_told.append(lambda: self._bulletin.write(each.told for each in self._channels))
         self._bulletin = BulletinWriter(None)
-        self._scaler: Scaler | None = None
-        self._ports = metrics_page.Ports(wanted=options.metrics is not None)
+        self._functions = Functions(
+            children,
+            options.listen,
+            self._token,
+            idle_seconds=options.idle_seconds,
+            metrics=options.metrics is not None,
+            on_change=self._status.touch,
+        )
+        self._world = FileWorld()
+        self._files = found
+        self._apply(found)
+        self._work: ChannelWork | None = None
+        self._readiness = Readiness(self._world.channels)
+        self._readiness.on_news += [self._status.touch, self._write_bulletin]
 
-    async def serve(self, found: manifests.Manifests) -> None:
+    async def serve(self) -> None:
         """Start everything, say `ready`, and run until cancelled; then stop everything in the reverse order."""
+        options = self._options
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._hooks)
-            await stack.enter_async_context(self._leases)
             self._status.write()
             stack.callback(self._status.write)
-            self._environment = await self._nats(stack)
-            self._bulletin = stack.enter_context(announcement.announce(self._nats_url, self._options.listen.url))
-            client = Engine(environment.read(NatsSettings, self._environment), name="headrace-up")
+            self._functions.environment = await self._nats(stack)
+            self._bulletin = stack.enter_context(announcement.announce(self._nats_url, options.listen.url))
+            self._write_bulletin()
+            client = Engine(environment.read(NatsSettings, self._functions.environment), name="headrace-up")
             stack.push_async_callback(client.close)
-            stack.push_async_callback(self._reconcile.close, "headrace up ends")
-            stack.push_async_callback(self._receive.close, "headrace up ends")
-            stack.push_async_callback(self._forward.close, "headrace up ends")
-            scaler = self._scaler = self._make_scaler(client)
-            if (at := self._options.metrics) is not None:
-                await metrics_page.serve(
-                    stack, at, self._ports, client, scaler, self._hooks, lambda: self._channels.streams
-                )
-            stack.push_async_callback(self._channels.close)
-            self._apply(found)
-            if self._reload_wanted:
-                self.reload()
-            await self._receive.open()
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(scaler.run(), name="scaler")
-                tasks.create_task(self._status.run(), name="status-file")
-                await self._channels.settled(READY_SECONDS)
-                await tell_of_strays(JetStreamApi(client), self._channels.streams)
-                await ready_line.say(self._channels, self._options.listen.url)
+            await stack.enter_async_context(self._functions.kept())
+            work = self._work = self._make_work(client)
+            if options.metrics is not None:
+                ports, calls = self._functions.metrics_ports, self._functions.hooks.calls
+                await metrics_page.serve(stack, options.metrics, ports, client, work.served, calls)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(work.run(), name="work")
+                    tasks.create_task(self._status.run(), name="status-file")
+                    await self._functions.receive.open()
+                    await self._readiness.settled(READY_SECONDS)
+                    await strays.tell(JetStreamApi(client), work.served.streams)
+                    await self._readiness.say(options.listen.url)
+            except BaseExceptionGroup as group:
+                # One is enough to end it, and has words for people.
+                raise group.exceptions[0] from None
 
     def reload(self) -> None:
         """Read the files again; when they are wrong, all stays as it is."""
-        if self._manifests is None:
-            # Still starting, with what has been read a moment ago.
-            self._reload_wanted = True
-            return
         try:
-            read = manifests.read(self._options.files, self._options.listen.url)
+            read = file_channels.read(self._options.files, self._options.listen.url)
         except InvalidSpec as error:
             _log.error("the files are wrong, nothing was changed", error=str(error))
             self._bulletin.files = str(error)
-            self._channels.tell()
-            return
-        _log.info("files read again", channels=len(read.channels))
-        self._apply(manifests.numbered(read, self._manifests, int(time.time() * 1000)))
+        else:
+            _log.info("files read again", channels=len(read.channels))
+            self._bulletin.files = ""
+            self._apply(file_channels.numbered(read, self._files, int(time.time() * 1000)))
+            if self._work is not None:
+                self._work.add_all()
+        self._write_bulletin()
 
-    def _apply(self, found: manifests.Manifests) -> None:
+    def _apply(self, found: FileChannels) -> None:
         for sentence in found.ignored:
             _log.warning(sentence)
-        self._manifests, self._bulletin.files = found, ""
-        self._channels.apply(found)
-        self._serve_streams()
+        self._files = found
+        self._world.apply(found.channels)
 
     async def _nats(self, stack: AsyncExitStack) -> dict[str, str]:
         """A server, ours or the one named; the environment of the functions."""
@@ -227,72 +217,28 @@ class Laptop:
         finally:
             await client.close()
 
-    def _make_scaler(self, client: Client) -> Scaler:
-        settings = environment.read(ForwardSettings, self._environment)
-        scaler = Scaler(client, JetStreamApi(client), self._lease, max_in_flight=settings.max_in_flight)
-        scaler.on_change.append(self._status.touch)
-        scaler.on_missing.append(self._channels.repair)
-        scaler.on_trouble.append(self._channels.look_again)
-        self._channels.on_synced.append(self._on_synced)
-        return scaler
+    def _make_work(self, client: Client) -> ChannelWork:
+        max_in_flight = environment.read(ForwardSettings, self._functions.environment).max_in_flight
+        served = ChannelScaler(client, self._functions.open_lease, max_in_flight=max_in_flight)
+        served.scaler.on_change.append(self._status.touch)
+        work = ChannelWork(self._world, OneChannel(self._world, self._functions.call), served, workers=WORKERS)
+        work.on_end.append(self._readiness.note_end)
+        return work
 
-    async def _start_receive(self, why: str) -> Child:
-        return await self._start("receive", why, self._options.listen)
-
-    async def _start(self, target: str, why: str, at: Listen | None = None) -> Child:
-        at = at or Listen(LOOPBACK, free_port())
-        variables = {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port), **self._ports.variables(target)}
-        child = await self._children.start(
-            target,
-            [sys.executable, "-m", "headrace.host"],
-            {"RECEIVE_WORKERS": "1", **self._environment, **variables},  # unless told: a laptop has more to do
-            at.url,
-            lambda: answers_200(at.local, at.port, "/health/readiness"),
-            why=why,
-        )
-        child.finishes = FINISHES[target]
-        return child
-
-    async def _lease(self, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
-        async with self._forward.use(f"lease on {lease.stream}/{lease.consumer}") as url:
-
-            def let_go() -> None:
-                self._forward.let_go(url)
-                meanwhile.ending()
-
-            return await self._leases.open(url, lease, meanwhile._replace(ending=let_go))
-
-    async def _sync(self, parent: Parent) -> HookResponse:
-        async with self._reconcile.use(f"sync of {parent['metadata']['name']}") as url:
-            return await self._hooks.call(url, HookRequest(dict(parent)))
-
-    async def _finalize(self, parent: Parent) -> HookResponse:
-        async with self._reconcile.use(f"finalize of {parent['metadata']['name']}") as url:
-            return await self._hooks.call(url, HookRequest(dict(parent), finalizing=True))
-
-    def _on_synced(self, channel: Channel) -> None:
-        self._serve_streams()
-        if self._scaler is not None and channel.stream:
-            self._scaler.look_soon(channel.stream)
-
-    def _serve_streams(self) -> None:
-        if self._scaler is not None:
-            self._scaler.serve(self._channels.streams)
-        self._status.touch()
+    def _write_bulletin(self) -> None:
+        self._bulletin.write({**each.channel, "error": each.error} for each in self._readiness)
 
     def _state(self) -> dict[str, Any]:
         """What the status file says."""
         return {
             "nats": re.sub(r"//[^/@,]*@", "//", self._nats_url),
             "listen": self._options.listen.url,
-            "receive": {"running": self._receive.running, "starts": self._receive.starts},
-            "reconcile": self._reconcile.row,
-            "forward": self._forward.row,
+            **self._functions.rows,
             "channels": {
-                channel.name: {"ready": channel.ready, "stream": channel.stream, "status": channel.status}
-                for channel in self._channels
+                each.name: {"ready": each.ready, "stream": each.status.get("stream"), "status": each.status}
+                for each in self._readiness
             },
-            "leases": self._scaler.stats() if self._scaler is not None else {},
+            "leases": {} if self._work is None else self._work.served.scaler.stats(),
         }
 
 

@@ -1,6 +1,6 @@
 """YAML files as documents that know where they come from.
 
-Reads files; knows YAML and its traps, but no kind of object. Called by `headrace_cli.manifests.manifests`.
+Reads files; knows YAML and its traps, but no kind of object. Called by `headrace_cli.laptop.file_channels`.
 """
 
 from __future__ import annotations

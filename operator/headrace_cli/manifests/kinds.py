@@ -1,6 +1,6 @@
 """The shapes of what a manifest file may hold, strictly: on a laptop no API server refuses a typo.
 
-Knows fields and types, and says which is wrong. Resolves nothing. Called by `headrace_cli.manifests.manifests`.
+Knows fields and types, and says which is wrong. Resolves nothing. Called by `headrace_cli.laptop.file_channels`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from headrace.core.quoting import quoted
 from headrace_cli.manifests import unknown_fields
 from headrace_cli.manifests.documents import Document
 
+GROUP = "messaging.knative.dev"
 CHANNEL = "NatsJetStreamChannel"
 CHANNEL_KINDS = (CHANNEL, "Channel")
+# Of what strangers call their kinds; names in Kubernetes are no longer.
+LONGEST_NAME = 253
 OBJECT = ["apiVersion", "kind", "metadata", "spec", "status"]
 METADATA = [
     *("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "generateName"),

@@ -1,7 +1,7 @@
 """The annotations of ours in a manifest file, strictly: a typo in one would mean nothing, in silence.
 
 Knows which objects may bear which; what their values mean is `headrace.core`'s. Called by
-`headrace_cli.manifests.manifests`.
+`headrace_cli.laptop.file_channels`.
 """
 
 from __future__ import annotations

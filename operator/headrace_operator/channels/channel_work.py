@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.io.process import log
@@ -32,30 +33,37 @@ class ChannelWork:
 
     Attributes:
         queue: of the channels; empty and still while `run` does not.
-        waking: the scaler with these channels.
-        on_failure: called with a channel and what its pass has failed with.
+        served: the scaler with these channels.
+        on_end: called with a channel at the end of each pass over it, and with what that has failed with, if it has.
     """
 
     def __init__(
-        self, world: World, passes: OneChannel, waking: ChannelScaler, *, workers: int, share: int, resync: float
+        self,
+        world: World,
+        passes: OneChannel,
+        served: ChannelScaler,
+        *,
+        workers: int,
+        share: int | None = None,
+        resync: float = inf,
     ) -> None:
         """Args:
-        share: so many of the workers may be busy with one namespace.
+        share: so many of the workers may be busy with one namespace; None: all of them.
         resync: seconds after which every channel is passed over though nothing has changed.
         """
         self.queue: WorkQueue[Key] = WorkQueue(_namespace)
-        self.on_failure: list[Callable[[Key, BaseException], None]] = []
+        self.on_end: list[Callable[[Key, BaseException | None], None]] = []
         self._channels = world.channels
         self._passes = passes
-        self.waking = waking
+        self.served = served
         self._workers = workers
         self._share = share
         self._resync = resync
         self._active = False
         self._sparing = log.Sparing()
         self._channels.listeners.append(self._on_channel)
-        passes.on_pass.append(lambda channel: waking.put(channel, look=True))
-        waking.on_trouble.append(self._add_after)
+        passes.on_pass.append(lambda channel: served.put(channel, look=True))
+        served.on_trouble.append(self._add_after)
 
     async def run(self) -> None:
         """Work until cancelled; whatever was left undone before is found by the first pass over every channel."""
@@ -65,7 +73,7 @@ class ChannelWork:
             self.add_all()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.queue.run(self._work, self._workers, self._share), name="queue")
-                tasks.create_task(self.waking.scaler.run(), name="scaler")
+                tasks.create_task(self.served.scaler.run(), name="scaler")
                 tasks.create_task(self._resync_for_ever(), name="resync")
         finally:
             self._active = False
@@ -95,7 +103,12 @@ class ChannelWork:
         error = passing.exception()
         if error is None:
             self._note_done(place, passing.result())
-            return
+        else:
+            self._note_failure(place, error)
+        for listener in self.on_end:
+            listener(place, error)
+
+    def _note_failure(self, place: Key, error: BaseException) -> None:
         pause = self.queue.note_failure(place)
         if isinstance(error, HeadraceError):
             self._passes.note_problem(place, error)
@@ -107,8 +120,6 @@ class ChannelWork:
             left_out = self._sparing.admit(words)
             if left_out is not None:
                 _log.error(words, channel="/".join(place), exc_info=error, **log.more(left_out))
-        for listener in self.on_failure:
-            listener(place, error)
 
     def _note_done(self, place: Key, wait: float | None) -> None:
         self.queue.note_success(place)
@@ -130,9 +141,9 @@ class ChannelWork:
         assert body is not None
         place = key(body)
         if new is None:
-            self.waking.remove(place)
+            self.served.remove(place)
         elif changed_for_scaler(old, new):
-            self.waking.put(new)
+            self.served.put(new)
         if old is None or new is None or not channel_object.says_the_same(old, new):
             self.add(place)
         elif not self.queue.works_on(place) and not self._passes.status_is_ours(new):

@@ -52,7 +52,7 @@ class Leadership:
         self._children.begin()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._work.run(), name="work")
-            tasks.create_task(self._work.waking.tell_of_backlogs(), name="backlogs")
+            tasks.create_task(self._work.served.tell_of_backlogs(), name="backlogs")
             tasks.create_task(self._look_for_strays(), name="strays")
 
     def ask_again(self) -> None:

@@ -29,11 +29,11 @@ class World(Protocol):
     def request(self, channel: Body, *, finalizing: bool, ending: bool) -> tuple[HookRequest, bytes]:
         """What the hook is asked, and its `related` as JSON; `ending`: the channel's namespace is being deleted."""
 
-    async def absent(self, references: Sequence[Reference]) -> frozenset[str]:
+    async def absent(self, references: Sequence[Reference], /) -> frozenset[str]:
         """The uids of those objects that are proved not to exist."""
 
     async def make_so(
-        self, channel: Body, wanted: Sequence[Mapping[str, Any]], check: Callable[[], None] = lambda: None
+        self, channel: Body, wanted: Sequence[Mapping[str, Any]], check: Callable[[], None] = lambda: None, /
     ) -> ChildrenOutcome:
         """Make the channel's children what is wanted; `check` raises once the answer does not count any more."""
 

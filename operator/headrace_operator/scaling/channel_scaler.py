@@ -13,10 +13,11 @@ from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import Refused
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
+from headrace.io.process import log
 from headrace_operator.kube.api import Body
 from headrace_operator.kube.kinds import Key, key
 from headrace_operator.scaling.lease_client import Meanwhile
-from headrace_operator.scaling.scaler import Scaler
+from headrace_operator.scaling.scaler import SWEEP_SECONDS, Scaler
 
 # The sweep tells of a missing stream again and again, also while it is being made.
 REPAIR_SECONDS = 5.0
@@ -24,6 +25,8 @@ REPAIR_SECONDS = 5.0
 LOOK_SECONDS = 2.0
 # Events that a burst leaves for a moment are no backlog.
 BACKLOG_SECONDS = 15.0
+
+_log = log.get("scaler")
 
 ChannelLeaseOpener = Callable[[str, Lease, Meanwhile], Awaitable[LeaseAnswer]]
 
@@ -42,7 +45,7 @@ class ChannelScaler:
         open_lease: ChannelLeaseOpener,
         *,
         max_in_flight: int,
-        sweep_seconds: float,
+        sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
         """Args:
         open_lease: opens a lease at the URL that the channel's status names, or at none when it names none.
@@ -54,6 +57,8 @@ class ChannelScaler:
         self._urls: dict[str, dict[str, str]] = {}
         self._spared: dict[str, set[str]] = {}
         self._put_at: dict[Key, float] = {}
+        # Channels whose status says that their stream is there.
+        self._stored: set[Key] = set()
         self._receives: dict[Key, str] = {}
         # Channels whose status says that nothing waits; and of them those for which something did at the last look.
         self._quiet: set[Key] = set()
@@ -62,7 +67,7 @@ class ChannelScaler:
         api = JetStreamApi(client)
         self.scaler = Scaler(client, api, self._open, max_in_flight=max_in_flight, sweep_seconds=sweep_seconds)
         self.scaler.spares = lambda stream, consumer: consumer in self._spared.get(stream, ())
-        self.scaler.on_missing.append(lambda stream: self._trouble(stream, REPAIR_SECONDS))
+        self.scaler.on_missing.append(self._repair)
         self.scaler.on_trouble.append(lambda stream: self._trouble(stream, LOOK_SECONDS))
 
     @property
@@ -91,6 +96,10 @@ class ChannelScaler:
             self._quiet.discard(place)
         else:
             self._quiet.add(place)
+        self._stored.discard(place)
+        conditions = status.get("conditions") or ()
+        if any(one.get("type") == "StreamReady" and one.get("status") == "True" for one in conditions):
+            self._stored.add(place)
         if look:
             self._put_at[place] = asyncio.get_running_loop().time()
             self.scaler.look_soon(stream)
@@ -110,6 +119,7 @@ class ChannelScaler:
         stream = self._streams.pop(place, None)
         self._put_at.pop(place, None)
         self._quiet.discard(place)
+        self._stored.discard(place)
         if stream is not None and self._channels.get(stream) == place:
             del self._channels[stream]
             self._urls.pop(stream, None)
@@ -144,6 +154,16 @@ class ChannelScaler:
                 # The shared token was rotated: the hook has to tell the function anew whom it may trust.
                 self._trouble(lease.stream, REPAIR_SECONDS)
             raise
+
+    def _repair(self, stream: str) -> None:
+        """Something that reconcile had made is missing; what it could not make yet, it tries again by itself."""
+        place = self._channels.get(stream)
+        if place is None or place not in self._stored:
+            return
+        if asyncio.get_running_loop().time() > self._put_at.get(place, float("-inf")) + REPAIR_SECONDS:
+            words = "stream or consumer is missing, reconciling"
+            _log.warning(words, channel="/".join(place), stream=stream)
+        self._trouble(stream, REPAIR_SECONDS)
 
     def _trouble(self, stream: str, seconds: float) -> None:
         """Have the channel reconciled, but not for each event, and not while what is missing is being made."""

@@ -30,6 +30,7 @@ LeaseOpener = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
 """Holds one lease until it ends, and hands its news to the listeners; raises Unavailable or Refused."""
 
 REFRESH_SECONDS = 1.0  # a stream without consumers may be hinted at twenty times a second
+SWEEP_SECONDS = 5.0
 # After a sweep that NATS did not answer, which mostly has waited some seconds for it.
 SWEEP_AGAIN_SECONDS = 1.0
 # Thoughts are coalesced, so that many answers at once cost one pass.
@@ -57,7 +58,7 @@ class Scaler:
         *,
         max_in_flight: int = 100,
         lease_seconds: float = DEFAULT_SECONDS,
-        sweep_seconds: float = 5.0,
+        sweep_seconds: float = SWEEP_SECONDS,
         clock: Clock | None = None,
     ) -> None:
         self._client = client

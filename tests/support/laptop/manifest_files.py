@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
-from headrace_cli.manifests import manifests
-from headrace_cli.manifests.manifests import Manifests
+from headrace_cli.laptop import file_channels
+from headrace_cli.laptop.file_channels import FileChannels
 
 BASE = "http://127.0.0.1:8080"
 
@@ -26,16 +26,16 @@ spec:
   subscriber: {uri: "http://billing.example/events"}
 """
 
-Read = Callable[..., Manifests]
+Read = Callable[..., FileChannels]
 
 
 def reader(directory: Path) -> Read:
     """Reads documents that were written to one file, `all.yaml`."""
 
-    def read(*documents: str) -> Manifests:
+    def read(*documents: str) -> FileChannels:
         file = directory / "all.yaml"
         file.write_text("---\n".join(dedent(document) for document in documents))
-        return manifests.read([str(file)], BASE)
+        return file_channels.read([str(file)], BASE)
 
     return read
 

@@ -11,7 +11,7 @@ import pytest
 from headrace_cli import command_line
 from headrace_cli.commands import root
 from headrace_cli.commands.running import tell
-from headrace_cli.manifests import manifests
+from headrace_cli.laptop import file_channels
 from headrace_cli.view.output import say, show_list, show_one
 
 # Sets the title of a terminal's window.
@@ -40,7 +40,7 @@ def test_an_error_about_a_manifest_shows_its_kind(
 
     @click.command()
     def reads() -> None:
-        manifests.read([str(file)], "http://localhost")
+        file_channels.read([str(file)], "http://localhost")
 
     monkeypatch.setattr(root, "tree", lambda: reads)
     assert command_line.main([]) == 2

@@ -15,7 +15,7 @@ from headrace.core.delivery import lease
 from headrace.core.errors import HeadraceError, InvalidSpec, Misconfigured, Refused, Unavailable
 from headrace.core.manifest import manifest
 from headrace.core.quoting import LONGEST_SENTENCE, bounded, quoted
-from headrace_cli.manifests import manifests
+from headrace_cli.laptop import file_channels
 from tests.support.laptop.cli import run
 
 HUGE = "x" * 3_000
@@ -120,7 +120,7 @@ def test_whatever_is_huge_in_a_manifest_is_told_briefly_by_up(tmp_path: Path, wh
         items = [bad, SUBSCRIPTION] if which == "channel" else [CHANNEL, bad]
         file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
         try:
-            words = manifests.read([str(file)], "http://localhost:8080").ignored
+            words = file_channels.read([str(file)], "http://localhost:8080").ignored
         except InvalidSpec as error:
             words = (str(error),)
         told += bool(words)

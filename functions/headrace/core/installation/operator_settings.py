@@ -9,6 +9,9 @@ from pydantic import Field
 
 from headrace.core.installation.setting_types import Settings, Span, Url
 
+WORKERS = 16
+"""Channels that are reconciled at the same time, unless the operator is told otherwise."""
+
 
 class KubeSettings(Settings):
     """Where the API server is; in a pod its service account says so. Files are read again when they change."""
@@ -50,7 +53,7 @@ class OperatorSettings(Settings):
         ge=timedelta(seconds=3),
     )
     workers: int = Field(
-        16,
+        WORKERS,
         alias="OPERATOR_WORKERS",
         description="channels that are reconciled at the same time; of one namespace half as many, if all are served",
         ge=1,

@@ -135,3 +135,18 @@ async def test_a_channel_that_is_gone_shares_no_receive() -> None:
 def test_another_receive_is_news_to_the_scaler() -> None:
     assert changed_for_scaler(received("orders"), received("orders", "shop/receive-orders-1"))
     assert not changed_for_scaler(received("orders"), received("orders", readySubscribers="1/1"))
+
+
+@pytest.mark.parametrize(("condition", "then"), [("True", [ORDERS]), ("False", [])])
+async def test_a_stream_that_is_missing_is_repaired_unless_it_could_not_be_made_at_all(
+    condition: str, then: list[Any]
+) -> None:
+    one = ChannelScaler(SimpleNamespace(), SimpleNamespace(), max_in_flight=1)  # type: ignore[arg-type]  # reach nobody
+    found: list[Any] = []
+    one.on_trouble.append(lambda place, _: found.append(place))
+    parent = channel(lag=0)
+    parent["status"]["conditions"] = [{"type": "StreamReady", "status": condition}]
+    one.put(parent)
+    for listener in one.scaler.on_missing:
+        listener("KN_SHOP__ORDERS")
+    assert found == then

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import InvalidSpec
-from headrace_cli.manifests import manifests
+from headrace_cli.laptop import file_channels
 from tests.support.laptop.manifest_files import CHANNEL, SUBSCRIPTION, Read, reader
 
 ORDER, KEY = "headrace.dev/delivery-order", "headrace.dev/order-key"
@@ -61,8 +61,8 @@ def test_a_wrong_order_is_told_with_file_document_and_value(read: Read, document
 
 
 def test_an_edited_order_makes_a_new_generation(read: Read) -> None:
-    before = manifests.numbered(read(CHANNEL, SUBSCRIPTION), None, 1000)
+    before = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), None, 1000)
     edited = read(CHANNEL, annotated(SUBSCRIPTION, delivery_order="ordered"))
-    after = manifests.numbered(edited, before, 2000)
+    after = file_channels.numbered(edited, before, 2000)
     [entry] = after.channels["default", "orders"]["spec"]["subscribers"]
     assert entry["generation"] == 2000

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace_cli.manifests import manifests
-from headrace_cli.manifests.manifests import Manifests
+from headrace_cli.laptop import file_channels
+from headrace_cli.laptop.file_channels import FileChannels
 from tests.support.laptop.manifest_files import BASE, CHANNEL, SUBSCRIPTION, Read, reader, subscription
 
 
@@ -17,7 +17,7 @@ def read(tmp_path: Path) -> Read:
     return reader(tmp_path)
 
 
-def subscribers(found: Manifests, name: str = "orders") -> Any:
+def subscribers(found: FileChannels, name: str = "orders") -> Any:
     return found.channels["default", name]["spec"].get("subscribers")
 
 
@@ -59,8 +59,8 @@ def test_uid_and_generation_of_an_exported_object_are_kept(read: Read) -> None:
 def test_a_generation_of_null_is_none(read: Read) -> None:
     exported = [text.replace("{name:", "{generation: null, name:") for text in (CHANNEL, SUBSCRIPTION)]
 
-    first = manifests.numbered(read(*exported), None, 5)
-    second = manifests.numbered(read(exported[0], exported[1] + "  delivery: {retry: 1}\n"), first, 6)
+    first = file_channels.numbered(read(*exported), None, 5)
+    second = file_channels.numbered(read(exported[0], exported[1] + "  delivery: {retry: 1}\n"), first, 6)
 
     assert first.channels["default", "orders"]["metadata"]["generation"] == 5
     assert [subscribers(each)[0]["generation"] for each in (first, second)] == [5, 6]
@@ -234,48 +234,48 @@ def test_a_directory_is_its_manifest_files(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "c.yaml").write_text("no: [manifest")
 
-    assert [entry["name"] for entry in subscribers(manifests.read([str(tmp_path)], BASE))] == ["billing"]
+    assert [entry["name"] for entry in subscribers(file_channels.read([str(tmp_path)], BASE))] == ["billing"]
 
 
 def test_the_minimal_example_is_right() -> None:
     example = Path(__file__).parents[4] / "examples" / "minimal"
 
-    found = manifests.read([str(example)], BASE)
+    found = file_channels.read([str(example)], BASE)
 
     assert [entry["subscriberUri"] for entry in subscribers(found, "hello")] == ["http://127.0.0.1:9000"]
 
 
-def generations(found: Manifests) -> tuple[int, int]:
+def generations(found: FileChannels) -> tuple[int, int]:
     parent = found.channels["default", "orders"]
     return parent["metadata"]["generation"], parent["spec"]["subscribers"][0]["generation"]
 
 
 def test_generations_come_from_the_clock_and_stay_while_nothing_changes(read: Read) -> None:
-    first = manifests.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
-    second = manifests.numbered(read(CHANNEL, SUBSCRIPTION), first, 2_000)
+    first = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
+    second = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), first, 2_000)
 
     assert (generations(first), generations(second)) == ((1_000, 1_000), (1_000, 1_000))
 
 
 def test_an_edited_subscription_gets_a_later_generation_and_so_does_its_channel(read: Read) -> None:
-    first = manifests.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
+    first = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
 
-    edited = manifests.numbered(read(CHANNEL, SUBSCRIPTION.replace("/events", "/v2")), first, 2_000)
+    edited = file_channels.numbered(read(CHANNEL, SUBSCRIPTION.replace("/events", "/v2")), first, 2_000)
 
     assert generations(edited) == (2_000, 2_000)
 
 
 def test_an_edited_channel_leaves_its_subscribers_alone(read: Read) -> None:
-    first = manifests.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
+    first = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
     wider = CHANNEL + "spec: {stream: {config: {maxMsgs: 5}}}\n"
 
-    assert generations(manifests.numbered(read(wider, SUBSCRIPTION), first, 2_000)) == (2_000, 1_000)
+    assert generations(file_channels.numbered(read(wider, SUBSCRIPTION), first, 2_000)) == (2_000, 1_000)
 
 
 def test_a_generation_grows_even_when_the_clock_does_not(read: Read) -> None:
-    first = manifests.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
+    first = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
 
-    edited = manifests.numbered(read(CHANNEL, SUBSCRIPTION.replace("/events", "/v2")), first, 900)
+    edited = file_channels.numbered(read(CHANNEL, SUBSCRIPTION.replace("/events", "/v2")), first, 900)
 
     assert generations(edited) == (1_001, 1_001)
 

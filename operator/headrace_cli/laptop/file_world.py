@@ -1,0 +1,119 @@
+"""Manifest files as the world of passes: what an API server would keep of the channels is kept here.
+
+A channel that is in no file any more is going, and held until nothing is left of it; if it comes back before that, it
+stays, with its status. Beside the channels there is nothing to see and nothing to make. Knows objects, neither files
+nor processes; `headrace_operator.channels.world` says what the methods are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from headrace.core.channel.hook import HookRequest, Reference
+from headrace.io.process import log
+from headrace_operator.channels.channel_object import FINALIZER, is_going
+from headrace_operator.channels.child_records import ChildrenOutcome
+from headrace_operator.kube.api import Body, Conflict
+from headrace_operator.kube.kinds import CHANNEL, Key, key
+from headrace_operator.kube.watch import Cache
+
+_log = log.get("up")
+
+
+class FileWorld:
+    """The channels of one `headrace up`."""
+
+    def __init__(self) -> None:
+        self.channels = Cache(CHANNEL)
+        self._versions = count(1)
+
+    def apply(self, written: Mapping[Key, Mapping[str, Any]]) -> None:
+        """Make these the channels: all that the files hold."""
+        for channel in list(self.channels):
+            if key(channel) not in written and not is_going(channel):
+                _log.info("channel is in no file any more, taking it down", channel="/".join(key(channel)))
+                self._put(channel, metadata={**channel["metadata"], "deletionTimestamp": datetime.now(UTC).isoformat()})
+        for place, wanted in written.items():
+            metadata = {name: value for name, value in wanted["metadata"].items() if name != "deletionTimestamp"}
+            status = (self.channels.get(place) or {}).get("status") or {}
+            self._put(wanted, metadata={**metadata, "finalizers": [FINALIZER]}, status=status)
+
+    async def prepare(self, channel: Body) -> Body:
+        return channel
+
+    def request(self, channel: Body, *, finalizing: bool, ending: bool) -> tuple[HookRequest, bytes]:
+        return HookRequest(channel, finalizing=finalizing, ending=ending), b"{}"
+
+    async def absent(self, _references: Sequence[Reference]) -> frozenset[str]:
+        return frozenset()
+
+    async def make_so(
+        self, _channel: Body, _wanted: Sequence[Mapping[str, Any]], _check: Callable[[], None] = lambda: None
+    ) -> ChildrenOutcome:
+        return ChildrenOutcome()
+
+    async def prune(self, channel: Body, kept: list[Any]) -> Body:
+        return self._put(channel, spec={**channel["spec"], "subscribers": kept})
+
+    async def write_status(self, channel: Body, status: Mapping[str, Any]) -> Body | None:
+        now = self.channels.get(key(channel))
+        if now is None:
+            return None
+        _log_changes(channel, status)
+        return self._put(now, status=status)
+
+    async def let_go(self, channel: Body) -> None:
+        now = self.channels.get(key(channel))
+        if now is None or not is_going(now):
+            raise Conflict("the channel is in a file again", status=409)
+        self.channels.remove(now)
+
+    def tell(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
+        """Nobody reads Events here; the log says the same."""
+
+    def forget(self, place: Key) -> None:
+        """Nothing is known of a channel but the object."""
+
+    def _put(self, channel: Mapping[str, Any], *, metadata: Mapping[str, Any] | None = None, **parts: Any) -> Body:
+        before = self.channels.get(key(channel))
+        body = {**channel, **parts}
+        body["metadata"] = {
+            **(metadata or channel["metadata"]),
+            "resourceVersion": before and before["metadata"]["resourceVersion"],
+        }
+        if before != body:
+            body["metadata"]["resourceVersion"] = str(next(self._versions))
+            self.channels.put(body)
+        return body
+
+
+def _log_changes(channel: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """One line for each condition, and for each subscriber, of which the status says something else than before."""
+    before, subscribers = channel.get("status") or {}, channel["spec"].get("subscribers") or ()
+    names = {entry["uid"]: entry["name"] for entry in subscribers if entry.get("name")}
+    known = _claims(before, names)
+    unwell = {one.get("type") for one in before.get("conditions") or () if one.get("status") == "False"}
+    for row, claim in _claims(after, names).items():
+        if known.get(row) == claim:
+            continue
+        # Of what is well one line a channel is enough, unless it was not well before.
+        well = _log.info if row == ("condition", "Ready") or claim.get("condition") in unwell else _log.debug
+        write = well if claim["status"] == "True" else _log.warning
+        write("status changed", channel="/".join(key(channel)), **claim)
+
+
+def _claims(status: Mapping[str, Any], names: Mapping[str, str]) -> dict[tuple[str, str], dict[str, str]]:
+    """What a status says, by condition and by subscriber; `names` of the latter, by uid."""
+    rows = [("condition", str(row.get("type")), row.get("status"), row) for row in status.get("conditions") or ()]
+    rows += [("subscriber", str(row.get("uid")), row.get("ready"), row) for row in status.get("subscribers") or ()]
+    return {
+        (part, name): {
+            part: names.get(name, name) if part == "subscriber" else name,
+            "status": str(says),
+            **{word: str(row[word]) for word in ("reason", "message") if row.get(word)},
+        }
+        for part, name, says, row in rows
+    }

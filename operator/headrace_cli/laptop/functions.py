@@ -1,0 +1,114 @@
+"""The functions of one `headrace up` as processes: `receive` all the time, `reconcile` and `forward` while called.
+
+Stands in for Knative Services: a call starts the process that it needs, and an idle window later that one ends. Knows
+how a function is started and called, never when. Called by `headrace_cli.laptop.up`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from headrace.core.channel.hook import HookRequest, HookResponse
+from headrace.core.delivery.lease import Lease, LeaseAnswer
+from headrace_cli.laptop.child import Child, Children, answers_200, free_port
+from headrace_cli.laptop.local_process import AlwaysOn, OnDemand
+from headrace_cli.laptop.options import Listen
+from headrace_operator.channels.hook_client import HookClient
+from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
+
+# What a function may still have to do when it is asked to stop.
+FINISHES = {
+    "receive": "requests that are not answered yet",
+    "reconcile": "calls that are not answered yet",
+    "forward": "deliveries that subscribers have not answered yet",
+}
+LOOPBACK = "127.0.0.1"
+
+
+class Functions:
+    """All three; made inside the loop that uses them.
+
+    Attributes:
+        environment: of each process that is started.
+        metrics_ports: where each function that was started tells of itself, by its name.
+        hooks: what calls `reconcile`.
+    """
+
+    def __init__(
+        self,
+        children: Children,
+        listen: Listen,
+        token: str,
+        *,
+        idle_seconds: float,
+        metrics: bool,
+        on_change: Callable[[], None],
+    ) -> None:
+        """Args:
+        listen: where `receive` is; the others are on any free port of loopback.
+        metrics: shall they tell of themselves?
+        """
+        self.environment: Mapping[str, str] = {}
+        self.metrics_ports: dict[str, int] = {}
+        self.hooks = HookClient(token)
+        self.receive = AlwaysOn(lambda why: self._start("receive", why, listen), on_change)
+        self._reconcile = OnDemand(lambda why: self._start("reconcile", why), idle_seconds, on_change)
+        self._forward = OnDemand(lambda why: self._start("forward", why), idle_seconds, on_change)
+        self._leases = LeaseClient(token)
+        self._children = children
+        self._metrics = metrics
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        """For as long as they may be called; then they finish what they do, and end."""
+        async with self.hooks, self._leases:
+            try:
+                yield
+            finally:
+                for each in (self._forward, self.receive, self._reconcile):
+                    await each.close("headrace up ends")
+
+    @property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """As JSON values, by function."""
+        receive = {"running": self.receive.running, "starts": self.receive.starts}
+        return {"receive": receive, "reconcile": self._reconcile.row, "forward": self._forward.row}
+
+    async def call(self, request: HookRequest, related: bytes) -> HookResponse:
+        """Call `reconcile`. Raises as `HookClient.call`; Unavailable also when it can't be started."""
+        verb = "finalize" if request.finalizing else "sync"
+        async with self._reconcile.use(f"{verb} of {request.parent['metadata']['name']}") as url:
+            return await self.hooks.call(url, request, related)
+
+    async def open_lease(self, _url: str, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
+        """Call `forward`, which is nowhere else. Raises as `LeaseClient.open`; Unavailable also if it can't start."""
+        async with self._forward.use(f"lease on {lease.stream}/{lease.consumer}") as url:
+
+            def let_go() -> None:
+                self._forward.let_go(url)
+                meanwhile.ending()
+
+            return await self._leases.open(url, lease, meanwhile._replace(ending=let_go))
+
+    async def _start(self, target: str, why: str, at: Listen | None = None) -> Child:
+        at = at or Listen(LOOPBACK, free_port())
+        # Unless told otherwise: a laptop has more to do.
+        variables = {"RECEIVE_WORKERS": "1", **self.environment, "METRICS_PORT": ""}
+        variables |= {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port)}
+        if self._metrics:
+            # Three on one host can't have the same port.
+            port = self.metrics_ports[target] = free_port()
+            variables |= {"METRICS_PORT": str(port), "METRICS_HOST": LOOPBACK}
+        child = await self._children.start(
+            target,
+            [sys.executable, "-m", "headrace.host"],
+            variables,
+            at.url,
+            lambda: answers_200(at.local, at.port, "/health/readiness"),
+            why=why,
+        )
+        child.finishes = FINISHES[target]
+        return child

@@ -1,0 +1,142 @@
+"""Which channels are ready, why the others are not, and what `headrace up` says of it on standard output.
+
+`ready …` comes once, when every channel is ready; before that perhaps once `partly ready …`, which names those that are
+not. Scripts wait for these lines. Knows channels by their status and by what their last passes have failed with; knows
+no process. Used by `headrace_cli.laptop.up`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.core import names
+from headrace.core.errors import HeadraceError
+from headrace.io.process import log
+from headrace_cli.laptop.child import TELL_SECONDS
+from headrace_operator.channels.channel_object import is_going
+from headrace_operator.kube.api import Body
+from headrace_operator.kube.kinds import Key, key
+from headrace_operator.kube.watch import Cache
+
+# What to do on a laptop, by the words in which the server refuses.
+ADVICE = {
+    "replicas > 1 not supported in non-clustered mode": "write replicas: 1, or use --nats with a cluster",
+}
+
+_log = log.get("up")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one channel stands.
+
+    Attributes:
+        channel: the object, with the status of reconcile's last answer.
+        error: what has come in place of an answer since; empty: nothing.
+    """
+
+    channel: Body
+    error: str
+
+    @property
+    def name(self) -> str:
+        return "/".join(key(self.channel))
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        return self.channel.get("status") or {}
+
+    @property
+    def ready(self) -> bool:
+        """Ready as it is now, not as it was before the last edit."""
+        generation = self.channel["metadata"].get("generation")
+        return self._condition.get("status") == "True" and self.status.get("observedGeneration") == generation
+
+    @property
+    def complaint(self) -> str:
+        """Why it is not ready, in a few words."""
+        words = f"{self._condition.get('reason', '')}: {self._condition.get('message', '')}".strip(": ")
+        advice = "".join(f"; {advice}" for sign, advice in ADVICE.items() if sign in words)
+        return self.error or words + advice or "reconcile has not answered yet"
+
+    @property
+    def _condition(self) -> Mapping[str, Any]:
+        return next((each for each in self.status.get("conditions") or () if each.get("type") == "Ready"), {})
+
+
+class Readiness:
+    """Of all channels that are to stay.
+
+    Attributes:
+        on_news: called whenever there may be something new to say.
+    """
+
+    def __init__(self, channels: Cache) -> None:
+        self.on_news: list[Callable[[], None]] = []
+        self._channels = channels
+        self._errors: dict[Key, str] = {}
+        self._progress = asyncio.Event()
+        channels.listeners.append(self._on_channel)
+
+    def __iter__(self) -> Iterator[Standing]:
+        return (Standing(each, self._errors.get(key(each), "")) for each in self._channels if not is_going(each))
+
+    @property
+    def late(self) -> list[str]:
+        """Channels that are not ready, each with the reason."""
+        return [f"{each.name} ({each.complaint})" for each in self if not each.ready]
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until every channel is ready or the time is up, and tell of it if that takes long."""
+        telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_of_waiting, seconds - TELL_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._all()
+        telling.cancel()
+
+    async def say(self, base: str) -> None:
+        """Print what is ready now; when that is not all, once more when it is.
+
+        Args:
+            base: URL of `receive`.
+        """
+        if self.late:
+            for each in self:
+                if not each.ready:
+                    _log.warning("channel is not ready", channel=each.name, why=each.complaint)
+            self._print("partly ready", base)
+            await self._all()
+        self._print("ready", base)
+
+    async def _all(self) -> None:
+        while self.late:
+            self._progress.clear()
+            await self._progress.wait()
+
+    def _print(self, words: str, base: str) -> None:
+        urls = [base + names.path(*key(each.channel)) for each in self if each.ready]
+        late = self.late
+        # Its reader may have left: what is served goes on.
+        with suppress(OSError):
+            print(words, base, *urls, *(["not ready:", ", ".join(late)] if late else []), flush=True)
+
+    def _tell_of_waiting(self, left: float) -> None:
+        _log.warning("ready waits for channels", at_most_s=round(left), channels=self.late)
+
+    def _on_channel(self, _old: Body | None, _new: Body | None) -> None:
+        self._progress.set()
+        for listener in self.on_news:
+            listener()
+
+    def note_end(self, place: Key, error: BaseException | None) -> None:
+        """A pass over a channel has come to its end, or has failed with this."""
+        before = self._errors.pop(place, None)
+        if error is not None:
+            words = "" if isinstance(error, HeadraceError) else f"{type(error).__name__}: "
+            self._errors[place] = f"{words}{error}"
+        if before != self._errors.get(place):
+            self._on_channel(None, None)
