@@ -1,9 +1,10 @@
-"""When a request arrives at a `receive` that sleeps: before any pod of it is there, and a second before it is stored.
+"""A request arrives at a `receive` that sleeps: this is known before it has a pod, a second before it stores the event.
 
 Knative's activator holds the request and has the autoscaler order a pod, so the Deployment that Knative keeps for
 `receive` goes from zero replicas to some. Nothing else does that: a new revision's Deployment is *made* with the pods
 that it begins with, and changes of a revision leave the number alone (read in Knative Serving 0.50). The Deployment is
-Knative's and none of our children (ADR 031); it is looked at and never written. Called by `headrace_operator.program`.
+Knative's and not one of our children (ADR 031): we look at it and never write it. Called by
+`headrace_operator.program`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from headrace_operator.kube.kinds import Kind
 from headrace_operator.kube.watch import Watch
 
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
-# Knative's own, on what it makes for a Knative Service.
+# Knative puts this label on all that it makes for a Knative Service.
 SERVICE = "serving.knative.dev/service"
 RECEIVES = f"{MANAGED_BY}={US},app.kubernetes.io/component=receive,{SERVICE}"
 
@@ -42,14 +43,14 @@ class Arrivals:
 
     def _on_change(self, old: Body | None, new: Body | None) -> None:
         cache = self._watch.cache
-        # What a list finds, and what a watch begins with, has happened at some time: only later it is now.
+        # The changes in a list, and those that a watch begins with, are old; only later ones happen now.
         is_news = cache.complete and asyncio.get_running_loop().time() >= cache.up_since + CATCHES_UP_SECONDS
         if is_news and new is not None and woken(old, new):
             self._tell(f"{new['metadata']['namespace']}/{new['metadata']['labels'][SERVICE]}")
 
 
 def woken(old: Body | None, new: Body | None) -> bool:
-    """Has this Deployment had no pod, and is it to have some now?"""
+    """Had this Deployment no pod, and is it to have some now?"""
     if old is None or new is None or old["metadata"]["uid"] != new["metadata"]["uid"]:
         return False
     return old["spec"].get("replicas") == 0 and bool(new["spec"].get("replicas"))

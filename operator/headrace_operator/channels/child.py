@@ -1,8 +1,8 @@
 """One wanted child of a channel: whose it is, what is sent to the API server, and whether that is there already.
 
-Pure. A child carries whose it is in labels and, in the channel's own namespace, in an ownerReference; a shared one
-belongs to every channel that wants it and goes with the last of them. That it is ours at all no label says, since
-Knative copies the labels of our Knative Services to all that it makes for them. Called by
+This module is pure. Labels say whose a child is and, in the channel's own namespace, an ownerReference does; a shared
+child belongs to every channel that wants it and goes with the last of them. No label proves that it is ours at all,
+since Knative copies the labels of our Knative Services to all that it makes for them. Called by
 `headrace_operator.channels.children`.
 """
 
@@ -14,20 +14,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headrace_operator.kube.api import FIELD_MANAGER
+from headrace_operator.kube.api import FIELD_MANAGER, Body
 from headrace_operator.kube.kinds import CHANNEL, Key, Kind
 
 MANAGED_BY, US = "app.kubernetes.io/managed-by", "headrace"
 UID_LABEL = "headrace.dev/channel-uid"
 SHARED_LABEL = "headrace.dev/shared"
 SCOPE_LABEL = "headrace.dev/scope"
-# Whose it is, for people, and for looking the channel up when only the child is left.
+# The channel's name: for people, and for looking the channel up when only the child is left.
 CHANNEL_ANNOTATION = "headrace.dev/channel"
 DIGEST_ANNOTATION = "headrace.dev/applied"
-# What the API server and other controllers write.
+# The API server and other controllers write these.
 NOT_OURS = ("resourceVersion", "generation", "uid", "creationTimestamp", "managedFields")
 
-Body = dict[str, Any]
 Spot = tuple[Kind, Key]
 """Where a child is: its kind, its namespace and name."""
 
@@ -40,7 +39,7 @@ def title(spot: Spot) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What the hook wants, as it is applied but for the ownerReferences."""
+    """A child as it is applied, but for its ownerReferences."""
 
     kind: Kind
     place: Key
@@ -57,7 +56,7 @@ class Child:
 
     @property
     def digest(self) -> str:
-        """Changes when what is wanted does."""
+        """It changes when the wanted object does."""
         text: str = self.body["metadata"]["annotations"][DIGEST_ANNOTATION]
         return text
 
@@ -87,7 +86,7 @@ def wanted(parent: Mapping[str, Any], answer: Mapping[str, Any], kind: Kind) -> 
 
 
 def told(live: Body) -> Body:
-    """As it is told to the hook, which does not ask who has written what."""
+    """The object as the hook is told of it: without the notes of who wrote which field."""
     metadata = {
         name: value for name, value in live["metadata"].items() if name not in ("managedFields", "ownerReferences")
     }
@@ -95,12 +94,12 @@ def told(live: Body) -> Body:
 
 
 def title_and_name(answer: Mapping[str, Any]) -> tuple[str, str]:
-    """Of what was answered, whatever it is: as the title of a Kind, and its name."""
+    """The title of the kind and the name of an answered object, whatever it is."""
     return f"{answer.get('kind')}.{answer.get('apiVersion')}", str((answer.get("metadata") or {}).get("name"))
 
 
 def may_own(child: Child, parent: Mapping[str, Any]) -> bool:
-    """May the channel own it? Across namespaces the garbage collector would delete it."""
+    """May the channel own it? Across namespaces the garbage collector would delete the child."""
     return bool(child.place[0] == parent["metadata"]["namespace"])
 
 
@@ -122,9 +121,9 @@ def owners(live: Mapping[str, Any] | None) -> dict[str, Body]:
 
 
 def is_ours(live: Mapping[str, Any]) -> bool:
-    """Was it made for a channel? That another kind controls it says no, a channel among its owners says yes.
+    """Was it made for a channel? A controller of another kind says no, a channel among its owners says yes.
 
-    Where no channel can own it, what the API server notes of our server-side apply says so: labels and annotations are
+    Where no channel can own it, the API server's note of our server-side apply says yes: labels and annotations are
     copied from object to object, and that note is not.
 
     Args:
@@ -139,7 +138,7 @@ def is_ours(live: Mapping[str, Any]) -> bool:
 
 
 def is_foreign(live: Mapping[str, Any], child: Child, parent: Mapping[str, Any]) -> bool:
-    """Is there already something of that name that is not ours to write? `live` is as for `is_ours`."""
+    """Has somebody else made an object of that name, so that it is not ours to write? `live` is as for `is_ours`."""
     labels = live["metadata"].get("labels") or {}
     uid = parent["metadata"]["uid"]
     if not is_ours(live):
@@ -157,19 +156,19 @@ def _is_channel(owner: Mapping[str, Any]) -> bool:
 
 
 def with_owners(child: Child, references: Iterable[Body]) -> Body:
-    """What is applied."""
+    """The body that is applied."""
     return {**child.body, "metadata": {**child.body["metadata"], "ownerReferences": list(references)}}
 
 
 def fingerprint(live: Mapping[str, Any]) -> str:
-    """Changes when anything of an object does that a writer could mean; not with its status."""
+    """It changes with every part of an object that a writer could mean, so not with its status."""
     metadata = {name: value for name, value in live["metadata"].items() if name not in NOT_OURS}
     rest = {name: value for name, value in live.items() if name not in ("status", "metadata")}
     return hashlib.sha256(json.dumps([metadata, rest], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def covers(live: object, part: object) -> bool:
-    """Is everything of a wanted value there? What others have added to objects and to the items of lists may be."""
+    """Is everything of a wanted value there? Others may have added members to objects and to the items of lists."""
     if isinstance(part, Mapping):
         return isinstance(live, Mapping) and all(
             value is None or (name in live and covers(live[name], value)) for name, value in part.items()
@@ -180,7 +179,7 @@ def covers(live: object, part: object) -> bool:
 
 
 def signature(live: Mapping[str, Any]) -> object:
-    """Changes when the hook should see the object: with what is wanted of it, and with its conditions."""
+    """It changes when the hook should see the object anew: with its fields, and with its conditions."""
     status = live.get("status")
     status = status if isinstance(status, Mapping) else {}
     conditions = [
@@ -190,7 +189,7 @@ def signature(live: Mapping[str, Any]) -> object:
     ]
     metadata = dict(live["metadata"])
     if (metadata.get("labels") or {}).get(SHARED_LABEL) == "true":
-        # That one more channel wants it is nothing to the others, of which there may be a thousand.
+        # One owner more is no news for the other channels that want it, of which there may be a thousand.
         metadata.pop("ownerReferences", None)
     told = [status.get(name) for name in ("url", "address", "latestReadyRevisionName", "latestCreatedRevisionName")]
     return fingerprint({**live, "metadata": metadata}), conditions, told

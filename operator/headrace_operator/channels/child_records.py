@@ -1,7 +1,7 @@
-"""What was applied, and whether that is still so: what keeps an idle operator from asking for anything.
+"""Records of the children that were applied: with them an idle operator asks the API server for nothing.
 
-A child carries the digest of what was wanted of it. When that is the wanted one, and it looks as it did then, or
-everything that is wanted is in it, it is there. Knows objects and time; called by
+A child carries the digest of the object that was wanted. It is there when that digest is today's and the child looks as
+it did when it was applied, or has every wanted field. This module knows objects and time; it is called by
 `headrace_operator.channels.children`.
 """
 
@@ -12,20 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace_operator.channels import child as children_of
-from headrace_operator.channels.child import Body, Child, Spot
+from headrace_operator.channels.child import Child, Spot
+from headrace_operator.kube.api import Body
 
-# Two who both want to have the last word would keep the API server busy.
+# Two programs that both want the last word would keep the API server busy.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 QUIET_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class ChildProblem:
-    """What could not be made so.
+    """A child that could not be made as it is wanted.
 
     Attributes:
         words: which child, and why, in the API server's words.
-        passes: the next attempt may mend it.
+        passes: the next attempt may succeed.
     """
 
     words: str
@@ -37,8 +38,8 @@ class ChildrenOutcome:
     """What became of one channel's children.
 
     Attributes:
-        problems: what could not be made so.
-        again_after: seconds until a contested child is healed; None: nothing waits.
+        problems: of each child that could not be made as it is wanted.
+        again_after: seconds until a contested child is healed; None when none is.
         ending: the channel's namespace is being deleted, and takes nothing new.
     """
 
@@ -49,7 +50,7 @@ class ChildrenOutcome:
 
 @dataclass(slots=True)
 class ChildRecord:
-    """What was applied last, what the object looked like then, and how often it was mended in a row."""
+    """The digest that was applied last, the object's looks then, and how often it was healed in a row."""
 
     digest: str
     looks: str
@@ -58,13 +59,13 @@ class ChildRecord:
 
 
 class ChildRecords:
-    """What this process has applied, or found applied by the one before."""
+    """The children that this process has applied, or found applied by the process before."""
 
     def __init__(self) -> None:
         self._applied: dict[Spot, ChildRecord] = {}
 
     def is_there(self, parent: Mapping[str, Any], child: Child, live: Body) -> bool:
-        """Is the live object what is wanted, and this channel's?"""
+        """Is the live object as it is wanted, and this channel's?"""
         annotations = live["metadata"].get("annotations") or {}
         if annotations.get(children_of.DIGEST_ANNOTATION) != child.digest:
             return False
@@ -83,7 +84,7 @@ class ChildRecords:
         return True
 
     def contested(self, child: Child, now: float) -> float | None:
-        """Seconds that a child must wait since somebody keeps changing it back; None: it need not."""
+        """Seconds that a child must wait because somebody keeps changing it back; None when it need not wait."""
         before = self._applied.get(child.spot)
         if before is None or before.digest != child.digest or not before.heals or now > before.at + QUIET_SECONDS:
             return None
@@ -91,7 +92,7 @@ class ChildRecords:
         return left if left > 0 else None
 
     def note(self, child: Child, applied: Body, now: float) -> None:
-        """It was applied, and this came of it."""
+        """The child was applied, and the API server answered this."""
         before, heals = self._applied.get(child.spot), 0
         if before is not None and before.digest == child.digest and now <= before.at + QUIET_SECONDS:
             heals = before.heals + 1

@@ -1,9 +1,9 @@
 """The children of all channels in the cluster: what there is of them, and making it what the hook wants.
 
-Every child kind is watched by our label, and of what bears it only what is ours is looked at: the rest is what Knative
-and others make for our children, with the labels of these. What is as it was applied is not applied again, so that an
-idle operator asks for nothing; what somebody has changed is healed. An operator of one namespace watches no other: it
-looks up at each pass how the children are that it has in another. Which children there are is the hook's to say.
+Every child kind is watched by our label. Of the objects that bear it only ours are looked at; the rest Knative and
+others make for our children, with the labels of these. A child that is as it was applied is not applied again, so that
+an idle operator asks for nothing; a child that somebody has changed is healed. An operator of one namespace watches no
+other: at each pass it looks up the children that it has in another one. The hook says which children there are to be.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from headrace.core.errors import Refused
 from headrace.io.process import log
 from headrace_operator.channels import channel_object
 from headrace_operator.channels import child as children_of
-from headrace_operator.channels.child import MANAGED_BY, UID_LABEL, US, Body, Child, Spot
+from headrace_operator.channels.child import MANAGED_BY, UID_LABEL, US, Child, Spot
 from headrace_operator.channels.child_records import ChildProblem, ChildRecords, ChildrenOutcome
 from headrace_operator.channels.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
 from headrace_operator.channels.removal import Removal
-from headrace_operator.kube.api import KubeApi, NamespaceGoing, passes
+from headrace_operator.kube.api import Body, KubeApi, NamespaceGoing, passes
 from headrace_operator.kube.kinds import Discovery, Kind, key
 from headrace_operator.kube.watch import Cache, Watch
 
@@ -32,9 +32,9 @@ KINDS = (
     Kind("serving.knative.dev/v1", "Service", "services"),
     Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
 )
-"""What the hook can answer; kinds of optional APIs are watched once the cluster serves them."""
+"""The kinds that the hook can answer; one of an optional API is watched once the cluster serves it."""
 OPTIONAL_APIS = ("serving.knative.dev/v1", "keda.sh/v1alpha1")
-# One that is going must be gone before it can be made anew.
+# A child that is being deleted must be gone before it can be made anew.
 GOING_SECONDS = 1.0
 
 _log = log.get("children")
@@ -71,7 +71,7 @@ class Children:
         channels.listeners.append(self._on_channel)
 
     def begin(self) -> None:
-        """Others may have led meanwhile: what channels want is seen anew."""
+        """Another operator may have led meanwhile: the wants of all channels are seen anew."""
         self._wants.clear()
 
     async def watch_what_is_served(self) -> None:
@@ -102,7 +102,7 @@ class Children:
         return found
 
     def observed(self, parent: Mapping[str, Any]) -> dict[str, dict[str, Body]]:
-        """As the hook wants to be told of them."""
+        """The channel's children as the hook is told of them."""
         found: dict[str, dict[str, Body]] = {}
         for (kind, place), body in self._of(parent["metadata"]["uid"]):
             own = place[0] == parent["metadata"]["namespace"]
@@ -110,7 +110,7 @@ class Children:
         return found
 
     def shared(self, parent: Mapping[str, Any]) -> dict[str, dict[str, Body]]:
-        """Those that the channel may share with others, as the hook wants to be told of them."""
+        """The children that the channel may share with others, as the hook is told of them."""
         found: dict[str, dict[str, Body]] = {}
         for kind, place in self._index.shared:
             body, own = self._watch(kind).cache.get(place), place[0] == parent["metadata"]["namespace"]
@@ -121,7 +121,7 @@ class Children:
     async def make_so(
         self, parent: Mapping[str, Any], answers: Iterable[Mapping[str, Any]], check: Callable[[], None] = lambda: None
     ) -> ChildrenOutcome:
-        """Apply what is wanted and not there, delete what is there and not wanted.
+        """Apply the wanted children that are not there, and delete those that are there and not wanted.
 
         Args:
             check: called before each change; raises Unavailable when the answers do not count any more.
@@ -134,7 +134,7 @@ class Children:
         ending = False
         uid = parent["metadata"]["uid"]
         wanted: dict[Spot, Child] = {}
-        # The cluster does not serve a kind, perhaps this moment only: what there is of it is left alone.
+        # The cluster does not serve a kind, perhaps at this moment only: its objects are left alone.
         unread: set[tuple[str, str]] = set()
         for answer in answers:
             found = await self._read(parent, answer)
@@ -149,7 +149,7 @@ class Children:
             try:
                 wait = await self._apply(parent, child, check)
             except Refused as error:
-                # Where its own namespace goes, the channel does, too.
+                # The channel goes with its own namespace.
                 if isinstance(error, NamespaceGoing) and child.place[0] == parent["metadata"]["namespace"]:
                     ending = True
                 else:
@@ -168,14 +168,14 @@ class Children:
 
     @property
     def unwanted(self) -> list[Spot]:
-        """Shared children that nobody owns, nor wants as far as it is known."""
-        # In a single namespace who wants one owns it; what is there without an owner may be wanted from elsewhere.
+        """Shared children that no channel owns, and none wants as far as is known."""
+        # In a single namespace a channel owns what it wants; a child without owner may be wanted from elsewhere.
         if self.own_namespace:
             return []
         return [spot for spot in self._index.shared if not self._wants.by(spot) and not self._owned(spot)]
 
     async def release(self) -> list[tuple[Spot, ChildProblem]]:
-        """Delete the shared children that no channel wants, once all channels were seen; what could not be, and why.
+        """Delete the shared children that no channel wants, once all channels were seen; gives what could not be done.
 
         Raises:
             Unavailable: the API server did not answer.
@@ -200,7 +200,7 @@ class Children:
         return children_of.wanted(parent, answer, kind)
 
     async def _apply(self, parent: Mapping[str, Any], child: Child, check: Callable[[], None]) -> float | None:
-        """Apply it unless it is there; seconds to wait when it was healed a moment ago."""
+        """Apply a child unless it is there; gives the seconds to wait when it was healed a moment ago."""
         spot = (child.kind, child.place)
         cache = self._watch(child.kind).cache
         await cache.wait_until_listed()
@@ -229,7 +229,7 @@ class Children:
             return None
 
     async def _look_up(self, cache: Cache, child: Child) -> None:
-        """Ask how a child is that the watch does not cover: whatever the cache has of it was true at the last pass."""
+        """Look up a child that the watch does not cover: the cache knows it as of the last pass."""
         known, live = cache.get(child.place), await self._api.get(child.kind.path(*child.place))
         if live is not None:
             cache.put(live)
@@ -255,7 +255,7 @@ class Children:
         return await self._removing.delete(spot, live)
 
     def _knows_all(self, but: str = "") -> bool:
-        """Is known what every channel wants that there is?"""
+        """Are the wants of every channel known?"""
         uids = {channel["metadata"]["uid"] for channel in self._channels if not channel_object.is_left(channel)}
         return self._channels.complete and self._wants.knows(uids - {but})
 

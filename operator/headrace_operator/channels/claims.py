@@ -1,8 +1,9 @@
 """Which children are which channel's, and which channels want which shared ones.
 
-Shared children outside their channels' namespaces can't be owned: who wants them is known only from passes over the
-channels, and whoever begins to lead knows of none. So that nobody wants one can be said only once every channel was
-seen. Knows objects, asks nobody; called by `headrace_operator.channels.children`.
+Shared children outside their channels' namespaces can't be owned: only passes over the channels tell which of them
+want one, and an operator that begins to lead has made none. So it can say that no channel wants a child only once it
+has seen every channel. This module knows objects and asks nobody; it is called by
+`headrace_operator.channels.children`.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headrace_operator.channels import child as children_of
-from headrace_operator.channels.child import SCOPE_LABEL, SHARED_LABEL, UID_LABEL, Body, Spot
+from headrace_operator.channels.child import SCOPE_LABEL, SHARED_LABEL, UID_LABEL, Spot
+from headrace_operator.kube.api import Body
 
 
 @dataclass(slots=True)
 class Indexed:
-    """Which children belong to a channel, by its uid, and which are shared; kept by the watches."""
+    """The children of each channel, by its uid, and the shared ones; the watches keep it up to date."""
 
     spots: dict[str, set[Spot]] = field(default_factory=dict)
     shared: set[Spot] = field(default_factory=set)
@@ -33,7 +35,7 @@ class Indexed:
 
 
 class Wants:
-    """Who wants which shared children, as of the last pass over each channel."""
+    """The shared children that each channel wants, as of the last pass over it."""
 
     def __init__(self) -> None:
         self._wanted: dict[str, set[Spot]] = {}
@@ -41,7 +43,7 @@ class Wants:
         self._seen: set[str] = set()
 
     def clear(self) -> None:
-        """Others may have led meanwhile: nothing is known."""
+        """Another operator may have led meanwhile: nothing is known."""
         self._wanted.clear()
         self._wanting.clear()
         self._seen.clear()
@@ -55,13 +57,13 @@ class Wants:
         return frozenset(self._wanted.get(uid, ()))
 
     def add(self, uid: str, spots: Iterable[Spot]) -> None:
-        """These, and what it wanted before: a pass has begun."""
+        """The channel wants these beside those of before: a pass has begun."""
         for spot in spots:
             self._wanted.setdefault(uid, set()).add(spot)
             self._wanting.setdefault(spot, set()).add(uid)
 
     def set(self, uid: str, spots: Iterable[Spot]) -> None:
-        """These and no others: a pass has come to its end."""
+        """The channel wants these and no others: a pass has come to its end."""
         wanted = set(spots)
         self._drop(uid, self._wanted.get(uid, set()) - wanted)
         self.add(uid, wanted)
@@ -73,7 +75,7 @@ class Wants:
         self._seen.discard(uid)
 
     def knows(self, uids: Iterable[str]) -> bool:
-        """Is known of all of these channels what they want?"""
+        """Are the wants of all these channels known?"""
         return self._seen.issuperset(uids)
 
     def _drop(self, uid: str, spots: Iterable[Spot]) -> None:
@@ -99,5 +101,5 @@ def is_shared(body: Body | None) -> bool:
 
 
 def is_of_one_namespace(body: Body) -> bool:
-    """Is it for the channels of its own namespace, of which each that wants it owns it?"""
+    """Is it for the channels of its own namespace only, each of which owns it if it wants it?"""
     return (body["metadata"].get("labels") or {}).get(SCOPE_LABEL) == "namespace"

@@ -1,8 +1,8 @@
-"""Notices that what `reconcile` reads beside the channels was edited: it may be about the children of all of them.
+"""Notices an edit of what `reconcile` reads beside the channels, since it may change the children of all of them.
 
-That is the ConfigMap of NATS, which names what is mounted into many pods, the defaults of channels, and the shared
-token, which functions know a digest of. The kubelet swaps the files of each pod when it comes to it, so the hook may
-see an edit a minute after we do.
+`reconcile` reads the ConfigMap of NATS, which names the files that are mounted into many pods, the defaults of
+channels, and the shared token, of which functions know a digest. The kubelet swaps the files of each pod when it comes
+to it, so the hook may see an edit a minute after we do.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ LATE_SECONDS = 90.0
 
 @dataclass(frozen=True, slots=True)
 class EditWatch:
-    """Looks at what can be edited.
+    """Looks at one thing that can be edited.
 
     Attributes:
-        read: gives it as it is; raises Misconfigured when it can't be read, of which somebody else tells.
+        read: gives it as it is; raises Misconfigured when it can't be read, and somebody else tells of that.
         tell: called after an edit, and once more when all pods have seen it.
     """
 
@@ -45,7 +45,7 @@ class EditWatch:
                 self.tell()
 
     def _read(self) -> object:
-        """None for what can't be read."""
+        """The thing as it is; None when it can't be read."""
         try:
             return self.read()
         except Misconfigured:

@@ -1,4 +1,4 @@
-"""How long calls of `reconcile` took, and how they ended."""
+"""The calls of `reconcile`: how long they took, and how they ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HookCalls:
 
     @contextmanager
     def timed(self, verb: str) -> Iterator[None]:
-        """One call; what is cancelled is not counted."""
+        """Count one call, unless it is cancelled."""
         began, result = time.monotonic(), "ok"
         try:
             yield

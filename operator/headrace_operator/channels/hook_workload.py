@@ -1,7 +1,7 @@
-"""Notices that `reconcile` was replaced: with another image or other settings, channels may want other children.
+"""Notices that `reconcile` was replaced: with another image or other settings channels may want other children.
 
-`reconcile` sleeps where it can, and says nothing by itself. So what runs it is watched, the Deployment or the Knative
-Service of the name that HOOK_URL has for a host, and all channels are looked at once what is new of it is up.
+`reconcile` sleeps where it can, and says nothing by itself. So its workload is watched, the Deployment or the Knative
+Service whose name is the host of HOOK_URL, and all channels are looked at once the new version is up.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from headrace_operator.kube.kinds import Discovery, Key, Kind, key
 from headrace_operator.kube.watch import Watch
 
 KINDS = (Kind("apps/v1", "Deployment", "deployments"), Kind("serving.knative.dev/v1", "Service", "services"))
-# The pods of before may be asked for a moment longer: until every node knows that they go.
+# The old pods may be asked for a moment longer, until every node knows that they go.
 LATE_SECONDS = 5.0
 
 _log = log.get("operator")
 
 
 def place(url: str, named: str | None = None) -> Key | None:
-    """Namespace and name of what runs the `reconcile` at a URL; None where the host is no Service's.
+    """Namespace and name of the workload of the `reconcile` at a URL; None where the host is not that of a Service.
 
     Args:
-        named: as `<namespace>/<name>`, for another URL.
+        named: the two as `<namespace>/<name>`, where a deployer gives them.
     """
     if named:
         namespace, _, name = named.partition("/")
@@ -52,7 +52,7 @@ class HookWorkload:
     ) -> None:
         """Args:
         where: namespace and name; None: nothing is watched.
-        tell: called when it has been replaced, and once more when nobody can be asked any more that was before.
+        tell: called when it has been replaced, and once more when no old pod can be asked any more.
         """
         self._api = api
         self._discovery = discovery
@@ -80,7 +80,7 @@ class HookWorkload:
         found = "" if new is None else up(new)
         if new is None or not found or found == self._running.get(kind):
             return
-        # What is up when it is first seen is what the first passes ask.
+        # The version that is up when the workload is first seen is the one that the first passes ask.
         first, self._running[kind] = kind not in self._running and not watch.cache.listed, found
         if not first:
             _log.info("reconcile was replaced, every channel is looked at", workload=f"{kind.title} {key(new)[1]}")
@@ -89,7 +89,7 @@ class HookWorkload:
 
 
 def up(body: Mapping[str, Any]) -> str:
-    """What tells apart what is up of a workload; empty while it is on its way from one to another."""
+    """A name for the version of a workload that is up; empty while it changes from one to another."""
     status = body.get("status") or {}
     if body["kind"] == "Service":
         return str(status.get("latestReadyRevisionName") or "")

@@ -1,8 +1,8 @@
-"""Kubernetes Events: what people should see with `kubectl describe`, each once, with a count when it comes again.
+"""Kubernetes Events: news for `kubectl describe`, each once, with a count when it comes again.
 
-Takes words without waiting, writes them one after the other and not faster than the API server likes. An Event that
-can't be written is no loss for the channel: it is dropped, with a line in the log. What waits when the operator ends is
-written then, as far as a few seconds reach: the next one would not say it again.
+The writer takes words without waiting, and writes them one after the other, not faster than the API server likes. An
+Event that can't be written is no loss for the channel: it is dropped, with a line in the log. When the operator ends,
+it writes the Events that wait, as far as a few seconds reach: the next operator would not say them again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CONTROLLER = "headrace.dev/operator"
 LONGEST_NOTE, LONGEST_REASON, LONGEST_NAME = 1024, 128, 200
 MOST_WAITING, MOST_KNOWN = 4_000, 4_000
 SECONDS_EACH = 0.05
-# The same again within a minute is counted, and written with the next one after that.
+# An Event that comes again within a minute is counted, and written with the next one after that.
 COUNT_SECONDS = 60.0
 # Well below the 30 s after which Kubernetes kills a pod; the Lease has been given back by then.
 FLUSH_SECONDS, FLUSH_LANES = 3.0, 8
@@ -64,7 +64,7 @@ class EventWriter:
         self._trouble = Trouble()
 
     def __call__(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
-        """Say something of a channel; the same again is counted."""
+        """Say something of a channel; the same words again are counted."""
         metadata = channel["metadata"]
         told = hashlib.sha256("\0".join((metadata["uid"], reason, message)).encode()).hexdigest()[:16]
         name = f"{metadata['name'][:LONGEST_NAME]}.{told}"
@@ -86,7 +86,7 @@ class EventWriter:
         return len(self._waiting)
 
     async def run(self) -> None:
-        """Write until cancelled; what is being written then is left to `flush`."""
+        """Write until cancelled; `flush` waits for the Event that is being written then."""
         while True:
             while not self._waiting:
                 self._filled.clear()
@@ -96,7 +96,7 @@ class EventWriter:
             await asyncio.sleep(SECONDS_EACH)
 
     async def flush(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Write what waits, once `run` has ended; what is not written after that time is dropped."""
+        """Write the Events that wait, once `run` has ended; those that wait after that time are dropped."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 if self._writing is not None:
@@ -108,7 +108,7 @@ class EventWriter:
             _log.info("Events are dropped, since the operator ends", count=len(self._waiting))
 
     async def _write_all(self) -> None:
-        """Until none is left, or the API server does not answer."""
+        """Write until no Event is left, or the API server does not answer."""
         while self._waiting and await self._write_next():
             pass
 
@@ -124,7 +124,7 @@ class EventWriter:
         return True
 
     def _complain(self, error: HeadraceError, **dropped: str) -> None:
-        # Where its namespace goes, and the channel with it, nobody reads it any more.
+        # Where the namespace goes, and the channel with it, nobody reads the Event any more.
         going = isinstance(error, NamespaceGoing) or (isinstance(error, Refused) and error.status == 404)
         write = _log.warning if not going and self._trouble.note(type(error).__name__) else _log.debug
         write("Events can't be written, and are dropped", error=str(error), **dropped)
@@ -137,7 +137,7 @@ class EventWriter:
         except Refused as error:
             if error.status != 409:
                 raise
-            # Said before, perhaps by the operator before us.
+            # The Event was written before, perhaps by the operator before us.
             path = EVENT.path(namespace, name)
             before = (await self._api.get(path) or {}).get("series") or {}
             count = max(2, int(before.get("count") or 1) + max(1, told.count - told.written))

@@ -1,7 +1,7 @@
-"""What an installation of another kind has left behind: a `reconcile` that nobody asks any more, and that would run on.
+"""The predecessor that an installation of another kind has left: a `reconcile` that nobody asks and that would run on.
 
-The manifest names it, since kubectl deletes nothing that a file does not hold any more (ADR 032). It goes once the
-`reconcile` that is asked now has answered: where that can't run, what ran before may still be wanted.
+The manifest names its objects, since kubectl deletes nothing that a file does not hold any more (ADR 032). They go once
+the `reconcile` that is asked now has answered: where that one can't run, its predecessor may still be wanted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headrace_operator.kube.api import Body, KubeApi
 from headrace_operator.kube.kinds import Discovery
 
 LOOK_AGAIN_SECONDS = 5.0
-# Whoever has made something else of that name keeps it.
+# An object of that name without these labels is somebody else's, and stays.
 LABELS = {"app.kubernetes.io/name": "headrace", "app.kubernetes.io/component": "reconcile"}
 
 _log = log.get("operator")
@@ -42,7 +42,7 @@ def named(text: str) -> Iterator[PredecessorObject]:
 
 
 def is_left(body: Mapping[str, Any]) -> bool:
-    """Is it ours, and nobody's who will see to it himself? Knative's Route owns a Service of its name."""
+    """Is it ours, and has no owner that will see to it? Knative's Route owns a Service of its name."""
     metadata = body["metadata"]
     labels = metadata.get("labels") or {}
     return labels.items() >= LABELS.items() and not (
@@ -52,10 +52,10 @@ def is_left(body: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Predecessor:
-    """Deletes what is named, once.
+    """Deletes the named objects, once.
 
     Attributes:
-        answers: asks the hook of now something harmless, raises HeadraceError when it does not answer.
+        answers: asks today's hook something harmless; raises HeadraceError when it does not answer.
     """
 
     api: KubeApi
@@ -66,7 +66,7 @@ class Predecessor:
     pause: float = LOOK_AGAIN_SECONDS
 
     async def run(self) -> None:
-        """Returns when nothing is left, or when that is not ours to delete."""
+        """Return when nothing is left, or when we may not look for it."""
         while True:
             try:
                 left = [found async for found in self._left()]
@@ -83,7 +83,7 @@ class Predecessor:
             await asyncio.sleep(self.pause)
 
     async def _is_answered(self) -> bool:
-        """Also a refusal is no answer: while a Knative Service is made, the gateway says 404 for it."""
+        """Does the hook answer? A refusal is no answer: the gateway says 404 while a Knative Service is being made."""
         try:
             await self.answers()
         except HeadraceError as error:

@@ -1,7 +1,7 @@
 """The objects that the hook wants to see beside the channel and its children, each kind watched once for all channels.
 
-What `customize` asks for becomes watches here, and what these hold becomes the `related` of a request: each object is
-kept as JSON, ready to be sent. Of thousands of Subscriptions only those that concern the channel are.
+The rules of `customize` become watches here, and the objects of these become the `related` of a request: each is kept
+as JSON, ready to be sent. Of thousands of Subscriptions only those that concern the channel are sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headrace_operator.kube.kinds import Discovery, Key, Kind, key
 from headrace_operator.kube.watch import Watch
 
 LIST_SECONDS = 15.0
-# Many, or not for everyone: only those that are named are watched.
+# There are many of them, or not everybody may see them: only those that are named are watched.
 BY_NAME = ("ConfigMap", "Secret")
 SECRET_PARTS = ("data", "stringData")
 
@@ -30,11 +30,11 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 
 Source = tuple[Kind, str, str]
-"""What one watch is about: kind, namespace, name."""
+"""Kind, namespace and name of the objects of one watch."""
 
 
 class ObjectTexts:
-    """The objects of one watch as members of a JSON object; those of the parent's namespace without theirs."""
+    """The objects of one watch as members of a JSON object; in the parent's namespace by their bare names."""
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
@@ -44,7 +44,7 @@ class ObjectTexts:
         watch.cache.listeners.append(self._on_change)
 
     def members(self, rule: RelatedRule, parent: Body) -> Iterator[bytes]:
-        """Those that a rule takes."""
+        """The members for the objects that a rule takes."""
         for of, name in self._concerning(parent) if rule.concerning else self._texts:
             if _takes(rule, of, name):
                 place = name if of in (parent["metadata"]["namespace"], "") else f"{of}/{name}"
@@ -87,8 +87,8 @@ class RelatedObjects:
         patience: float = LIST_SECONDS,
     ) -> None:
         """Args:
-        own_namespace: where to look where a rule names no namespace; empty: everywhere.
-        patience: seconds that a channel waits for what it asks for.
+        own_namespace: the namespace to look in where a rule names none; empty: all of them.
+        patience: seconds that a channel waits for the objects that it asks for.
         """
         self.listeners: list[Callable[[str, frozenset[Key]], None]] = []
         self._api = api
@@ -100,11 +100,11 @@ class RelatedObjects:
         self._rules: dict[Key, tuple[RelatedRule, ...]] = {}
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._named: dict[tuple[str, str], set[Key]] = {}
-        # What could not be listed in that time, and who goes on without.
+        # The watches that could not be listed in that time, and the channels that go on without.
         self._late: dict[Watch, set[Key]] = {}
 
     async def ask_for(self, channel: Key, rules: Iterable[RelatedRule]) -> None:
-        """Watch what a channel wants to see from now on; returns when it can be seen, or does not come."""
+        """Watch the objects that a channel wants to see from now on; returns when they are there, or do not come."""
         self.forget(channel)
         wanted = self._rules[channel] = tuple(rules)
         for rule in wanted:
@@ -125,11 +125,11 @@ class RelatedObjects:
                 await asyncio.gather(*answers)
         for one in watches:
             if not one.cache.listed:
-                # Not ours to see, perhaps; the channel goes on without, and is told should they be listed after all.
+                # We may not see them, perhaps; the channel goes on without, and is told if they are listed after all.
                 self._late.setdefault(one, set()).add(channel)
 
     def _is_vain(self, watch: Watch) -> bool:
-        """Has somebody waited for what may not be seen? A thousand channels would each do so again."""
+        """Has a channel waited for it in vain, since we may not see it? A thousand others would each do so again."""
         return watch in self._late and watch.refused
 
     def forget(self, channel: Key) -> None:
@@ -144,7 +144,7 @@ class RelatedObjects:
         groups: dict[str, list[bytes]] = {}
         for rule in self._rules.get(key(channel), ()):
             for (kind, *_), texts in self._of(rule):
-                # What is not ours to see is not said to be missing.
+                # An object that we may not see is not said to be missing.
                 if rule.names and not texts.watch.cache.listed:
                     continue
                 groups.setdefault(kind.title, []).extend(texts.members(rule, channel))
@@ -152,7 +152,7 @@ class RelatedObjects:
         return b"{" + b",".join(members) + b"}"
 
     def complete(self, channel: Key) -> frozenset[str]:
-        """Kinds of which that holds every object of the cluster, or each that concerns the channel."""
+        """Kinds of which `related` holds every object of the cluster, or each that concerns the channel."""
         found = set()
         for rule in self._rules.get(channel, ()):
             if rule.namespace or rule.names:
@@ -169,7 +169,7 @@ class RelatedObjects:
         return frozenset(f"{rule.kind}.{rule.api_version}" for rule in missing)
 
     def unseen(self, channel: Key) -> frozenset[str]:
-        """What could not be looked for, for want of a right or of time, as `ConfigMap.v1/NAMESPACE/NAME`."""
+        """Objects that could not be looked for, for want of a right or of time, as `ConfigMap.v1/NAMESPACE/NAME`."""
         return frozenset(
             "/".join((kind.title, *filter(None, (rule.namespace, name))))
             for rule in self._rules.get(channel, ())
@@ -179,7 +179,7 @@ class RelatedObjects:
         )
 
     async def appeared(self) -> bool:
-        """Is one of those served now that somebody wanted to see and that was not? Raises as `Discovery`."""
+        """Is a kind served now that a channel wanted to see and that was not served before? Raises as `Discovery`."""
         wanted = {(rule.api_version, _which(rule)): rule for rules in self._rules.values() for rule in rules}
         missing = [rule for which, rule in wanted.items() if which not in self._kinds]
         return any([await self._kind_of(rule) for rule in missing])
@@ -234,7 +234,7 @@ class RelatedObjects:
             listener("", late)
 
     def _on_change(self, watch: Watch, old: Body | None, new: Body | None) -> None:
-        # Who has asked waits for the first list anyway.
+        # A channel that has asked waits for the first list anyway.
         if not watch.cache.listed or (old is not None and new is not None and not _tells(old, new)):
             return
         body = new or old
@@ -258,12 +258,12 @@ def _takes(rule: RelatedRule, namespace: str, name: str) -> bool:
 
 
 def _told_by(rule: RelatedRule) -> tuple[str, ...]:
-    """Names of objects whose changes are told; "" for any. Of a whole kind what the channel mentions counts."""
+    """Names of objects whose changes are told; "" for any. Of a whole kind, those that the channel mentions are."""
     return rule.names or (("",) if rule.namespace else ())
 
 
 def _which(rule: RelatedRule) -> str:
-    """What is known of the kind for sure."""
+    """The kind if it is known, else its plural."""
     return rule.kind or rule.resource
 
 

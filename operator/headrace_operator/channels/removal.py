@@ -1,6 +1,6 @@
 """Takes a child away: deletes it, or leaves a shared one to the other channels that own it.
 
-Who is left is `headrace_operator.channels.children`' to know, which calls this.
+`headrace_operator.channels.children` knows who is left, and calls this.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from headrace.core.errors import Refused
 from headrace.io.process import log
-from headrace_operator.channels.child import Body, Spot, title
+from headrace_operator.channels.child import Spot, title
 from headrace_operator.channels.child_records import ChildProblem, ChildRecords
-from headrace_operator.kube.api import KubeApi, passes
+from headrace_operator.kube.api import Body, KubeApi, passes
 from headrace_operator.kube.kinds import Kind
 from headrace_operator.kube.watch import Cache
 
@@ -21,7 +21,7 @@ _log = log.get("children")
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Of all children; gives what could not be done."""
+    """The removal of children; each method gives what could not be done."""
 
     api: KubeApi
     applied: ChildRecords

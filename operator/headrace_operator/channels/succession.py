@@ -1,8 +1,8 @@
-"""Which `reconcile` counts while one is being replaced by another, and that its settings are not those of before.
+"""Which `reconcile` counts while one is being replaced by another, and whether its settings are other ones than before.
 
-What an old process answers while the new one is up would have the children made back and forth, and might be the last
-word. So of two with different settings the one counts that was started later, for as long as it is heard of. Knows
-answers and a clock; called by `headrace_operator.channels.one_channel`.
+The answers of an old process beside those of a new one would have the children made back and forth, and might be the
+last word. So of two processes with different settings the one that was started later counts, for as long as it is heard
+of. This module knows answers and a clock; it is called by `headrace_operator.channels.one_channel`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from headrace.core.channel.hook import Installation
 from headrace.core.errors import Unavailable
 
-# Then who was started later is gone: its replacement was given up, and the old ones go on.
+# After so long a silence the later process is gone: its rollout was given up, and the old ones go on.
 SILENT_SECONDS = 30.0
 
 
@@ -25,7 +25,7 @@ class OutdatedAnswer(Unavailable):
 
 
 class Succession:
-    """Of one `reconcile`, whatever processes answer for it.
+    """The succession of the processes that answer for one `reconcile`.
 
     Attributes:
         listeners: called when other settings count than before.
@@ -38,10 +38,10 @@ class Succession:
         self._heard = 0.0
 
     def hear(self, told: Installation) -> None:
-        """Take note of who has answered just now.
+        """Take note of the process that has answered just now.
 
         Raises:
-            OutdatedAnswer: what it has answered does not count.
+            OutdatedAnswer: its answer does not count.
         """
         now, known = self._monotonic(), self._known
         if known is None or known.digest == told.digest:
@@ -55,6 +55,6 @@ class Succession:
             listener()
 
     def check(self, told: Installation) -> None:
-        """Does what this one has answered a while ago count still? Raises as `hear`."""
+        """Does an answer of a while ago still count? Raises as `hear`."""
         if self._known is not None and self._known.digest != told.digest:
             raise OutdatedAnswer
