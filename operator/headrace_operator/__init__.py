@@ -4,7 +4,7 @@
     scaling    which consumers have work, and how many leases each of them gets
     kube       the Kubernetes API: objects as plain JSON, requests, watches, the Lease of a leader
 
-`program` starts and stops all of it, `probes` and `metrics` show it. A room imports only what stands below it;
-`scaling` alone works without Kubernetes, and `headrace up` uses it so. The operator decides nothing about channels:
-that is the hook's, which it reaches over HTTP. It imports `headrace.core` and `headrace.io`, never a story or the host.
+`program` starts and stops all of it, `probes` and `metrics` show it. A room imports only rooms that stand below it;
+`scaling` works without Kubernetes. The operator decides nothing about channels: the hook does, which it reaches over
+HTTP. It imports `headrace.core` and `headrace.io`, never a story or the host.
 """

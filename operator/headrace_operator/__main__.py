@@ -18,7 +18,7 @@ def main() -> int:
     """The exit status: 0 when it was asked to end, 2 when a setting is wrong."""
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_until_asked(program.configured()))
+            return runner.run(_until_asked(program.configured().run()))
     except Misconfigured as error:
         print(f"headrace_operator: {error}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The operator, whole: what is started after what, and stopped before what."""
+"""The whole operator: the order in which its parts start and stop."""
 
 from __future__ import annotations
 
@@ -51,34 +51,26 @@ from headrace_operator.scaling.channel_scaler import ChannelScaler
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaling.storage import Storage
 
-# What an installed or removed API changes: one request, for all of them.
+# How often the API server is asked which APIs it serves: one request for all of them.
 DISCOVERY_SECONDS = 60.0
 FIRST_DISCOVERY_PAUSE = 0.5
 
 _log = log.get("operator")
 
 
-async def run(settings: OperatorSettings, kube: KubeSettings, nats: NatsSettings, token: Token) -> None:
-    """Serve until cancelled; then everything is given back.
-
-    Raises:
-        Misconfigured: the settings can't be used.
-    """
-    await Operator(settings, LiveAccess(lambda: access.find(kube)), nats, token).run()
-
-
-def configured() -> Coroutine[Any, Any, None]:
+def configured() -> Operator:
     """The operator of this process's environment; raises Misconfigured before anything is started."""
     settings = environment.read(OperatorSettings)
     log.configure(settings.log_level, plain=settings.log_format == "plain")
     environment.read(ForwardSettings)
     environment.read(TokenSettings)
-    return run(settings, environment.read(KubeSettings), environment.read(NatsSettings), Token.configured())
+    kube, nats = environment.read(KubeSettings), environment.read(NatsSettings)
+    return Operator(settings, LiveAccess(lambda: access.find(kube)), nats, Token.configured())
 
 
 @dataclass(frozen=True, slots=True)
 class MetricSources:
-    """What the metrics are read from."""
+    """The parts whose numbers the metrics tell."""
 
     api: KubeApi
     hook: HookClient
@@ -89,7 +81,7 @@ class MetricSources:
     election: Election
 
     def storage(self) -> Storage:
-        """To be run; the operator that does not lead reads nothing."""
+        """The reader of what the streams hold; an operator that does not lead reads nothing."""
         return Storage(
             JetStreamApi(self.client),
             lambda: self.work.served.streams if self.election.leads else (),
@@ -129,7 +121,7 @@ class Operator:
         self._trouble = Trouble()
 
     async def run(self) -> None:
-        """Serve until cancelled."""
+        """Serve until cancelled; then everything is given back."""
         settings = self._settings
         async with AsyncExitStack() as stack:
             api = await stack.enter_async_context(KubeApi(self._way))
@@ -148,7 +140,7 @@ class Operator:
             served = self._served(client, leases)
             passes = OneChannel(world, partial(hook.call, settings.hook))
             resync = settings.resync.total_seconds()
-            # Half is left to the others when a namespace has passes that hang, where there are others.
+            # When the passes of one namespace hang, half of the workers are left to the others, where there are others.
             share = settings.workers if namespace else max(1, settings.workers // 2)
             work = ChannelWork(world, passes, served, workers=settings.workers, share=share, resync=resync)
             leadership = Leadership(world, work, resync=resync)
@@ -202,7 +194,7 @@ class Operator:
         return ChannelScaler(client, open_lease, max_in_flight=max_in_flight, sweep_seconds=sweep.total_seconds())
 
     def _superseded(self, api: KubeApi, discovery: Discovery, customize: Customize, namespace: str) -> Predecessor:
-        # Nobody's: what would have to be observed for it follows from its name alone.
+        # No such channel exists: the answer follows from its name alone.
         nobody = {"metadata": {"namespace": namespace, "name": "nobody"}}
         named = tuple(predecessor.named(self._settings.superseded))
         return Predecessor(api, discovery, namespace, named, lambda: customize(nobody))
@@ -239,13 +231,13 @@ class Operator:
         write("the API server does not say what it serves, trying again", error=str(error))
 
     def _workload(self, api: KubeApi, discovery: Discovery, leadership: Leadership) -> HookWorkload:
-        """What runs `reconcile`, where that can be known and is ours to see."""
+        """The workload of `reconcile`, where we can know it and may see it."""
         where = place(self._settings.hook, self._settings.hook_workload)
         seen = where is not None and self._settings.namespace in (None, "", where[0])
         return HookWorkload(api, discovery, where if seen else None, leadership.ask_again, self._spawn)
 
     def _followed(self) -> Mapping[str, Callable[[], object]]:
-        """What `reconcile` reads beside the channels, by a name."""
+        """Readers of what `reconcile` reads beside the channels, by a name."""
         found: dict[str, Callable[[], object]] = {"token": self._shared_token}
         if config := self._nats.config_dir:
             found["config-maps"] = lambda: mounted(config)
@@ -255,7 +247,7 @@ class Operator:
         return self._token.read().decode()
 
     def _token_at(self, url: str) -> str:
-        """The shared token goes only where the deployer says: who may write a channel's status may name any URL."""
+        """The token for a URL: only the deployer's `forward` sees the shared one, since a status may name any URL."""
         if url == self._settings.forward:
             return self._shared_token()
         return caller_token.shown_at(self._token.read(), url)

@@ -86,10 +86,6 @@ class Children:
         """Which optional APIs the cluster serves."""
         return frozenset(filter(self._discovery.serves, OPTIONAL_APIS))
 
-    @property
-    def listed(self) -> bool:
-        return all(watch.cache.listed for watch in self._watches.values())
-
     def all(self) -> Iterator[tuple[Spot, Body]]:
         """Every child that there is."""
         for kind, watch in self._watches.items():

@@ -22,7 +22,7 @@ HOOK_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 JSON = {"Content-Type": "application/json"}
 
-Answer = TypeVar("Answer")
+Form = TypeVar("Form")
 
 
 class HookClient:
@@ -34,7 +34,7 @@ class HookClient:
 
     def __init__(self, token: str | Callable[[], str]) -> None:
         """Args:
-        token: the shared token, or what gives it, where it may change.
+        token: the shared token, or a function that gives it, where it may change.
         """
         self.calls = HookCalls()
         self._token = token if callable(token) else lambda: token
@@ -88,7 +88,7 @@ class HookClient:
         raise refusal("reconcile", url, answer.status, text, answer.headers)
 
 
-def read(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Answer]) -> Answer:
+def read(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Form]) -> Form:
     """Read the answer's JSON.
 
     Raises:
