@@ -11,8 +11,8 @@ import nats
 
 from bench import nats_bare
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.core.nats.nats_wire import Arrival, Pulled, header_block
-from headrace.io.nats.engine import Engine
+from headrace.core.nats.nats_wire import Arrival, PullRun, header_block
+from headrace.io.nats.client import Client
 
 WINDOW = 512
 BATCH = 256
@@ -68,7 +68,7 @@ async def engine_publish_block(url: str, messages: int) -> float:
 
 
 async def _engine_publish(url: str, messages: int, headers: dict[str, str] | bytes) -> float:
-    engine = Engine(NatsSettings(url=url))
+    engine = Client(NatsSettings(url=url))
     await engine.ready(5)
     cpu = await _publish_with(lambda: engine.request(SUBJECT, DATA, headers=headers, timeout=5), messages)
     await engine.close()
@@ -82,7 +82,7 @@ async def callback_publish(url: str, messages: int) -> float:
 
 
 async def engine_ask(url: str, messages: int) -> float:
-    engine = Engine(NatsSettings(url=url))
+    engine = Client(NatsSettings(url=url))
     await engine.ready(5)
 
     def ask(on_answer: Callable[[object], None]) -> None:
@@ -137,7 +137,7 @@ async def engine_pull_headers(url: str, messages: int) -> float:
 
 
 async def _engine_pull(url: str, messages: int, *, look: bool) -> float:
-    engine = Engine(NatsSettings(url=url))
+    engine = Client(NatsSettings(url=url))
     await engine.ready(5)
     acked = 0
     full = asyncio.Event()
@@ -156,13 +156,13 @@ async def _engine_pull(url: str, messages: int, *, look: bool) -> float:
             raise RuntimeError("the socket takes no more acks")
         count(1)
 
-    def on_pulled(run: Pulled) -> None:
+    def on_pull_run(run: PullRun) -> None:
         for reply, _, _ in zip(run.replies, run.blocks, run.payloads, strict=True):
             if not engine.answer(reply, b"+ACK"):
                 raise RuntimeError("the socket takes no more acks")
         count(len(run.replies))
 
-    await engine.subscribe("_INBOX.pull", on_arrival, None if look else on_pulled)
+    await engine.subscribe("_INBOX.pull", on_arrival, None if look else on_pull_run)
     cpu = time.process_time()
     for _ in range(messages // BATCH):
         await engine.publish(NEXT, PULL, reply="_INBOX.pull")
@@ -207,7 +207,7 @@ ROWS = PUBLISH | PULLS
 
 async def prepare(url: str, messages: int) -> None:
     """A fresh stream on disk with a consumer, holding as many messages as a round of pulls takes."""
-    engine = Engine(NatsSettings(url=url))
+    engine = Client(NatsSettings(url=url))
     stream = {"name": STREAM, "subjects": [SUBJECT], "storage": "file"}
     consumer = {
         "stream_name": STREAM,

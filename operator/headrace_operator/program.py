@@ -21,7 +21,6 @@ from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.operator_settings import KubeSettings, OperatorSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from headrace.io.process import environment, log
 from headrace.io.process.nats_config import mounted
 from headrace.io.process.trouble import Trouble
@@ -127,7 +126,7 @@ class Operator:
             api = await stack.enter_async_context(KubeApi(self._way))
             hook = await stack.enter_async_context(HookClient(self._shared_token))
             leases = await stack.enter_async_context(LeaseClient(self._token_at))
-            client = Engine(self._nats, name="headrace-operator")
+            client = Client(self._nats, name="headrace-operator")
             stack.push_async_callback(client.close)
             discovery = Discovery(api)
             namespace = settings.namespace or ""

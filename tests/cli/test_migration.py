@@ -23,7 +23,7 @@ from headrace.core.channel.children.pod import standard_labels
 from headrace.core.channel.children.services import CHANNEL_ROLE
 from headrace.core.channel.peer import ADVICE
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from headrace_operator.channels.channel_object import FINALIZER
 from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.handing_back import marks
@@ -94,7 +94,7 @@ def own_server(tmp_path: Path) -> Iterator[NatsServer]:
 
 @pytest.fixture
 async def hook(own_server: NatsServer) -> AsyncIterator[Hook]:
-    connection = Engine(NatsSettings(url=own_server.url))
+    connection = Client(NatsSettings(url=own_server.url))
     yield Hook(connection)
     await connection.close()
 

@@ -11,7 +11,6 @@ import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from tests.support.nats.nats_server import NatsServer
 
 
@@ -27,7 +26,7 @@ def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
 @pytest.fixture
 async def connection(nats_server: NatsServer) -> AsyncIterator[Client]:
     """Our connection to that server."""
-    connection = Engine(NatsSettings(url=nats_server.url))
+    connection = Client(NatsSettings(url=nats_server.url))
     yield connection
     await connection.close()
 

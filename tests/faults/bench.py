@@ -20,7 +20,7 @@ import nats.errors
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaling.scaler import Scaler
 from tests.faults.lane import Lane
@@ -177,7 +177,7 @@ class Bench:
         await ready.wait()
 
     async def _scale(self, ready: asyncio.Event) -> None:
-        connection = Engine(NatsSettings(url=self.server.url))
+        connection = Client(NatsSettings(url=self.server.url))
         async with LeaseClient(TOKEN) as client:
 
             async def open_lease(lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:

@@ -21,7 +21,6 @@ from headrace.host.counts import Counts, Watched
 from headrace.io import web
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from headrace.io.process import environment, log
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class App:
         loop = asyncio.get_running_loop()
         if self._handler is None or self._loop is not loop:
             self._loop = loop
-            self._client = Engine(self._nats, name=f"headrace-{self.target}")
+            self._client = Client(self._nats, name=f"headrace-{self.target}")
             self._client.on_disconnect.append(self.counts.disconnected)
             self._handler = self._make(self._client, JetStreamApi(self._client))
         return self._handler

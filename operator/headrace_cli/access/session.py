@@ -12,7 +12,6 @@ from headrace.io.jetstream.admin import Admin
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from headrace_cli.access.place import Place
 
 CONNECT_SECONDS = 5.0
@@ -40,7 +39,7 @@ async def session(place: Place) -> AsyncIterator[Session]:
     Raises:
         Unavailable: NATS is not there; the message says where it was looked for, and why there.
     """
-    client = Engine(place.nats, name="kn-jetstream")
+    client = Client(place.nats, name="kn-jetstream")
     try:
         try:
             await client.ready(CONNECT_SECONDS)

@@ -9,7 +9,7 @@ from headrace.core import names
 from headrace.core.delivery.subscriber import SubscriberState
 from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.plural import counted
-from headrace.io.nats.client import Broken
+from headrace.io.nats.contract import Broken
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channel, channels
 from headrace_cli.catalog.names import ref

@@ -24,7 +24,6 @@ from headrace.core.installation.operator_settings import WORKERS
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from headrace.io.process import environment, log
 from headrace_cli.access import announcement
 from headrace_cli.access.bulletin import BulletinWriter
@@ -142,7 +141,7 @@ class Laptop:
             self._functions.environment = await self._nats(stack)
             self._bulletin = stack.enter_context(announcement.announce(self._nats_url, options.listen.url))
             self._write_bulletin()
-            client = Engine(environment.read(NatsSettings, self._functions.environment), name="headrace-up")
+            client = Client(environment.read(NatsSettings, self._functions.environment), name="headrace-up")
             stack.push_async_callback(client.close)
             await stack.enter_async_context(self._functions.kept())
             work = self._work = self._make_work(client)
@@ -207,7 +206,7 @@ class Laptop:
 
     async def _reach(self, variables: dict[str, str]) -> None:
         """Raises Unavailable when the server that was named is not there: the functions would wait for it for ever."""
-        client = Engine(environment.read(NatsSettings, variables), name="headrace-up")
+        client = Client(environment.read(NatsSettings, variables), name="headrace-up")
         try:
             await client.ready(REACH_SECONDS)
         except Unavailable as error:

@@ -17,7 +17,7 @@ from typing import Any
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats.api_error import ApiError
-from headrace.io.nats.client import Arrival, Broken
+from headrace.io.nats.contract import Arrival, Broken
 from headrace_cli.access.session import Session
 
 CHUNK_BYTES = 128 * 1024

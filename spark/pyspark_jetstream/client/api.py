@@ -161,7 +161,7 @@ class BlockingApi:
     def message_after(self, stream: str, sequence: int, filters: Sequence[str] = ()) -> dict[str, Any] | None:
         """The first message at this sequence or behind it that one of the filters matches; None without one.
 
-        Answered by the stream's leader only, and so a proof of what there is and is not.
+        AnswerRun by the stream's leader only, and so a proof of what there is and is not.
         """
         found = [
             message

@@ -15,7 +15,6 @@ import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from tests.support.functions.functions import Function
 from tests.support.functions.reconciling import condition
 from tests.support.functions.shop import open_shop
@@ -57,7 +56,7 @@ async def test_the_servers_limit_of_a_pull_is_obeyed(
 async def test_so_it_is_when_parked_events_are_listed(
     narrow_server: NatsServer, tmp_path: Path, subscriber: Subscriber
 ) -> None:
-    connection = Engine(NatsSettings(url=narrow_server.url))
+    connection = Client(NatsSettings(url=narrow_server.url))
     try:
         with Function("forward", narrow_server.url, tmp_path) as forward:
             async with Nats(narrow_server.url) as nats:

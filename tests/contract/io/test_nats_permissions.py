@@ -22,7 +22,6 @@ from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from headrace_operator.scaling.stage_records import StageRecords
 from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.functions import TOKEN
@@ -53,7 +52,7 @@ def permitted(directory: Path, template: str | None = None) -> Iterator[Permitte
 
 @asynccontextmanager
 async def as_user(server: PermittedServer, user: str) -> AsyncIterator[Client]:
-    client = Engine(NatsSettings(url=server.url_of(user), inbox_prefix=inbox_of(user)))
+    client = Client(NatsSettings(url=server.url_of(user), inbox_prefix=inbox_of(user)))
     try:
         await client.ready(20)
         yield client

@@ -24,7 +24,7 @@ from headrace.core.nats import own_account as lent
 from headrace.io import export
 from headrace.io.http import HttpClient
 from headrace.io.jetstream.own_account import Calls
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from headrace_operator.channels.hook_client import HookClient
 from headrace_operator.kube.access import from_kubeconfig, from_service_account
 from headrace_operator.kube.api import KubeApi
@@ -88,7 +88,7 @@ async def test_nats_by_both_clients(trust, wanted, ca, tmp_path):
     seconds = CONNECT_SECONDS if wanted else REFUSED_SECONDS
 
     async def by_engine() -> bool:
-        client = Engine(NatsSettings.model_validate({"url": server.url, "tls_ca_file": str(ca)}))
+        client = Client(NatsSettings.model_validate({"url": server.url, "tls_ca_file": str(ca)}))
         try:
             return await reached(client.ready(seconds))
         finally:

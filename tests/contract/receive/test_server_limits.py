@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from tests.support.functions.channels import channel
 from tests.support.functions.functions import Function
 from tests.support.functions.reconciling import Hook, condition
@@ -36,7 +36,7 @@ def server(tmp_path: Path) -> Iterator[NatsServer]:
 
 @asynccontextmanager
 async def hook_of(server: NatsServer) -> AsyncIterator[Hook]:
-    client = Engine(NatsSettings(url=server.url), name="test")
+    client = Client(NatsSettings(url=server.url), name="test")
     try:
         yield Hook(client)
     finally:

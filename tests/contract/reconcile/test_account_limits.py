@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.reconciling import Hook, condition
 from tests.support.nats.nats_server import NatsServer
@@ -27,7 +27,7 @@ def server(tmp_path: Path) -> Iterator[NatsServer]:
 
 @pytest.fixture
 async def hook(server: NatsServer) -> AsyncIterator[Hook]:
-    client = Engine(NatsSettings(url=server.url), name="test")
+    client = Client(NatsSettings(url=server.url), name="test")
     yield Hook(client)
     await client.close()
 

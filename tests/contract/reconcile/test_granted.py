@@ -10,7 +10,6 @@ import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.reconciling import Hook, condition
 from tests.support.nats.nats_server import NatsServer
@@ -25,7 +24,7 @@ ADOPTED = {"overrideName": "ORDERS"}
 async def limited(tmp_path: Path) -> AsyncIterator[tuple[NatsServer, Client]]:
     server = NatsServer(tmp_path / "nats", limits='max_ack_pending: 500, duplicate_window: "1m"')
     server.start()
-    connection = Engine(NatsSettings(url=server.url))
+    connection = Client(NatsSettings(url=server.url))
     yield server, connection
     await connection.close()
     server.kill()
@@ -90,13 +89,13 @@ async def test_our_default_is_back_when_the_limit_is_gone(tmp_path: Path) -> Non
     server = NatsServer(tmp_path / "nats", limits="max_ack_pending: 500")
     server.start()
     parent = channel(entry("aaaa-1"))
-    connection = Engine(NatsSettings(url=server.url))
+    connection = Client(NatsSettings(url=server.url))
     await Hook(connection).sync(parent)
     await connection.close()
     server.stop()
     unlimited = NatsServer(tmp_path / "nats", port=server.port)
     unlimited.start()
-    connection = Engine(NatsSettings(url=server.url))
+    connection = Client(NatsSettings(url=server.url))
     try:
         hook = Hook(connection)
         answer = await hook.sync(parent)

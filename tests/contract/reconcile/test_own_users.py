@@ -10,7 +10,7 @@ import pytest
 from headrace.core import caller_token
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.own_account import Calls, RemoteAdmin
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from headrace.reconcile import Around
 from tests.support.functions.apart import CONNECTION, one
 from tests.support.functions.channels import channel, entry
@@ -44,7 +44,7 @@ def tenant_of(server: PermittedServer, directory: Path, function: str) -> Tenant
 @pytest.fixture
 async def asked(permitted: PermittedServer, tmp_path: Path) -> AsyncIterator[tuple[Hook, Tenant]]:
     tenant = tenant_of(permitted, tmp_path / "reconcile", "reconcile")
-    client, calls = Engine(NatsSettings.model_validate({"url": permitted.url})), Calls(token_at, tenant.reach)
+    client, calls = Client(NatsSettings.model_validate({"url": permitted.url})), Calls(token_at, tenant.reach)
     around = Around(digests=caller_token.digests(TOKEN.encode()), elsewhere=lambda url: RemoteAdmin(calls, url))
     hook = Hook(client, around, image=IMAGE, runtime="deployment")
     hook.pods = True

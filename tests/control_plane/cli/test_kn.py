@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core import names
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from tests.support.functions.channels import channel, entry
 from tests.support.functions.reconciling import Hook
 from tests.support.kube.control_plane import ControlPlane
@@ -151,7 +151,7 @@ async def test_a_channels_object_says_which_consumers_it_is_handed_back_with(
     template: dict[str, str],
     deliver: bool,
 ) -> None:
-    connection = Engine(NatsSettings(url=nats_server.url))
+    connection = Client(NatsSettings(url=nats_server.url))
     body = channel(name="orders", namespace=namespace, consumerConfigTemplate=template)
     del body["metadata"]["uid"], body["metadata"]["generation"]
     made = (await api.create(CHANNELS.format(namespace=namespace), body)).unwrapped()

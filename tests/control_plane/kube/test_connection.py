@@ -16,7 +16,6 @@ import pytest
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from tests.control_plane.channel_manifests import channel
 from tests.control_plane.channels.test_channels import ready, until_status
 from tests.support.functions.children import IMAGE, deployment_of
@@ -42,7 +41,7 @@ def tenant(server: Accounts, tmp_path: Path) -> Tenant:
 
 @asynccontextmanager
 async def looking(server: Accounts, user: str) -> AsyncIterator[JetStreamApi]:
-    client: Client = Engine(NatsSettings.model_validate({"url": server.url_of(user)}))
+    client: Client = Client(NatsSettings.model_validate({"url": server.url_of(user)}))
     try:
         yield JetStreamApi(client)
     finally:

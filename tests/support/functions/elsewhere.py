@@ -15,7 +15,6 @@ from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.own_account import Calls, RemoteAdmin
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from headrace.reconcile import Around
 from tests.support.functions.children import IMAGE
 from tests.support.functions.functions import TOKEN
@@ -37,7 +36,7 @@ async def account_of(accounts: Accounts) -> AsyncIterator[Callable[[str], Client
     made: list[Client] = []
 
     def of(user: str) -> Client:
-        made.append(Engine(NatsSettings.model_validate({"url": accounts.url_of(user)})))
+        made.append(Client(NatsSettings.model_validate({"url": accounts.url_of(user)})))
         return made[-1]
 
     yield of

@@ -13,7 +13,6 @@ import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from tests.support.functions.functions import Function
 from tests.support.http.sending import BINARY, Ask, Reply, send
 from tests.support.http.subscriber import Subscriber
@@ -65,7 +64,7 @@ async def nats(shared_server: NatsServer) -> AsyncIterator[Nats]:
 @pytest.fixture
 async def client(shared_server: NatsServer) -> AsyncIterator[Client]:
     """A connection of ours to the shared server."""
-    client = Engine(NatsSettings(url=shared_server.url))
+    client = Client(NatsSettings(url=shared_server.url))
     yield client
     await client.close()
 

@@ -48,7 +48,7 @@ def test_no_help_imports_what_speaks_nats_or_validates() -> None:
 
     loaded = set(done.stderr.split())
     assert "Usage: headrace tail" in done.stdout
-    assert not loaded & {"asyncio", "pydantic", "structlog", "nats", "aiohttp", "yaml", "headrace.io.nats.engine"}
+    assert not loaded & {"asyncio", "pydantic", "structlog", "nats", "aiohttp", "yaml", "headrace.io.nats.client"}
 
 
 @pytest.mark.parametrize(

@@ -57,4 +57,4 @@ def loaded(target: str) -> set[str]:
 def test_a_function_loads_nothing_that_it_has_no_use_for(target, others):
     found = loaded(target)
     assert not found & (NEVER | others)
-    assert {"headrace.io.nats.engine", "uvicorn", f"headrace.{target}"} <= found
+    assert {"headrace.io.nats.client", "uvicorn", f"headrace.{target}"} <= found

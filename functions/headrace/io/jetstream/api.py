@@ -13,7 +13,8 @@ from typing import Any
 
 from headrace.core.errors import Unavailable
 from headrace.core.nats.api_error import CONSUMER_NOT_FOUND, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, ApiError
-from headrace.io.nats.client import Broken, Client
+from headrace.io.nats.client import Client
+from headrace.io.nats.contract import Broken
 
 PREFIX = "$JS.API."
 

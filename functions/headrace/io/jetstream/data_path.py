@@ -22,7 +22,8 @@ from headrace.io.jetstream.api import PREFIX, JetStreamApi
 from headrace.io.jetstream.pin import Pin
 from headrace.io.jetstream.pub_acks import FULL_RETRY_AFTER, Overtaken, no_room, outcome, pub_ack
 from headrace.io.jetstream.pull import OnEnd, OnMessage, PullInbox
-from headrace.io.nats.client import Answer, Broken, Client
+from headrace.io.nats.client import Client
+from headrace.io.nats.contract import Answer, Broken
 
 # One try of a publish; shorter than the whole deadline, so that an ack lost with a dying server is asked for again.
 TRY_SECONDS = 2.0

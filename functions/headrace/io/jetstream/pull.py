@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from headrace.core.errors import Unavailable
 from headrace.core.nats.jetstream import Message, ack_tokens, shared_tokens
-from headrace.core.nats.nats_wire import Arrival, Headers, Pulled
+from headrace.core.nats.nats_wire import Arrival, Headers, PullRun
 from headrace.core.nats.pull_status import PullEnd, PullLimits, pull_end, told_limits
 from headrace.io.jetstream.pin import Pin
 from headrace.io.nats.client import Client, NatsSubscription
@@ -84,7 +84,7 @@ class PullInbox:
         Unavailable: NATS is away.
         """
         await self._client.ready(CONNECT_SECONDS)
-        self._subscription = await self._client.subscribe(f"{self._prefix}.*", self._on_arrival, self._on_pulled)
+        self._subscription = await self._client.subscribe(f"{self._prefix}.*", self._on_arrival, self._on_pull_run)
         self._client.on_disconnect.append(self._on_disconnect)
 
     async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
@@ -138,7 +138,7 @@ class PullInbox:
             self._pin.seen(arrival.headers, f"{self._prefix}.pin")
         self._hand_on(Message(arrival.subject, arrival.headers, arrival.data, arrival.reply, *tokens))
 
-    def _on_pulled(self, run: Pulled) -> None:
+    def _on_pull_run(self, run: PullRun) -> None:
         """Messages that came together, from one subject: only what differs between them is parsed for each."""
         common = self._common
         if common is None:

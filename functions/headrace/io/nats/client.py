@@ -1,87 +1,82 @@
-"""The port to NATS: what everybody asks of a connection.
+"""One connection to NATS that never gives up: publishes, asks and subscribes on the one link that `upkeep` keeps alive.
 
-Core NATS only: publish, request, subscribe. JetStream is spoken on top, by the users of this port. The engine
-(`headrace.io.nats.engine`) implements it.
+Core NATS only: JetStream is spoken on top, by `headrace.io.jetstream`. Everything happens in the caller's coroutine or
+in the reading of the socket. What is buffered when a link breaks is thrown away: whoever waits for an answer gets
+Broken, and asks again with the same `Nats-Msg-Id`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+import asyncio
+import contextlib
+import itertools
+import secrets
+from collections.abc import Callable, Coroutine
+from typing import Any
 
-from headrace.core.errors import HeadraceError, Unavailable
-from headrace.core.nats.nats_wire import Arrival, Pulled
+from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.installation.nats_settings import NatsSettings
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import CRLF, Arrival, PullRun, Run, ServerError
+from headrace.io.nats.contract import Broken, Headers, OnAnswer, OnArrival, OnPullRun
+from headrace.io.nats.engine.answers import Answers
+from headrace.io.nats.engine.link import Link
+from headrace.io.nats.engine.routes import OnRun, Routes
+from headrace.io.nats.engine.upkeep import LinkOwner, Upkeep
+from headrace.io.process import log
 
-__all__ = [
-    "Answer",
-    "Arrival",
-    "Broken",
-    "Client",
-    "Closed",
-    "Headers",
-    "NatsSubscription",
-    "OnAnswer",
-    "OnArrival",
-    "OnPulled",
-]
+# Refused operations that are logged, each once; a log is no place for every subject of a wrong configuration.
+MOST_REFUSALS_LOGGED = 100
+# How long a server that we leave may take for its last answers.
+LINGER_SECONDS = 2.0
+# A subject has at most some hundred bytes; one that is asked again after so many others is encoded again.
+MOST_LINES = 1024
 
-# Bytes are a block that `nats_wire.header_block` made, for those who encode for themselves; `nats_wire.pairs` reads it.
-Headers: TypeAlias = Mapping[str, str] | bytes
-OnArrival: TypeAlias = Callable[[Arrival], None]
-OnPulled: TypeAlias = Callable[[Pulled], None]
-# The data of an answer that is nothing but that, as a PubAck; any other answer; or the error in its place.
-Answer: TypeAlias = bytes | Arrival | HeadraceError
-OnAnswer: TypeAlias = Callable[[Answer], None]
-
-
-class Broken(HeadraceError):
-    """The connection broke while an answer was awaited: the outcome is unknown. Never leaves `headrace.io`."""
+_log = log.get("nats")
 
 
-class Closed(Unavailable):
-    """This client was closed by its owner, for good: whoever tries again for ever must stop."""
-
-    def __init__(self) -> None:
-        super().__init__("this connection to NATS was closed by ourselves")
-
-
-class NatsSubscription(Protocol):
-    """What a subject brings, until it is closed."""
-
-    async def drain(self, timeout: float) -> None:
-        """Tell the server to send no more, wait for what it has sent already, and close.
-
-        Never raises: with the connection, or after `timeout` seconds, the subscription is gone all the same.
-        """
-
-    async def close(self) -> None:
-        """Bring no more; nothing to do when the connection is gone."""
-
-
-class Client(Protocol):
-    """One connection to NATS that never gives up; opened at the first use, in the loop that runs then.
+class Client:
+    """Opened at the first use, in the loop that runs then.
 
     Attributes:
         on_disconnect: called, without arguments, whenever the connection breaks or is replaced: whatever waits for
             more than one answer must ask again.
     """
 
-    on_disconnect: list[Callable[[], None]]
+    def __init__(self, settings: NatsSettings, *, name: str = "headrace") -> None:
+        """Raises:
+        Misconfigured: NATS_URL can't be used.
+        """
+        self.on_disconnect: list[Callable[[], None]] = []
+        self._sids = itertools.count(1)
+        self._subjects: dict[int, str] = {}
+        self._routes = Routes()
+        self._inbox_open: int | None = None
+        # How questions to a subject begin; a few subjects are asked again and again.
+        self._lines: dict[str, bytes] = {}
+        self._refusals: set[str] = set()
+        owner = LinkOwner(self._on_link, self._on_lost, self._on_moved, self._on_error)
+        self._upkeep = Upkeep(settings, name, self._routes, owner)
+        self._answers = Answers(self.new_inbox())
 
     @property
     def connected(self) -> bool:
         """Is there a connection right now?"""
+        return self._upkeep.link is not None
 
     @property
     def max_payload(self) -> int:
         """Bytes of headers and data that the server takes in one message; 1 MiB before it has said so."""
+        return self._upkeep.max_payload
 
     @property
     def settings_problem(self) -> str:
         """Why what is mounted is not what counts, as of the last look; empty when it is."""
+        return self._upkeep.settings_problem
 
     def new_inbox(self) -> str:
         """A subject of our own to be answered on, or below which to be."""
+        return f"{self._upkeep.inbox_prefix}.{secrets.token_hex(11)}"
 
     async def ready(self, timeout: float) -> None:
         """Wait for a connection, for `timeout` seconds at most.
@@ -91,6 +86,7 @@ class Client(Protocol):
             Unavailable: there is none yet; the attempts go on behind the scenes.
             Closed: there will be none: the client was closed.
         """
+        await self._upkeep.ready(timeout)
 
     async def publish(
         self, subject: str, data: bytes = b"", *, reply: str = "", headers: Headers | None = None
@@ -101,6 +97,11 @@ class Client(Protocol):
             Unavailable: not connected, and nothing was sent.
             Refused: 413 more than max_payload; 400 an illegal subject or header. Nothing was sent.
         """
+        link = self._linked()
+        frame = nats_wire.publish(subject, data, reply, headers, self._upkeep.max_payload)
+        if link.paused:
+            await link.writable()
+        link.send(frame)
 
     def answer(self, reply: str | bytes, data: bytes) -> bool:
         """Send a few bytes to the reply subject of an arrival at once; False when that takes waiting: `publish` then.
@@ -108,6 +109,11 @@ class Client(Protocol):
         Args:
             reply: exactly as it came.
         """
+        link = self._upkeep.link
+        if link is None or link.paused:
+            return False
+        link.send(nats_wire.answer(reply, data))
+        return True
 
     async def request(
         self, subject: str, data: bytes = b"", *, headers: Headers | None = None, timeout: float
@@ -122,6 +128,21 @@ class Client(Protocol):
             Broken: the connection broke before the answer; what was sent may have been acted on.
             Refused: as for `publish`; also 403, the server forbids the subject.
         """
+        link = self._upkeep.link
+        if link is None or link.paused:
+            link, timeout = await self._writable(timeout)
+        future: asyncio.Future[Arrival] = link.loop.create_future()
+        serial, pieces = self._answers.serial, self._question(subject, headers, data)
+        link.send_pieces(pieces, sum(map(len, pieces)))
+        self._answers.expect(future, subject, link.burst_began + timeout)
+        try:
+            return await future
+        except BaseException:
+            self._answers.forget(serial)
+            raise
+        finally:
+            # A failed one holds its traceback, and so this frame with the data in it: a cycle, rarely collected.
+            del future
 
     def ask(self, subject: str, data: bytes, block: bytes, timeout: float, on_answer: OnAnswer) -> bool:
         """Like `request`, but without a coroutine, and only where it can be sent at once.
@@ -134,19 +155,56 @@ class Client(Protocol):
         Returns:
             Whether it was sent. If not, nothing has happened, and `request` is the way.
         """
+        link, line, size = self._upkeep.link, self._lines.get(subject), len(block) + len(data)
+        if link is None or link.paused:
+            return False
+        answers = self._answers
+        if line is not None and block and size <= self._upkeep.max_payload:
+            pieces: tuple[bytes, ...] = line % (answers.serial, len(block), size), block, data, CRLF
+        else:
+            try:
+                pieces = self._question(subject, block, data)
+            except Refused:
+                return False
+        link.send_pieces(pieces, size)
+        answers.expect(on_answer, subject, link.burst_began + timeout)
+        return True
 
     async def subscribe(
-        self, subject: str, on_arrival: OnArrival, on_pulled: OnPulled | None = None
+        self, subject: str, on_arrival: OnArrival, on_pull_run: OnPullRun | None = None
     ) -> NatsSubscription:
         """Call `on_arrival` for everything that comes, over reconnects, also where there is no connection yet.
 
         Args:
             on_arrival: called from within the reading of the socket: quick, and without exceptions.
-            on_pulled: called in its place, likewise, for messages that come as one run, by a client that knows runs.
+            on_pull_run: called in its place, likewise, for messages that come as one run.
 
         Raises:
             Refused: 400, an illegal subject.
         """
+        if self._upkeep.link is None:
+            self._upkeep.open()
+        return NatsSubscription(
+            self, self._subscribe(subject, on_arrival, on_pull_run and _by_kind(on_arrival, on_pull_run))
+        )
+
+    def unsubscribe(self, sid: int) -> None:
+        """Forget a subscription; called by `NatsSubscription`."""
+        if self._routes.arrivals.pop(sid, None) is not None:
+            self._routes.runs.pop(sid, None)
+            del self._subjects[sid]
+            if self._upkeep.link is not None:
+                self._upkeep.link.send(nats_wire.unsubscribe(sid))
+
+    async def drain(self, sid: int, timeout: float) -> None:
+        """End a subscription once everything has come that was sent before; for `NatsSubscription` only."""
+        link = self._upkeep.link
+        if link is not None and sid in self._routes.arrivals:
+            link.send(nats_wire.unsubscribe(sid))
+            with contextlib.suppress(TimeoutError, HeadraceError):
+                async with asyncio.timeout(timeout):
+                    await link.round_trip()
+        self.unsubscribe(sid)
 
     async def flush(self, timeout: float) -> None:
         """Wait until the server has read everything that was sent before.
@@ -155,6 +213,131 @@ class Client(Protocol):
             Unavailable: not connected, or not in `timeout` seconds.
             Broken: the connection broke meanwhile.
         """
+        link = self._linked()
+        try:
+            async with asyncio.timeout(timeout):
+                await link.round_trip()
+        except TimeoutError:
+            raise Unavailable(f"NATS did not read what was sent within {timeout:.1f} s") from None
+        except HeadraceError as error:
+            raise Broken(f"the connection to NATS broke before all was read: {error}") from error
 
     async def close(self) -> None:
         """Send what waits to be sent, and close; a second at most. The client can't be used again."""
+        was_connected = self.connected
+        await self._upkeep.close()
+        self._answers.close()
+        if was_connected:
+            self._tell_listeners()
+
+    def _linked(self) -> Link:
+        link = self._upkeep.link
+        if link is None:
+            self._upkeep.open()
+            raise Unavailable("not connected to NATS")
+        return link
+
+    async def _writable(self, timeout: float) -> tuple[Link, float]:
+        """A link that takes more, and the seconds that are left."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        try:
+            async with asyncio.timeout_at(deadline):
+                while (link := await self._upkeep.ready(timeout)).paused:
+                    with contextlib.suppress(Unavailable):
+                        await link.writable()
+        except TimeoutError:
+            if self._upkeep.link is None:
+                raise self._upkeep.absence(timeout) from None
+            raise Unavailable(f"NATS reads too slowly: nothing could be sent within {timeout:.1f} s") from None
+        return link, deadline - loop.time()
+
+    def _question(self, subject: str, headers: Headers | None, data: bytes) -> tuple[bytes, ...]:
+        """The next question's frame, in pieces; Refused as `nats_wire.publish` raises it."""
+        if self._inbox_open is None:
+            self._open_inbox()
+        most, serial = self._upkeep.max_payload, self._answers.serial
+        if not isinstance(headers, bytes) or not headers or len(headers) + len(data) > most:
+            return (nats_wire.publish(subject, data, self._answers.stem + serial.decode(), headers, most),)
+        line = self._lines.get(subject)
+        if line is None:
+            if len(self._lines) >= MOST_LINES:
+                self._lines.clear()
+            line = self._lines[subject] = nats_wire.question_line(subject, self._answers.stem)
+        return line % (serial, len(headers), len(headers) + len(data)), headers, data, CRLF
+
+    def _open_inbox(self) -> None:
+        answers = self._answers
+        self._inbox_open = self._subscribe(answers.subject, answers.arrived, answers.arrived_together)
+
+    def _subscribe(self, subject: str, on_arrival: OnArrival, on_run: OnRun | None = None) -> int:
+        sid = next(self._sids)
+        frame = nats_wire.subscribe(subject, sid)
+        self._subjects[sid] = subject
+        self._routes.arrivals[sid] = on_arrival
+        if on_run is not None:
+            self._routes.runs[sid] = on_run
+        if self._upkeep.link is not None:
+            self._upkeep.link.send(frame)
+        return sid
+
+    def _on_link(self, link: Link) -> None:
+        if not self._answers.stem.startswith(f"{self._upkeep.inbox_prefix}."):
+            # As another user, who may be answered elsewhere. What the old server still answers comes by the old number.
+            self._answers.move(self.new_inbox())
+            self._lines.clear()
+            if self._inbox_open is not None:
+                self._subjects[self._inbox_open] = self._answers.subject
+        for sid, subject in self._subjects.items():
+            link.send(nats_wire.subscribe(subject, sid))
+
+    def _on_lost(self) -> None:
+        self._answers.broke()
+        self._tell_listeners()
+
+    def _on_moved(self) -> Coroutine[Any, Any, None]:
+        # The old server answers what it was asked, for a moment; after that nobody will.
+        lingering = self._answers.linger(self._answers.open(), LINGER_SECONDS)
+        self._tell_listeners()
+        return lingering
+
+    def _on_error(self, error: ServerError) -> None:
+        if error.words not in self._refusals and len(self._refusals) < MOST_REFUSALS_LOGGED:
+            self._refusals.add(error.words)
+            _log.warning("NATS refused an operation", error=error.words)
+        if error.refused_subject is not None:
+            self._answers.refused(error.refused_subject)
+
+    def _tell_listeners(self) -> None:
+        for listener in list(self.on_disconnect):
+            listener()
+
+
+def _by_kind(on_arrival: OnArrival, on_pull_run: OnPullRun) -> OnRun:
+    def on_run(run: Run) -> None:
+        if isinstance(run, PullRun):
+            on_pull_run(run)
+        else:
+            for arrival in run.arrivals():
+                on_arrival(arrival)
+
+    return on_run
+
+
+class NatsSubscription:
+    """What a subject brings, until it is closed."""
+
+    def __init__(self, client: Client, sid: int) -> None:
+        self._client = client
+        self._sid = sid
+
+    async def drain(self, timeout: float) -> None:
+        """Tell the server to send no more, wait for what it has sent already, and close.
+
+        Never raises: with the connection, or after `timeout` seconds, the subscription is gone all the same.
+        """
+        await self._client.drain(self._sid, timeout)
+
+    async def close(self) -> None:
+        """Bring no more; nothing to do when the connection is gone."""
+        self._client.unsubscribe(self._sid)

@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Callable
 
 from headrace.core.errors import Unavailable
-from headrace.io.nats.client import Client, Closed
+from headrace.io.nats.client import Client
+from headrace.io.nats.contract import Closed
 
 CONNECT_SECONDS = 30.0
 

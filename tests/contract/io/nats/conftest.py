@@ -9,7 +9,7 @@ import pytest
 import uvloop
 
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from tests.support.nats.nats_server import NatsServer
 
 
@@ -18,8 +18,8 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 
 
 @pytest.fixture
-async def client(nats_server: NatsServer) -> AsyncIterator[Engine]:
+async def client(nats_server: NatsServer) -> AsyncIterator[Client]:
     """Ours; not connected yet."""
-    client = Engine(NatsSettings(url=nats_server.url))
+    client = Client(NatsSettings(url=nats_server.url))
     yield client
     await client.close()

@@ -7,8 +7,8 @@ from functools import partial
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats.nats_wire import header_block
-from headrace.io.nats.client import Answer, Arrival, Broken
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
+from headrace.io.nats.contract import Answer, Arrival, Broken
 from tests.support.waiting import until
 
 BLOCK = header_block({"ce-id": "1"})
@@ -25,7 +25,7 @@ class Told(list[Answer]):
         return found
 
 
-async def echo(client: Engine) -> list[Arrival]:
+async def echo(client: Client) -> list[Arrival]:
     """Answer on `echo` with what is asked, from the first question on."""
     asked: list[Arrival] = []
     replies: set[asyncio.Task[None]] = set()

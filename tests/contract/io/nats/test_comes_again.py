@@ -10,7 +10,6 @@ import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from tests.support.http.raw_server import Peer, Script, serving
 
 INFO = b'INFO {"max_payload":1048576}\r\n'
@@ -72,7 +71,7 @@ def taking(left: asyncio.Event, subscribed: asyncio.Event) -> Script:
 
 @asynccontextmanager
 async def subscribed(port: int) -> AsyncIterator[Client]:
-    client = Engine(NatsSettings.model_validate({"url": f"nats://127.0.0.1:{port}"}))
+    client = Client(NatsSettings.model_validate({"url": f"nats://127.0.0.1:{port}"}))
     try:
         await client.ready(AGAIN_SECONDS)
         await client.subscribe("orders", lambda _: None)

@@ -13,8 +13,8 @@ import pytest
 
 from headrace.core.errors import HeadraceError, Refused
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.client import Arrival, Broken
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
+from headrace.io.nats.contract import Arrival, Broken
 from tests.support.nats.nats_server import NatsServer, free_port
 from tests.support.waiting import until
 
@@ -23,15 +23,15 @@ one_loop = pytest.mark.asyncio(loop_factories=["uvloop"])
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Engine]:
-    client = Engine(NatsSettings(url=url))
+async def opened(url: str) -> AsyncIterator[Client]:
+    client = Client(NatsSettings(url=url))
     try:
         yield client
     finally:
         await client.close()
 
 
-def disconnects(client: Engine) -> list[float]:
+def disconnects(client: Client) -> list[float]:
     """When (loop time) the connection was lost or replaced."""
     times: list[float] = []
     client.on_disconnect.append(lambda: times.append(asyncio.get_running_loop().time()))
@@ -73,7 +73,7 @@ async def found_each_other(servers: list[NatsServer]) -> None:
         await until("the servers are a cluster", is_heard)
 
 
-async def answers(client: Engine, subject: str) -> None:
+async def answers(client: Client, subject: str) -> None:
     replies: set[asyncio.Task[None]] = set()
     await client.subscribe(subject, lambda asked: replies.add(asyncio.ensure_future(client.publish(asked.reply, b"!"))))
     await client.ready(5)
@@ -247,7 +247,7 @@ async def test_a_server_that_is_none_is_left_and_the_real_one_found(tmp_path, sa
     assert not reported
 
 
-async def talks(client: Engine) -> bool:
+async def talks(client: Client) -> bool:
     try:
         return (await client.request("nobody", timeout=2)).status == "503"
     except HeadraceError:

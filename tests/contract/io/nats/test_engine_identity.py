@@ -11,7 +11,7 @@ import pytest
 
 from headrace.core.errors import Misconfigured, Unavailable
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from tests.support.nats.nats_certificates import Certificates, SilentNatsServer
 from tests.support.nats.nats_identities import Operator, user_key
 from tests.support.nats.nats_server import NatsServer
@@ -38,7 +38,7 @@ def served(directory: Path, config: str, kind: type[NatsServer] = NatsServer) ->
 
 async def lets_in(**settings: str | bool) -> bool:
     """Does the server of these settings take us, and our words?"""
-    engine = Engine(NatsSettings.model_validate(settings))
+    engine = Client(NatsSettings.model_validate(settings))
     try:
         await engine.ready(CONNECT_SECONDS)
         return (await engine.request("nobody", timeout=5)).status == "503"
@@ -47,7 +47,7 @@ async def lets_in(**settings: str | bool) -> bool:
 
 
 async def shuts_out(**settings: str | bool) -> bool:
-    engine = Engine(NatsSettings.model_validate(settings))
+    engine = Client(NatsSettings.model_validate(settings))
     try:
         await engine.ready(REFUSED_SECONDS)
     except Unavailable:
@@ -112,7 +112,7 @@ async def test_a_jwt_that_expires_is_replaced_by_the_one_that_is_on_disk_by_then
     creds = tmp_path / "user.creds.txt"
     with served(tmp_path, operator.config) as server:
         creds.write_text(operator.credentials(seconds=3))
-        engine = Engine(NatsSettings(url=server.url, creds_file=str(creds)))
+        engine = Client(NatsSettings(url=server.url, creds_file=str(creds)))
         broken: list[bool] = []
         engine.on_disconnect.append(lambda: broken.append(True))
         await engine.ready(CONNECT_SECONDS)
@@ -128,7 +128,7 @@ async def test_credentials_that_come_late_are_found(tmp_path):
     operator = Operator()
     creds = tmp_path / "mounted.later"
     with served(tmp_path, operator.config) as server:
-        engine = Engine(NatsSettings(url=server.url, creds_file=str(creds)))
+        engine = Client(NatsSettings(url=server.url, creds_file=str(creds)))
         with pytest.raises(Unavailable):
             await engine.ready(0.3)
         creds.write_text("not yet written to its end")
@@ -167,7 +167,7 @@ async def test_a_server_without_tls_hears_no_password_from_those_who_ask_for_tls
 async def test_large_messages_pass_through_tls_whole(tmp_path):
     files = Certificates(tmp_path / "files")
     with served(tmp_path, files.config()) as server:
-        engine = Engine(NatsSettings(url=server.url, tls_ca_file=files.ca))
+        engine = Client(NatsSettings(url=server.url, tls_ca_file=files.ca))
         await engine.ready(CONNECT_SECONDS)
         sizes: list[int] = []
         await engine.subscribe("large", lambda arrival: sizes.append(len(arrival.data)))
@@ -183,12 +183,12 @@ async def test_large_messages_pass_through_tls_whole(tmp_path):
 )
 def test_an_address_that_can_not_be_used_is_refused_at_the_start(url):
     with pytest.raises(Misconfigured) as refused:
-        Engine(NatsSettings(url=url))
+        Client(NatsSettings(url=url))
     assert refused.value.field == "NATS_URL"
 
 
 def test_a_wrong_address_is_quoted_without_its_password():
     with pytest.raises(Misconfigured) as refused:
-        Engine(NatsSettings(url="http://me:s3cret@127.0.0.1"))
+        Client(NatsSettings(url="http://me:s3cret@127.0.0.1"))
     assert "127.0.0.1" in str(refused.value)
     assert "s3cret" not in str(refused.value)

@@ -79,11 +79,11 @@ LISTENER = """
 import asyncio, sys
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.process import log
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 
 async def main():
     log.configure("info")
-    client = Engine(NatsSettings(url=sys.argv[1], user="me", password="s3cret"))
+    client = Client(NatsSettings(url=sys.argv[1], user="me", password="s3cret"))
     await client.subscribe("anything", print)
     await asyncio.to_thread(sys.stdin.readline)
     await client.close()

@@ -13,7 +13,7 @@ import pytest
 
 from headrace.core.errors import Unavailable
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from tests.support.nats.nats_server import NatsServer
 from tests.support.waiting import beside, until
 
@@ -21,7 +21,7 @@ from tests.support.waiting import beside, until
 async def freezes(directory: Path) -> float:
     """Seconds until a frozen server is noticed; the engine must be back once it thaws."""
     server = NatsServer(directory).start()
-    engine = Engine(NatsSettings(url=server.url))
+    engine = Client(NatsSettings(url=server.url))
     try:
         await engine.ready(5)
         lost: list[float] = []
@@ -41,7 +41,7 @@ async def freezes(directory: Path) -> float:
 async def stays_quiet(directory: Path) -> int:
     """How often a connection on which nothing is said is lost in 8 seconds; the server pings every second."""
     server = NatsServer(directory, config='ping_interval: "1s"\nping_max: 1').start()
-    engine = Engine(NatsSettings(url=server.url))
+    engine = Client(NatsSettings(url=server.url))
     lost: list[bool] = []
     engine.on_disconnect.append(lambda: lost.append(True))
     try:
@@ -57,7 +57,7 @@ async def never_speaks() -> int:
     """How often a server that accepts and says nothing is tried in 5 seconds."""
     accepted: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_server(lambda _, writer: accepted.append(writer), "127.0.0.1", 0)
-    engine = Engine(NatsSettings(url=f"nats://127.0.0.1:{silent.sockets[0].getsockname()[1]}"))
+    engine = Client(NatsSettings(url=f"nats://127.0.0.1:{silent.sockets[0].getsockname()[1]}"))
     try:
         await engine.ready(5)
     except Unavailable:

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.client import Broken, Client
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
+from headrace.io.nats.contract import Broken
 from pyspark_jetstream.client import Access, Connection, LinkBroken
 from tests.support.nats.nats_certificates import Certificates
 from tests.support.nats.nats_identities import Operator
@@ -23,7 +23,7 @@ CONNECT_SECONDS = 20.0
 
 @contextlib.asynccontextmanager
 async def connected(**settings: str) -> AsyncIterator[Client]:
-    client = Engine(NatsSettings.model_validate(settings))
+    client = Client(NatsSettings.model_validate(settings))
     try:
         await client.ready(CONNECT_SECONDS)
         yield client

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.nats.client import Broken, Client
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
+from headrace.io.nats.contract import Broken
 from tests.support.kube.mounts import Mount
 from tests.support.nats.nats_certificates import Certificates, SilentNatsServer
 from tests.support.nats.nats_identities import Operator, user_key
@@ -100,7 +100,7 @@ def served(directory: Path, way: Way) -> Iterator[NatsServer]:
 
 @asynccontextmanager
 async def connected(url: str, root: Path) -> AsyncIterator[Client]:
-    client = Engine(NatsSettings.model_validate({"url": url, "credentials_dir": str(root)}))
+    client = Client(NatsSettings.model_validate({"url": url, "credentials_dir": str(root)}))
     try:
         yield client
     finally:
@@ -188,13 +188,13 @@ async def test_an_edited_address_is_moved_to_while_the_old_one_lives(tmp_path):
     mount = Mount(tmp_path / "config")
     with served(tmp_path / "a", Way("", {})) as old, served(tmp_path / "b", Way("", {})) as new:
         mount.swap(**{"eventing-jetstream": f"url: {old.url}"})
-        client = Engine(NatsSettings.model_validate({"config_dir": mount.path}))
+        client = Client(NatsSettings.model_validate({"config_dir": mount.path}))
         arrivals: list[bytes] = []
         try:
             await client.subscribe("talk", lambda arrival: arrivals.append(arrival.data))
             assert await speaks(client)
             mount.swap(**{"eventing-jetstream": f"url: {new.url}"})
-            other = Engine(NatsSettings(url=new.url))
+            other = Client(NatsSettings(url=new.url))
             try:
                 await other.ready(CONNECT_SECONDS)
 
@@ -212,7 +212,7 @@ async def test_an_edited_address_is_moved_to_while_the_old_one_lives(tmp_path):
 async def test_a_broken_edit_of_the_config_map_changes_nothing(tmp_path):
     with served(tmp_path, Way("", {})) as server:
         mount = Mount(tmp_path / "config", **{"eventing-nats": f"url: {server.url}"})
-        client = Engine(NatsSettings.model_validate({"config_dir": mount.path}))
+        client = Client(NatsSettings.model_validate({"config_dir": mount.path}))
         try:
             assert await speaks(client)
             mount.swap(**{"eventing-nats": "url: [half"})

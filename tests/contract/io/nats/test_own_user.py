@@ -12,7 +12,6 @@ import pytest
 from headrace.core.errors import HeadraceError
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from tests.support.kube.mounts import Mount
 from tests.support.nats.nats_permissions import PASSWORD, TEMPLATE, PermittedServer, inbox_of
 from tests.support.waiting import until
@@ -37,7 +36,7 @@ def server(tmp_path: Path) -> Iterator[PermittedServer]:
 @asynccontextmanager
 async def connected(url: str, root: Path) -> AsyncIterator[Client]:
     given = {"url": url, "credentials_dir": str(root), "function_inbox_prefix": inbox_of("forward")}
-    client = Engine(NatsSettings.model_validate(given))
+    client = Client(NatsSettings.model_validate(given))
     try:
         yield client
     finally:

@@ -11,8 +11,8 @@ from headrace.core.errors import Refused, Unavailable
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats.nats_wire import header_block
 from headrace.io.nats import hints
-from headrace.io.nats.client import Arrival, Broken, Client, Closed
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
+from headrace.io.nats.contract import Arrival, Broken, Closed
 from tests.support.nats.nats_server import NatsServer, free_port
 from tests.support.waiting import until
 
@@ -208,7 +208,7 @@ async def test_a_drained_subscription_brings_what_was_sent_before(client):
 
 async def test_what_is_subscribed_before_there_is_a_connection_comes_later(tmp_path):
     server = NatsServer(tmp_path / "late", port=free_port())
-    client = Engine(NatsSettings(url=server.url))
+    client = Client(NatsSettings(url=server.url))
     arrivals: list[Arrival] = []
     await client.subscribe("early", arrivals.append)
     with pytest.raises(Unavailable):
@@ -257,7 +257,7 @@ async def test_a_request_waits_for_the_server_that_comes_back_in_time(client, na
 
 
 async def test_closing_sends_what_was_published_before(client, nats_server):
-    other = Engine(NatsSettings(url=nats_server.url))
+    other = Client(NatsSettings(url=nats_server.url))
     await other.ready(5)
     arrivals = await heard(other, "last")
     await client.ready(5)

@@ -9,7 +9,6 @@ import pytest
 from headrace.core.errors import Unavailable
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.client import Client
-from headrace.io.nats.engine import Engine
 from tests.support.http.raw_server import Peer, RawServer, serving
 from tests.support.kube.mounts import Mount
 from tests.support.nats.refusals import REFUSED_SECONDS, refused
@@ -21,7 +20,7 @@ CONNECT_SECONDS = 20.0
 
 def client_of(server: RawServer, **settings: Any) -> Client:
     given = {"url": f"nats://127.0.0.1:{server.port}", **settings}
-    return Engine(NatsSettings.model_validate(given))
+    return Client(NatsSettings.model_validate(given))
 
 
 async def test_a_refusal_is_remembered_when_the_connection_is_reset_behind_it():

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
-from headrace.io.nats.engine import Engine
+from headrace.io.nats.client import Client
 from headrace_operator.scaling.served_streams import Clock, ServedStreams
 from headrace_operator.scaling.sweep import Sweep
 from tests.support.functions.scaling import Scale, leases, store, subscribed
@@ -89,7 +89,7 @@ async def test_whoever_may_not_list_streams_asks_each_of_them(tmp_path: Path) ->
     users = f"authorization {{ users: [{{user: all, password: x}}, {{user: few, password: x, {deny}}}] }}"
     server = NatsServer(tmp_path / "guarded", config=users)
     server.start()
-    client = Engine(NatsSettings(url=server.url, user="few", password=SecretStr("x")))
+    client = Client(NatsSettings(url=server.url, user="few", password=SecretStr("x")))
     looked: list[str] = []
     try:
         async with Nats(server.url.replace("nats://", "nats://all:x@")) as everything:

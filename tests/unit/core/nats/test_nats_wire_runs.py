@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.core.nats.nats_wire import Answered, Arrival, Decoder, Frame, ProtocolError, Pulled
+from headrace.core.nats.nats_wire import AnswerRun, Arrival, Decoder, Frame, ProtocolError, PullRun
 from tests.support.nats.nats_frames import cuts, decoded, said, signals, split
 
 pulled = st.builds(
@@ -84,21 +84,21 @@ def test_answers_are_read_in_one_pass_as_they_are_frame_by_frame(sent, at, damag
 def test_two_blanks_where_a_reply_could_be_are_one_run_too():
     stream = b"".join(b"MSG inbox.%d 1  2\r\nok\r\n" % number for number in range(98, 102))
     [run] = Decoder().feed_runs(stream)
-    assert run == Answered(b"inbox.", 1, [b"98", b"99", b"100", b"101"], [b"ok"] * 4)
+    assert run == AnswerRun(b"inbox.", 1, [b"98", b"99", b"100", b"101"], [b"ok"] * 4)
 
 
 def test_a_run_may_be_of_another_inbox_or_subscription_than_the_last_one():
     decoder = Decoder()
     for stem, sid in ((b"inbox.", 1), (b"inbox.", 12), (b"box.", 12), (b"inbox.", 1)):
         stream = b"".join(b"MSG %b%d %d 2\r\nok\r\n" % (stem, number, sid) for number in range(9, 11))
-        assert list(decoder.feed_runs(stream)) == [Answered(stem, sid, [b"9", b"10"], [b"ok"] * 2)]
+        assert list(decoder.feed_runs(stream)) == [AnswerRun(stem, sid, [b"9", b"10"], [b"ok"] * 2)]
 
 
 def test_answers_are_one_run_whatever_their_sizes():
     decoder = Decoder()
     for answers in ([b"ok", b"ok"], [b"", b""], [b"", b"ok", b"yes"], [b"yes"]):
         stream = b"".join(b"MSG inbox.7 1 %d\r\n%b\r\n" % (len(data), data) for data in answers)
-        assert list(decoder.feed_runs(stream)) == [Answered(b"inbox.", 1, [b"7"] * len(answers), answers)]
+        assert list(decoder.feed_runs(stream)) == [AnswerRun(b"inbox.", 1, [b"7"] * len(answers), answers)]
 
 
 def test_what_a_pull_brings_is_one_run_whatever_its_sizes():
@@ -107,7 +107,7 @@ def test_what_a_pull_brings_is_one_run_whatever_its_sizes():
         for number in range(95, 105)
     ]
     [run] = Decoder().feed_runs(b"".join(map(said, sent)))
-    assert isinstance(run, Pulled)
+    assert isinstance(run, PullRun)
     assert (run.subject, run.sid, run.arrivals()) == ("a", 7, sent)
 
 

@@ -11,7 +11,7 @@ from headrace.core.nats.jetstream import Message
 from headrace.core.nats.nats_wire import Decoder
 from headrace.core.nats.pull_status import PullEnd
 from headrace.io.jetstream.pull import PullInbox
-from headrace.io.nats.client import OnArrival, OnPulled
+from headrace.io.nats.contract import OnArrival, OnPullRun
 
 BLOCK = b"NATS/1.0\r\nce-id: 1\r\n\r\n"
 PLAIN = "$JS.ACK.S.C.1.{0}.{0}.1700000000000000000.5"
@@ -24,7 +24,7 @@ class FakeClient:
     def __init__(self) -> None:
         self.on_disconnect: list[object] = []
         self.on_arrival: OnArrival
-        self.on_pulled: OnPulled
+        self.on_pull_run: OnPullRun
 
     def new_inbox(self) -> str:
         return "_INBOX.a"
@@ -33,8 +33,8 @@ class FakeClient:
 
     async def publish(self, subject: str, data: bytes, *, reply: str) -> None: ...
 
-    async def subscribe(self, _subject: str, on_arrival: OnArrival, on_pulled: OnPulled) -> None:
-        self.on_arrival, self.on_pulled = on_arrival, on_pulled
+    async def subscribe(self, _subject: str, on_arrival: OnArrival, on_pull_run: OnPullRun) -> None:
+        self.on_arrival, self.on_pull_run = on_arrival, on_pull_run
 
 
 def said(replies: list[str]) -> bytes:
@@ -55,7 +55,7 @@ async def pulled(replies: list[str], *, together: bool, faulty: bool = False) ->
     await inbox.open()
     await inbox.pull(len(replies), timedelta(seconds=9), 1000)
     for frame in Decoder().feed_runs(said(replies)) if together else Decoder().feed(said(replies)):
-        (client.on_pulled if together else client.on_arrival)(frame)  # type: ignore[arg-type]  # it is of one kind
+        (client.on_pull_run if together else client.on_arrival)(frame)  # type: ignore[arg-type]  # it is of one kind
     return messages, ends
 
 

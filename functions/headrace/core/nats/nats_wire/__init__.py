@@ -1,11 +1,11 @@
 """The NATS client protocol as values and bytes, without I/O.
 
-    bytes from a server ──▶ Decoder ──▶ frames:  Arrival | Info | ServerError | Signal, or runs: Answered | Pulled
+    bytes from a server ──▶ Decoder ──▶ frames:  Arrival | Info | ServerError | Signal, or runs: AnswerRun | PullRun
     what a client says  ──▶ bytes:   connect, publish, subscribe, unsubscribe, PING, PONG
 
 Knows the wire; does not know sockets, clocks, JetStream or who reads and writes. Needs nothing but the standard library
-and `headrace.core.errors`. Used by the engine (`headrace.io.nats.engine`) and by the blocking client of the Spark
-readers.
+and `headrace.core.errors`. Used by `headrace.io.nats` and by the blocking client of Spark's
+tasks.
 
 Source: NATS client protocol reference; NATS ADR 4 (headers).
 """
@@ -40,7 +40,7 @@ from headrace.core.nats.nats_wire.frames import (
 )
 from headrace.core.nats.nats_wire.headers import NO_HEADERS, Headers, can_carry, header_block, pairs
 from headrace.core.nats.nats_wire.identity import signed, user_or_token
-from headrace.core.nats.nats_wire.runs import Answered, Pulled, Run
+from headrace.core.nats.nats_wire.runs import AnswerRun, PullRun, Run
 from headrace.core.nats.nats_wire.servers import Server, ServerPool, pauses, read_servers
 
 __all__ = [
@@ -53,7 +53,7 @@ __all__ = [
     "PING",
     "PONG",
     "VERSION",
-    "Answered",
+    "AnswerRun",
     "Arrival",
     "Bulk",
     "Credentials",
@@ -63,7 +63,7 @@ __all__ = [
     "Headers",
     "Info",
     "ProtocolError",
-    "Pulled",
+    "PullRun",
     "Run",
     "Server",
     "ServerError",

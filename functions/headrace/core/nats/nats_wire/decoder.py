@@ -21,7 +21,7 @@ from headrace.core.nats.nats_wire.frames import (
     read_info,
 )
 from headrace.core.nats.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers, status_of
-from headrace.core.nats.nats_wire.runs import Answered, AnswerRuns, Pulled, Run, pulled, text
+from headrace.core.nats.nats_wire.runs import AnswerRun, AnswerRunReader, PullRun, Run, pull_run, text
 
 _CRLF = b"\r\n"
 # Of one message with its line.
@@ -37,7 +37,7 @@ class Decoder:
 
     def __init__(self) -> None:
         self._held = bytearray()
-        self._answers = AnswerRuns()
+        self._answers = AnswerRunReader()
         # Bytes that the held frame has in all; 0 while the line that tells is incomplete.
         self._needed = 0
 
@@ -121,7 +121,7 @@ class Decoder:
             if data.startswith(b"MSG ") and (answers := self._answers.read(data)) is not None:
                 run, position = answers
                 yield run
-            while data.startswith(b"HMSG ", position) and (messages := pulled(data, position)) is not None:
+            while data.startswith(b"HMSG ", position) and (messages := pull_run(data, position)) is not None:
                 messages_run, position = messages
                 yield messages_run
             while position < len(data):
@@ -161,7 +161,7 @@ class Decoder:
 def _one_by_one(frames: Iterable[Frame | Run]) -> list[Frame]:
     found: list[Frame] = []
     for frame in frames:
-        if isinstance(frame, Answered | Pulled):
+        if isinstance(frame, AnswerRun | PullRun):
             found += frame.arrivals()
         else:
             found.append(frame)

@@ -27,7 +27,7 @@ _new = tuple.__new__
 _new_object = object.__new__
 
 
-class Answered(NamedTuple):
+class AnswerRun(NamedTuple):
     """Messages without headers and reply on one inbox, whose subjects differ by a number at their end.
 
     Attributes:
@@ -49,7 +49,7 @@ class Answered(NamedTuple):
         ]
 
 
-class Pulled(NamedTuple):
+class PullRun(NamedTuple):
     """Messages of one subject, with headers, without a status, and with a reply subject each, which takes the ack."""
 
     subject: str
@@ -68,7 +68,7 @@ class Pulled(NamedTuple):
         return _new(Arrival, (self.subject, text(reply), headers, data, "", "", self.sid))
 
 
-Run: TypeAlias = Answered | Pulled
+Run: TypeAlias = AnswerRun | PullRun
 
 
 @lru_cache(_REMEMBERED)
@@ -84,7 +84,7 @@ def text(subject: bytes) -> str:
     return subject.decode("utf-8", "surrogateescape")
 
 
-class AnswerRuns:
+class AnswerRunReader:
     """Reads the runs of answers of one connection; knows from the last one how the next will most likely begin."""
 
     __slots__ = ("_between", "_common", "_ending", "_sid", "_size", "_sizes", "_stem")
@@ -100,7 +100,7 @@ class AnswerRuns:
         # a class of ours is asked at twice the price.
         self._sizes: dict[bytes, int] = {}
 
-    def read(self, data: bytes) -> tuple[Answered, int] | None:
+    def read(self, data: bytes) -> tuple[AnswerRun, int] | None:
         """The run at the start of these bytes, and where it ends; None without one."""
         if data.startswith(self._common):
             found = self._read(data)
@@ -127,7 +127,7 @@ class AnswerRuns:
         self._common, self._between, self._stem, self._sid = common, between, stem, int(sid)
         return True
 
-    def _read(self, data: bytes) -> tuple[Answered, int] | None:
+    def _read(self, data: bytes) -> tuple[AnswerRun, int] | None:
         common, ending, size = self._common, self._ending, self._size
         pieces = data[len(common) :].split(_CRLF + common)
         # What is behind the last line end is not whole.
@@ -148,7 +148,7 @@ class AnswerRuns:
         if not numbers:
             return None
         end = sum(map(len, pieces[: len(numbers)])) + (len(common) + len(_CRLF)) * len(numbers)
-        return _new(Answered, (self._stem, self._sid, numbers, answers)), end
+        return _new(AnswerRun, (self._stem, self._sid, numbers, answers)), end
 
     def _parted(self, piece: bytes) -> tuple[bytes, bytes]:
         """The number and the data of an answer that is not as long as the last one; no number where it isn't whole."""
@@ -170,7 +170,7 @@ class AnswerRuns:
         return True
 
 
-def pulled(data: bytes, position: int) -> tuple[Pulled, int] | None:
+def pull_run(data: bytes, position: int) -> tuple[PullRun, int] | None:
     """The run of pulled messages that begins there, and where it ends; None without one."""
     line_end = data.find(_CRLF, position)
     words = data[position:line_end].split()
@@ -189,10 +189,10 @@ def pulled(data: bytes, position: int) -> tuple[Pulled, int] | None:
         return None
     middle += start
     columns = [reply], [data[start:middle]], [data[middle:-2]]
-    return _new(Pulled, (text(subject), int(sid), *columns)), len(data)
+    return _new(PullRun, (text(subject), int(sid), *columns)), len(data)
 
 
-def _pulled_together(data: bytes, position: int, words: list[bytes]) -> tuple[Pulled, int] | None:
+def _pulled_together(data: bytes, position: int, words: list[bytes]) -> tuple[PullRun, int] | None:
     """The same where more follows.
 
     Args:
@@ -235,4 +235,4 @@ def _pulled_together(data: bytes, position: int, words: list[bytes]) -> tuple[Pu
     joined = b"".join(replies)
     if not replies or joined.split() != [joined]:
         return None
-    return _new(Pulled, (text(subject), int(sid), replies, blocks, payloads)), stop + 2
+    return _new(PullRun, (text(subject), int(sid), replies, blocks, payloads)), stop + 2

@@ -1,8 +1,8 @@
 """Addresses of servers, as a deployer writes them and as a server tells of its cluster; in which order a client dials
 them, and how long it pauses in between.
 
-Both clients use this: the engine (`headrace.io.nats.engine`) and the blocking one of Spark's tasks. Chance is the
-caller's: it spreads a herd of clients over a cluster and over time.
+Both clients use this, `headrace.io.nats` and the blocking one of Spark's tasks. Chance is the caller's: it spreads a
+herd of clients over a cluster and over time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The engine: NATS on a bare asyncio.Protocol, for the data path.
+"""The engine of the client: NATS on a bare asyncio.Protocol. Only `headrace.io.nats.client` uses it.
 
-    engine.py    the client: publish, request, subscribe
     upkeep.py    keeps one link alive for ever
     answers.py   requests that wait for their answer, on one inbox
     link.py      one connection: reads frames, writes in bursts, pings
@@ -9,7 +8,3 @@
 
 No task, no queue and no lock per message. Bytes are understood by `headrace.core.nats.nats_wire`.
 """
-
-from headrace.io.nats.engine.engine import Engine
-
-__all__ = ["Engine"]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.nats.nats_wire import NO_HEADERS, Answered, Arrival, Run
-from headrace.io.nats.client import Answer, Broken, OnAnswer
+from headrace.core.nats.nats_wire import NO_HEADERS, AnswerRun, Arrival, Run
+from headrace.io.nats.contract import Answer, Broken, OnAnswer
 
 _NEVER = float("inf")
 # Made for each answer that a coroutine awaits; the constructor that is written in Python takes twice as long.
@@ -71,7 +71,7 @@ class Answers:
 
     def arrived_together(self, run: Run) -> None:
         """What it mostly brings: PubAcks of one burst."""
-        if not isinstance(run, Answered) or run.stem != self._raw_stem:
+        if not isinstance(run, AnswerRun) or run.stem != self._raw_stem:
             for arrival in run.arrivals():
                 self.arrived(arrival)
             return

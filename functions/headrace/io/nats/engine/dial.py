@@ -8,7 +8,7 @@ from headrace.core.errors import HeadraceError, Misconfigured, Unavailable
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import Server
 from headrace.io.nats.access import Entry
-from headrace.io.nats.client import Broken
+from headrace.io.nats.contract import Broken
 from headrace.io.nats.engine.link import Link, Watcher
 from headrace.io.nats.engine.routes import Routes
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.nats.nats_wire import PING, PONG, Decoder, ErrorCost, Frame, Info, ProtocolError, ServerError, Signal
 from headrace.core.quoting import quoted
-from headrace.io.nats.client import Broken
+from headrace.io.nats.contract import Broken
 from headrace.io.nats.engine.routes import ForSubscribers, Routes
 
 # A dead peer is noticed within 7 s: a ping every 3 s, and two of them without a sign of life for 2 s each.

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from headrace.core.nats.nats_wire import Answered, Arrival, Pulled, Run
-from headrace.io.nats.client import OnArrival
+from headrace.core.nats.nats_wire import AnswerRun, Arrival, PullRun, Run
+from headrace.io.nats.contract import OnArrival
 
 OnRun: TypeAlias = Callable[[Run], None]
 # Frames that belong to a subscription.
-ForSubscribers = (Arrival, Answered, Pulled)
+ForSubscribers = (Arrival, AnswerRun, PullRun)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import Info, Server, ServerError, ServerPool, pauses, read_servers
 from headrace.io.nats.access import Entry, NatsAccess
-from headrace.io.nats.client import Closed
+from headrace.io.nats.contract import Closed
 from headrace.io.nats.engine.dial import dial
 from headrace.io.nats.engine.link import IdentityRefused, Link, Watcher
 from headrace.io.nats.engine.routes import Routes
