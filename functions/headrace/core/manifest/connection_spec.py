@@ -13,8 +13,8 @@ from headrace.core.manifest.part import Part
 
 
 class SecretRef(Part):
-    """A Secret of the channel's namespace. Of its keys those count that it has: nats.creds, or nkey.seed, or token, or
-    username and password; tls.crt and tls.key; ca.crt.
+    """A Secret of the channel's namespace, with some of these keys: nats.creds, or nkey.seed, or token, or username and
+    password; tls.crt and tls.key; ca.crt.
     """
 
     name: ObjectName
@@ -22,7 +22,7 @@ class SecretRef(Part):
 
 
 class ConnectionSpec(Part):
-    """How this channel reaches NATS, where not as its namespace does; it then has functions of its own."""
+    """How this channel reaches NATS, if in another way than its namespace; it then has functions of its own."""
 
     secret_ref: SecretRef | None = None
 

@@ -43,7 +43,7 @@ def _only_for(policy: str, name: str, cel: str, attribute: str) -> Rule:
 
 
 class ConsumerTemplate(Part):
-    """What the consumer of every subscriber is made of.
+    """The settings of every subscriber's consumer.
     A change of deliverPolicy, optStartSeq, optStartTime and replayPolicy holds for new subscribers only.
     """
 
@@ -58,9 +58,9 @@ class ConsumerTemplate(Part):
     max_deliver: int | None = None
     """Accepted and not obeyed: how often an event is tried is delivery.retry's alone."""
     filter_subject: Subject = ""
-    """Deliver only what was published on this subject."""
+    """Deliver only events that were published on this subject."""
     filter_subjects: Subjects = ()
-    """Deliver only what was published on these subjects."""
+    """Deliver only events that were published on these subjects."""
     replay_policy: Literal["Instant", "Original"] = "Instant"
     """Deliver stored events at once, or at the pace at which they came."""
     rate_limit_bps: int = Field(0, ge=0, le=LARGEST, alias="rateLimitBPS")

@@ -21,7 +21,7 @@ _USERINFO = "^([A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*@"
 
 
 class Ref(Part):
-    """An object that an address is to be taken from."""
+    """An object that has the address."""
 
     api_version: str = ""
     """Group and version of the object, like v1 or serving.knative.dev/v1."""
@@ -34,11 +34,11 @@ class Ref(Part):
     group: str = ""
     """API group, in place of apiVersion, where Knative's feature kreference-group is on."""
     address: str = ""
-    """Name of the one address that is meant, of an object that has several."""
+    """Name of the address, where the object has several."""
 
 
 class Sink(Part):
-    """Where events go that could not be delivered: an address, an object that has one, or a path below an object's."""
+    """The place for events that could not be delivered: an address, an object that has one, or a path below that."""
 
     ref: Ref | None = None
     """The object that has the address."""
@@ -66,7 +66,7 @@ class DeliverySpec(Part):
     """How delivery is tried and what happens when it fails; Knative's DeliverySpec. Durations are ISO 8601."""
 
     dead_letter_sink: Sink | None = None
-    """Where events go that could not be delivered. Without one they are parked, to be listed and replayed."""
+    """The address for events that could not be delivered. Without one they are parked, to be listed and replayed."""
     retry: int = Field(0, ge=0, le=MOST_RETRIES)
     """How often an event is tried again before it goes to the dead letter sink or is parked."""
     timeout: Timeout | None = None
@@ -111,12 +111,12 @@ class SubscriberEntry(Part):
     subscriber_audience: str | None = None
     """OIDC audience of subscriberUri. Not served yet: such a subscriber is not ready, reason OIDCNotSupported."""
     reply_uri: str | None = None
-    """Where events go that the subscriber answers with."""
+    """Where the events in the subscriber's answers go."""
     reply_ca_certs: str | None = Field(None, alias="replyCACerts")
     """PEM certificates that replyUri is checked against, beside the system's."""
     reply_audience: str | None = None
     """OIDC audience of replyUri. Not served yet: such a subscriber is not ready, reason OIDCNotSupported."""
     delivery: DeliverySpec | None = None
-    """How this subscriber is delivered to, in place of the channel's delivery."""
+    """The delivery rules of this subscriber, in place of the channel's."""
     auth: Auth | None = None
-    """As whom tokens are sent to addresses with an audience; it counts for nothing where none has one."""
+    """The identity of tokens for addresses with an audience; it has no effect where no address has one."""

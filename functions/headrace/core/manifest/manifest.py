@@ -40,7 +40,7 @@ class Spec(Part):
     subscribers: tuple[Any, ...] = Field((), strict=False)
     """Who gets the events. Written by Knative's Subscription controller: make Subscriptions instead."""
     delivery: DeliverySpec | None = None
-    """How subscribers are delivered to that bring no delivery of their own."""
+    """The delivery rules of all subscribers that have none of their own."""
     stream: StreamSpec = StreamSpec()
     consumer_config_template: ConsumerTemplate = ConsumerTemplate()
     deployment_spec_template: PodTemplate | None = None

@@ -32,7 +32,7 @@ class SubjectTransform(Part):
     source: Subject
     """The subjects that are rewritten; wildcards are allowed."""
     destination: Subject
-    """What becomes of them, in NATS' mapping language, like archive.{{wildcard(1)}}."""
+    """Their new form, in NATS' mapping language, like archive.{{wildcard(1)}}."""
 
 
 class External(Part):
@@ -87,7 +87,7 @@ class Republish(Part):
     source: Subject = ">"
     """The subjects that are republished."""
     destination: Subject
-    """Where to, in NATS' mapping language; it may not lead back into the stream."""
+    """The new subject, in NATS' mapping language; it may not lead back into the stream."""
     headers_only: bool = False
     """Republish without the data."""
 
@@ -114,8 +114,8 @@ class StreamConfig(Part):
     """The stream that holds the channel's events; of a stream that is adopted by overrideName its own settings hold."""
 
     additional_subjects: Subjects = ()
-    """Further subjects that the stream listens on, so that what others publish there reaches the subscribers. Of an
-    adopted stream only what these and the channel's own subject match is delivered."""
+    """Further subjects that the stream listens on, so that messages of others reach the subscribers. An adopted
+    stream delivers only messages on these and on the channel's own subject."""
     retention: Literal["Limits", "Interest", "Work"] = "Limits"
     """Limits keeps events until a limit is reached, Interest until every subscriber has had them, Work until the one
     subscriber has. Work can't be changed into the others, nor the others into it."""
@@ -188,7 +188,7 @@ class StreamConfig(Part):
     allow_batched: bool = False
     """Let publishers use NATS' fast ingest."""
     persist_mode: Literal["Default", "Async"] = "Default"
-    """Async answers 202 before an event is on disk: what a crash of the server costs is lost. Can't be changed."""
+    """Async answers 202 before an event is on disk: a crash of the server loses such events. Can't be changed."""
 
     hollow: ClassVar = ("mirror", "sources", "placement")
     rules: ClassVar = RULES
