@@ -31,12 +31,12 @@ answers with an event), or the dead letter sink, or the parked events. Each row 
 ledger compares what producers were told with what the others hold in the end.
 
 * **lost** must be 0; where the server itself discards, it must be what the server says it has discarded (in brackets).
-* **again** is how often something came twice to whoever had taken it already, or found two fates (delivered and parked,
-  say); in brackets the most that the cell's faults make unavoidable: not more than so many, and none but events that
-  were in somebody's hands when it struck. Retries after a refusal are no duplicates.
-* **late** is what was not settled {bound:.0f} s after the last fault ({late:.0f} s in a long run).
-* Producers send an event without an answer again, under its own id. SIGKILL is not a power failure: what nats-server
-  had written is still in the page cache. For power failures see its `sync_interval`.
+* **again** counts events that came twice to a receiver that had taken them already, or that found two fates (delivered
+  and parked, say). In brackets is the most that the cell's faults make unavoidable: not more than so many, and only
+  events that were in somebody's hands when a fault struck. Retries after a refusal are no duplicates.
+* **late** counts events that were not settled {bound:.0f} s after the last fault ({late:.0f} s in a long run).
+* Producers send an event without an answer again, under its own id. SIGKILL is not a power failure: data that
+  nats-server had written is still in the page cache. For power failures see its `sync_interval`.
 
 Python {python}, nats-server {nats}, uvicorn {uvicorn}; Linux {kernel}, {cpus} CPUs, {memory} GiB,
 shared with other work. Again, exactly so: `python -m tests.faults --seed {seed}{size}`; one cell: `--cell NAME`.
