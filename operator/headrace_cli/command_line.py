@@ -16,8 +16,8 @@ import click
 
 from headrace.core.errors import HeadraceError, InvalidSpec, Misconfigured
 from headrace.core.quoting import bounded
-from headrace_cli.commands import root
-from headrace_cli.view.output import say
+from headrace_cli.commands import program, root
+from headrace_cli.commands.console import say
 
 INTERRUPTED = 130
 # Of the disk that the output goes to. That nobody reads a pipe any more, as behind `| head`, click takes for an end.
@@ -26,37 +26,35 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
-    program = root.program()
     try:
         given = None if arguments is None else list(arguments)
-        variable = root.completion_variable(program)
-        tree = root.tree()
-        return int(tree.main(given, prog_name=program, complete_var=variable, standalone_mode=False) or 0)
+        tree, name, variable = root.tree(), program.name(), program.completion_variable()
+        return int(tree.main(given, prog_name=name, complete_var=variable, standalone_mode=False) or 0)
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
         say(bounded(shown.getvalue().rstrip("\n")), err=True)
         return error.exit_code
     except (Misconfigured, InvalidSpec) as error:
-        return _told(program, error, 2)
+        return _failed(error, 2)
     except HeadraceError as error:
-        return _told(program, error, 1)
+        return _failed(error, 1)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except OSError as error:
         if error.errno not in FULL:
             raise
-        return _unwritten(program, error)
+        return _unwritten(error)
 
 
-def _told(program: str, error: HeadraceError, status: int) -> int:
-    say(f"{program}: {error}", err=True)
+def _failed(error: HeadraceError, status: int) -> int:
+    say(f"{program.name()}: {error}", err=True)
     return status
 
 
-def _unwritten(program: str, error: OSError) -> int:
+def _unwritten(error: OSError) -> int:
     with suppress(OSError):
-        say(f"{program}: the output can't be written: {error.strerror}", err=True)
+        say(f"{program.name()}: the output can't be written: {error.strerror}", err=True)
     with suppress(OSError, ValueError):
         # What is still in the buffer, Python would try once more at the end, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

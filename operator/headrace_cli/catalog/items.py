@@ -12,38 +12,28 @@ from headrace.core.delivery.sunk import Sunk
 from headrace.core.plural import counted
 from headrace_cli.catalog.channels import Channel
 from headrace_cli.catalog.subscriptions import Subscription
+from headrace_cli.cluster.items import CONDITION_COLUMNS, message_column
 from headrace_cli.view import units
-from headrace_cli.view.output import Column, Item, fields, table
+from headrace_cli.view.output import Column, Item, column, columns, fields, table
 
 CHANNEL_COLUMNS: tuple[Column, ...] = (
-    ("NAME", lambda item: item["name"]),
+    column("NAME"),
     ("STREAM", lambda item: item["stream"]["name"]),
     ("EVENTS", lambda item: item["stream"]["messages"]),
     ("SIZE", lambda item: units.size(item["stream"]["bytes"])),
-    ("SUBSCRIPTIONS", lambda item: item["subscriptions"]),
-    ("PARKED", lambda item: item["parked"]),
-    ("ORIGIN", lambda item: item["origin"]),
-    ("AGE", lambda item: item["age"]),
+    *columns("SUBSCRIPTIONS PARKED ORIGIN AGE"),
 )
-
 SUBSCRIPTION_COLUMNS: tuple[Column, ...] = (
-    ("NAME", lambda item: item["name"]),
-    ("CHANNEL", lambda item: item["channel"]),
-    ("STATE", lambda item: item["state"]),
-    ("PENDING", lambda item: item["pending"]),
-    ("UNSETTLED", lambda item: item["unsettled"]),
-    ("REDELIVERED", lambda item: item["redelivered"]),
+    *columns("NAME CHANNEL STATE PENDING UNSETTLED REDELIVERED"),
     ("SUBSCRIBER", lambda item: (item["subscriber"] or {}).get("uri", "")),
 )
 
-NAMESPACE: Column = ("NAMESPACE", lambda item: item["namespace"])
 
-CONDITION_COLUMNS: tuple[Column, ...] = (
-    ("  CONDITION", lambda each: f"  {each['type']}"),
-    ("STATUS", lambda each: each.get("status", "")),
-    ("REASON", lambda each: each.get("reason", "")),
-    ("MESSAGE", lambda each: each.get("message", "")),
-)
+def channel_columns(items: Sequence[Item]) -> tuple[Column, ...]:
+    """Those of a list; only a `headrace up` knows conditions, of NATS alone there are none to show."""
+    if all(item["ready"] is None for item in items):
+        return CHANNEL_COLUMNS
+    return (*CHANNEL_COLUMNS, ("READY", lambda item: item["ready"] or "-"), *message_column(items))
 
 
 def channel_item(channel: Channel, subscriptions: int, parked: int, now: datetime) -> dict[str, Any]:
@@ -82,8 +72,8 @@ def channel_item(channel: Channel, subscriptions: int, parked: int, now: datetim
     }
 
 
-def channel_text(item: Item, subscriptions: Sequence[Item], conditions: Sequence[Item] = ()) -> str:
-    """One channel for people."""
+def channel_text(item: Item) -> str:
+    """One channel for people, with its Subscriptions."""
     stream = item["stream"]
     limits = ", ".join(
         f"{words} {shown}"
@@ -115,11 +105,11 @@ def channel_text(item: Item, subscriptions: Sequence[Item], conditions: Sequence
             ("Parked events", item["parked"] if item["aside"] else "no aside stream"),
         ]
     )
-    if conditions:
-        text += "\nConditions:\n" + table(CONDITION_COLUMNS, conditions)
-    if subscriptions:
-        columns = (("  NAME", lambda each: f"  {each['namespace']}/{each['name']}"), *SUBSCRIPTION_COLUMNS[2:])
-        return f"{text}\nSubscriptions:\n{table(columns, subscriptions)}"
+    if item["conditions"]:
+        text += "\nConditions:\n" + table(CONDITION_COLUMNS, item["conditions"])
+    if item["subscriptions"]:
+        name: Column = ("  NAME", lambda each: f"  {each['namespace']}/{each['name']}")
+        return f"{text}\nSubscriptions:\n{table((name, *SUBSCRIPTION_COLUMNS[2:]), item['subscriptions'])}"
     return text + "\nSubscriptions:  none\n"
 
 

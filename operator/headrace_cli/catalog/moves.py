@@ -1,4 +1,4 @@
-"""Where a consumer stands, and where it is moved to; and how it is paused. Asks and tells nothing to people.
+"""Where a consumer stands, and where it is moved to; and how it is paused, resumed and deleted.
 
 A reset is the server's own where it can do that (NATS 2.14, deliver policies that begin anywhere); else the consumer is
 made again at its new place, which only a stream that keeps events without interest survives.
@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headrace.core import names
-from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace.core.nats.api_error import ApiError
 from headrace_cli.access.session import Session
+from headrace_cli.access.stream_reader import MessageReader
 from headrace_cli.catalog.subscriptions import Subscription
 from headrace_cli.view import units
 
@@ -24,6 +25,19 @@ TRIES = 5
 # NATS knows no pause without an end.
 FOR_EVER = datetime(2100, 1, 1, tzinfo=UTC)
 _BEGINNINGS = ("opt_start_seq", "opt_start_time", "deliver_policy", "pause_until")
+
+
+@dataclass(frozen=True, slots=True)
+class ResetPoint:
+    """Where a Subscription is to go on: at a sequence, at a time, or at one end of what the stream holds.
+
+    Attributes:
+        end: `first`, everything that is there; `next`, nothing of it.
+    """
+
+    sequence: int | None = None
+    time: datetime | None = None
+    end: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,15 @@ def move(one: Subscription, sequence: int) -> Move:
         skipped=max(0, min(to - 1, last) - max(one.settled_to, first - 1)),
         unsettled=one.unacked,
     )
+
+
+async def plan_reset(session: Session, one: Subscription, to: ResetPoint) -> Move:
+    """What it means to go on there.
+
+    Raises:
+        Misconfigured: the sequence is beyond what comes next.
+    """
+    return move(one, await _sequence(session, one, to))
 
 
 async def reset(session: Session, one: Subscription, sequence: int) -> None:
@@ -89,6 +112,21 @@ async def delete(session: Session, one: Subscription) -> None:
     """Delete its consumer, and what is noted of events under way."""
     await session.api.find(f"CONSUMER.DELETE.{one.channel.stream}.{one.consumer}")
     await _forget(session, one)
+
+
+async def _sequence(session: Session, one: Subscription, to: ResetPoint) -> int:
+    state = one.channel.info["state"]
+    following = int(state["last_seq"]) + 1
+    if to.time is not None:
+        return max(1, await MessageReader(session.api, one.channel.stream).sequence_at(to.time))
+    if to.sequence is None:
+        return following if to.end == "next" else max(1, int(state["first_seq"]))
+    if to.sequence > following:
+        problem = (
+            f"--to-sequence is {to.sequence}, but the stream's next event is {following}: all up to there would be"
+        )
+        raise Misconfigured(f"{problem} passed over; give --new for what comes next", field="--to-sequence")
+    return to.sequence
 
 
 async def _make_again(session: Session, one: Subscription, sequence: int, why: str) -> None:

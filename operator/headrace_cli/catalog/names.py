@@ -1,4 +1,8 @@
-"""A name that somebody has typed, of a channel or a Subscription. Pure."""
+"""A name that somebody has typed, of a channel or a Subscription, and the scope that a verb looks at. Pure.
+
+The modules of `headrace_cli.commands` import it for `--help`, too, so it imports the grammar of names only when it is
+called.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,27 @@ class Ref:
         return f"{self.namespace}/{self.name}"
 
 
-def ref(text: str, namespace: str) -> Ref:
-    """Read such a name.
+@dataclass(frozen=True, slots=True)
+class ChannelScope:
+    """The channels that a verb looks at: one, those of a namespace, or all.
+
+    Attributes:
+        namespace: None: all namespaces. With a channel it is the channel's.
+    """
+
+    namespace: str | None
+    channel: Ref | None = None
+
+    def covers(self, ref: Ref) -> bool:
+        return ref == self.channel if self.channel is not None else self.namespace in (None, ref.namespace)
+
+
+def parse_ref(text: str, namespace: str) -> Ref:
+    """Parse such a name.
 
     Raises:
         Misconfigured: nothing can have that name.
     """
-    # For `--help`, too, this module is imported: the grammar itself is not needed there.
     from headrace.core import names
 
     within, slash, name = text.rpartition("/")

@@ -13,9 +13,9 @@ from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.delivery.sunk import Sunk
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.io.jetstream.admin import Admin
-from headrace.io.jetstream.api import JetStreamApi
+from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, Info, channels
-from headrace_cli.catalog.names import Ref, ref
+from headrace_cli.catalog.names import Ref, parse_ref
 from headrace_cli.view import units
 
 
@@ -112,12 +112,21 @@ async def sunk_of(admin: Admin, one: Subscription) -> Sunk | None:
     return None if text is None else sunk.from_json(text.encode())
 
 
-async def all_subscriptions(api: JetStreamApi, admin: Admin, of: Ref | None = None) -> list[Subscription]:
-    """Those of all channels, or of one channel."""
-    known = [channel for channel in await channels(api) if of in (None, channel.ref)]
+async def all_subscriptions(session: Session, of: Ref | None = None) -> list[Subscription]:
+    """Those of all channels, or of one channel.
+
+    Raises:
+        Refused: 404, there is no such channel.
+    """
+    known = [channel for channel in await channels(session.api) if of in (None, channel.ref)]
     if of is not None and not known:
         raise Refused(f"there is no channel {of}: `kn jetstream channel list -A` shows what there is", status=404)
-    return [one for channel in known for one in await subscriptions(admin, channel)]
+    return [one for channel in known for one in await subscriptions(session.admin, channel)]
+
+
+async def find(session: Session, text: str, namespace: str, of: Ref | None = None) -> Subscription:
+    """The Subscription that somebody has named, of any channel or of one; raises Refused as `the_one` does."""
+    return the_one(await all_subscriptions(session, of), text, namespace)
 
 
 def the_one(known: Sequence[Subscription], text: str, namespace: str) -> Subscription:
@@ -126,10 +135,11 @@ def the_one(known: Sequence[Subscription], text: str, namespace: str) -> Subscri
     Raises:
         Refused: 404, there is none; 409, several channels have one of that name.
     """
-    found = [one for one in known if one.consumer == text] or [one for one in known if one.ref == ref(text, namespace)]
+    found = [one for one in known if one.consumer == text]
+    found = found or [one for one in known if one.ref == parse_ref(text, namespace)]
     if not found:
         others = ", ".join(str(one.ref) for one in known[:10]) or "none at all"
-        raise Refused(f"there is no Subscription {ref(text, namespace)}: this NATS has {others}", status=404)
+        raise Refused(f"there is no Subscription {parse_ref(text, namespace)}: this NATS has {others}", status=404)
     if len(found) > 1:
         places = ", ".join(str(one.channel.ref) for one in found)
         raise Refused(f"{text} is a Subscription of {places}: say which with --channel", status=409)

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from headrace_cli.catalog.items import CONDITION_COLUMNS
 from headrace_cli.view import units
-from headrace_cli.view.output import Column, Item, fields, table
+from headrace_cli.view.output import Column, Item, column, columns, fields, table
 
-NAMESPACE: Column = ("NAMESPACE", lambda item: item["namespace"])
-CHANNEL_COLUMNS: tuple[Column, ...] = (
-    ("NAME", lambda item: item["name"]),
-    ("READY", lambda item: item["ready"]),
-    ("REASON", lambda item: item["reason"]),
-    ("URL", lambda item: item["url"]),
-    ("SUBSCRIBERS", lambda item: item["subscribers"]),
-    ("AGE", lambda item: item["age"]),
-)
-SUBSCRIPTION_COLUMNS: tuple[Column, ...] = (
-    ("NAME", lambda item: item["name"]),
-    ("CHANNEL", lambda item: item["channel"]),
-    ("READY", lambda item: item["ready"]),
-    ("REASON", lambda item: item["reason"]),
-    ("SUBSCRIBER", lambda item: item["subscriber"]),
-    ("AGE", lambda item: item["age"]),
+
+def _may_lack(heading: str) -> Column:
+    return heading, lambda each: each.get(heading.lower(), "")
+
+
+NAMESPACE = column("NAMESPACE")
+CHANNEL_COLUMNS = columns("NAME READY REASON URL SUBSCRIBERS AGE")
+SUBSCRIPTION_COLUMNS = columns("NAME CHANNEL READY REASON SUBSCRIBER AGE")
+CONDITION_COLUMNS: tuple[Column, ...] = (
+    ("  CONDITION", lambda each: f"  {each['type']}"),
+    *(_may_lack(heading) for heading in ("STATUS", "REASON", "MESSAGE")),
 )
 
 
-def channel(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def message_column(items: Sequence[Item]) -> tuple[Column, ...]:
+    """Why channels are not ready, where there is anything to say of one."""
+    if not any(item["message"] for item in items):
+        return ()
+    return (("MESSAGE", lambda item: ": ".join(each for each in (item["reason"], item["message"]) if each)),)
+
+
+def channel_item(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """One NatsJetStreamChannel for a list."""
     status = body.get("status") or {}
     return {
@@ -60,8 +61,8 @@ def channel_text(item: Item) -> str:
         text += "\nConditions:\n" + table(CONDITION_COLUMNS, conditions)
     columns: tuple[Column, ...] = (
         ("  SUBSCRIBER", lambda each: f"  {names.get(each.get('uid')) or each.get('uid')}"),
-        ("READY", lambda each: each.get("ready", "")),
-        ("MESSAGE", lambda each: each.get("message", "")),
+        _may_lack("READY"),
+        _may_lack("MESSAGE"),
     )
     if subscribers := status.get("subscribers"):
         text += "\nSubscribers:\n" + table(columns, subscribers)
@@ -79,7 +80,7 @@ def readiness(body: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def subscription(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def subscription_item(body: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """One Subscription for a list."""
     spec = body.get("spec") or {}
     of = spec.get("channel") or {}

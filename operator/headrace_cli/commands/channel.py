@@ -9,8 +9,8 @@ import click
 from headrace.core.errors import Misconfigured
 from headrace.core.quoting import quoted
 from headrace_cli.commands import params
-from headrace_cli.commands.running import in_cluster, on_cluster, on_nats
-from headrace_cli.commands.unused import NO_NATS_WITH_CLUSTER
+from headrace_cli.commands.rules import NO_NATS_WITH_CLUSTER
+from headrace_cli.commands.sessions import in_cluster, on_cluster, on_nats
 
 LIST = """\
 List the channels: those whose streams NATS holds, Headrace's, adopted streams, and those of the Go channel (origin
@@ -59,22 +59,38 @@ DELETE_EXAMPLES = params.examples("""\
 """)
 
 
-def _create(**given: Any) -> int:
-    from headrace_cli.catalog import creation as made
+def _list(**given: Any) -> int:
+    from headrace_cli.commands.actions import channel
 
     if in_cluster(given):
-        return on_cluster(given, made.create_in_cluster)
+        return on_cluster(given, channel.list_in_cluster)
+    return on_nats(given, channel.list_in_nats)
+
+
+def _describe(**given: Any) -> int:
+    from headrace_cli.commands.actions import channel
+
+    if in_cluster(given):
+        return on_cluster(given, channel.describe_in_cluster)
+    return on_nats(given, channel.describe_in_nats)
+
+
+def _create(**given: Any) -> int:
+    from headrace_cli.commands.actions import channel
+
+    if in_cluster(given):
+        return on_cluster(given, channel.create_in_cluster)
     if given["dry_run"]:
-        return made.show_manifest(given)
-    return on_nats(given, lambda session: made.create_in_nats(session, given))
+        return channel.print_manifest(given)
+    return on_nats(given, channel.create_in_nats)
 
 
 def _delete(**given: Any) -> int:
-    from headrace_cli.catalog import creation as made
+    from headrace_cli.commands.actions import channel
 
     if in_cluster(given):
-        return on_cluster(given, made.delete_in_cluster)
-    return on_nats(given, lambda session: made.delete_in_nats(session, given))
+        return on_cluster(given, channel.delete_in_cluster)
+    return on_nats(given, channel.delete_in_nats)
 
 
 def _annotations(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -82,22 +98,6 @@ def _annotations(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     if wrong is not None:
         raise Misconfigured(f"--annotation is {quoted(wrong)}: give name=value", field="--annotation")
     return dict(text.split("=", 1) for text in given)
-
-
-def _list(**given: Any) -> int:
-    from headrace_cli.catalog import listing as shown
-
-    if in_cluster(given):
-        return on_cluster(given, shown.list_objects)
-    return on_nats(given, lambda session: shown.list_channels(session, given))
-
-
-def _describe(**given: Any) -> int:
-    from headrace_cli.catalog import listing as shown
-
-    if in_cluster(given):
-        return on_cluster(given, shown.describe_object)
-    return on_nats(given, lambda session: shown.describe_channel(session, given))
 
 
 _STREAM: list[click.Parameter] = [
@@ -127,7 +127,7 @@ GROUP = click.Group(
             every=True,
             objects=True,
             formats=("table", "json", "yaml", "name"),
-            rules=[NO_NATS_WITH_CLUSTER],
+            obeys=[NO_NATS_WITH_CLUSTER],
         ),
         params.verb(
             "describe",
@@ -136,7 +136,7 @@ GROUP = click.Group(
             params.channel(),
             objects=True,
             formats=("table", "json", "yaml", "name"),
-            rules=[NO_NATS_WITH_CLUSTER],
+            obeys=[NO_NATS_WITH_CLUSTER],
         ),
         params.verb(
             "create",
@@ -156,7 +156,7 @@ GROUP = click.Group(
             ),
             objects=True,
             formats=("yaml", "json"),
-            rules=[NO_NATS_WITH_CLUSTER],
+            obeys=[NO_NATS_WITH_CLUSTER],
         ),
         params.verb(
             "delete",
@@ -165,7 +165,7 @@ GROUP = click.Group(
             params.channel(),
             params.yes(),
             objects=True,
-            rules=[NO_NATS_WITH_CLUSTER],
+            obeys=[NO_NATS_WITH_CLUSTER],
         ),
     ],
 )

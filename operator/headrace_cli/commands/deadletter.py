@@ -1,4 +1,4 @@
-"""`deadletter`: the words of its verbs. What they do is in `headrace_cli.parked.verbs`."""
+"""The words of `deadletter` and its verbs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.running import on_nats
-from headrace_cli.commands.unused import Unless, one_of
+from headrace_cli.commands.rules import Unless, one_of
+from headrace_cli.commands.sessions import on_nats
 
 LIST = """\
 List parked events: those that could be delivered neither to their subscriber nor to a dead letter sink, with the
@@ -64,27 +64,27 @@ DISCARD_EXAMPLES = params.examples("""\
 
 
 def _list(**given: Any) -> int:
-    from headrace_cli.parked import verbs
+    from headrace_cli.commands.actions import deadletter
 
-    return on_nats(given, lambda session: verbs.show_all(session, given))
+    return on_nats(given, deadletter.list_parked)
 
 
 def _show(**given: Any) -> int:
-    from headrace_cli.parked import verbs
+    from headrace_cli.commands.actions import deadletter
 
-    return on_nats(given, lambda session: verbs.show_some(session, given))
+    return on_nats(given, deadletter.show_parked)
 
 
 def _replay(**given: Any) -> int:
-    from headrace_cli.parked import verbs
+    from headrace_cli.commands.actions import deadletter
 
-    return on_nats(given, lambda session: verbs.replay_all(session, given))
+    return on_nats(given, deadletter.replay)
 
 
 def _discard(**given: Any) -> int:
-    from headrace_cli.parked import verbs
+    from headrace_cli.commands.actions import deadletter
 
-    return on_nats(given, lambda session: verbs.discard_all(session, given))
+    return on_nats(given, deadletter.discard)
 
 
 _FILTERS: list[click.Parameter] = [
@@ -92,7 +92,7 @@ _FILTERS: list[click.Parameter] = [
     click.Option(["--reason"], metavar="TEXT", help="Only those with this in their reason."),
     click.Option(["--older-than"], metavar="SPAN", help="Only those parked longer ago: 90s, 10m, 2h, 3d."),
     click.Option(["--newer-than"], metavar="SPAN", help="Only those parked since then."),
-    *params.wanted(),
+    *params.event_filters(),
 ]
 _POSITIONS = click.Argument(["positions"], nargs=-1, type=click.IntRange(1), metavar="[POSITION]...")
 _ALL = click.Option(["--all"], is_flag=True, help="All that are parked.")
@@ -141,7 +141,7 @@ GROUP = click.Group(
             ),
             every=True,
             formats=("table", "json", "yaml", "name"),
-            rules=[
+            obeys=[
                 *(
                     Unless(name, lambda given: not given["sunk"], "is of parked events, and --sunk lists none")
                     for name in (*_FILTER_NAMES, "summary", "limit")
@@ -175,7 +175,7 @@ GROUP = click.Group(
             params.rate(),
             click.Option(["--run"], metavar="NAME", help="The name of an interrupted replay, to go on with it."),
             params.dry_run(),
-            rules=[*_CHOICE_RULES, _NO_RUN, *one_of("to_channel", "to_uri", says="where to")],
+            obeys=[*_CHOICE_RULES, _NO_RUN, *one_of("to_channel", "to_uri", says="where to")],
         ),
         params.verb(
             "discard",
@@ -188,7 +188,7 @@ GROUP = click.Group(
             click.Option(["--save"], metavar="FILE", help="Write them there before; what it holds is kept."),
             params.dry_run(),
             params.yes(),
-            rules=_CHOICE_RULES,
+            obeys=_CHOICE_RULES,
         ),
     ],
 )

@@ -1,18 +1,14 @@
-"""`hand-back`: its words. What it does is in `headrace_cli.hand_back`."""
+"""The words of `hand-back`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.running import in_cluster, on_nats
-from headrace_cli.commands.unused import Unless
-
-if TYPE_CHECKING:
-    from headrace_cli.cluster.objects import Objects
+from headrace_cli.commands.rules import Unless
+from headrace_cli.commands.sessions import cluster, in_cluster, on_nats
 
 HELP = """\
 Give channels back to the Go channel's controller, while events flow: each Subscription gets the consumer that it would
@@ -30,16 +26,10 @@ EXAMPLES = params.examples("""\
 
 
 def _hand_back(**given: Any) -> int:
-    from headrace_cli.hand_back import plan as verbs
+    from headrace_cli.commands.actions import hand_back
 
-    objects = _objects(given) if in_cluster(given) else None
-    return on_nats(given, lambda session: verbs.hand_back(session, given, objects))
-
-
-def _objects(given: params.Given) -> Objects:
-    from headrace_cli.cluster.kube import Kube
-
-    return Kube(Path(given["kubeconfig"]) if given["kubeconfig"] else None, given["context"])
+    objects = cluster(given) if in_cluster(given) else None
+    return on_nats(given, lambda session, given: hand_back.hand_back(session, given, objects))
 
 
 COMMAND = params.verb(
@@ -53,7 +43,7 @@ COMMAND = params.verb(
     params.yes(),
     every=True,
     objects=True,
-    rules=[
+    obeys=[
         Unless(
             "pull",
             lambda given: not in_cluster(given),

@@ -1,4 +1,4 @@
-"""`report`, `check`, `doctor` and `step-down`: their words. What they do is in `headrace_cli.health.verbs`."""
+"""The words of `report`, `check`, `doctor` and `step-down`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.running import in_cluster, in_place, on_cluster, on_nats
+from headrace_cli.commands.sessions import in_cluster, in_place, on_cluster, on_nats
 
 REPORT = """\
 Show streams and Subscriptions with lag, rates, redeliveries and sizes. Rates come from two looks, an interval apart.
@@ -68,30 +68,30 @@ STEP_DOWN_EXAMPLES = params.examples("""\
 """)
 
 
-def _step_down(**given: Any) -> int:
-    from headrace_cli.health import verbs
-
-    return on_nats(given, lambda session: verbs.step_down(session, given))
-
-
 def _report(**given: Any) -> int:
-    from headrace_cli.health import verbs
+    from headrace_cli.commands.actions import health
 
-    return on_nats(given, lambda session: verbs.show_report(session, given))
+    return on_nats(given, health.report)
 
 
 def _check(**given: Any) -> int:
-    from headrace_cli.health import verbs
+    from headrace_cli.commands.actions import health
 
-    return in_place(given, lambda place: verbs.run_check(place, given))
+    return in_place(given, health.run_check)
 
 
 def _doctor(**given: Any) -> int:
-    from headrace_cli.health import verbs
+    from headrace_cli.commands.actions import health
 
     if in_cluster(given):
-        return on_cluster(given, verbs.examine_cluster)
-    return in_place(given, lambda place: verbs.examine(place, given))
+        return on_cluster(given, health.examine_cluster)
+    return in_place(given, health.examine)
+
+
+def _step_down(**given: Any) -> int:
+    from headrace_cli.commands.actions import health
+
+    return on_nats(given, health.step_down)
 
 
 _CHANNEL = click.Argument(["channel"], required=False, metavar="[CHANNEL]")

@@ -32,7 +32,7 @@ async def _channel_refs(connected: Session) -> list[Ref]:
 
 
 async def _subscription_refs(connected: Session) -> list[Ref]:
-    return [one.ref for one in await all_subscriptions(connected.api, connected.admin)]
+    return [one.ref for one in await all_subscriptions(connected)]
 
 
 def _named(given: Mapping[str, Any], begun: str, ask: Callable[[Session], Awaitable[list[Ref]]]) -> list[str]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import click
 
-from headrace_cli.commands import unused
-from headrace_cli.commands.unused import Unless, obeying
-
-# What click hands to a verb: the values of its options by their names.
-Given: TypeAlias = unused.Given
+from headrace_cli.catalog.names import ChannelScope, Ref, parse_ref
+from headrace_cli.commands import rules
+from headrace_cli.commands.rules import Given, Unless, obeying
 
 DEFAULT_NAMESPACE = "default"
 
@@ -41,7 +39,7 @@ def verb(
     every: bool = False,
     objects: bool = False,
     formats: Sequence[str] = (),
-    rules: Sequence[Unless] = (),
+    obeys: Sequence[Unless] = (),
 ) -> click.Command:
     """A verb about what is in a namespace and in NATS: its own parameters, and behind them those that all have.
 
@@ -50,7 +48,7 @@ def verb(
         every: it takes all namespaces, too.
         objects: it can ask a cluster's API server for them.
         formats: that it can show; the first is the default. None: there is nothing to choose.
-        rules: which of its own options have no effect when; those of namespaces are added.
+        obeys: which of its own options have no effect when; those of namespaces are added.
     """
     named = next((each.name for each in own if each.name in ("channel", "subscription")), None)
     shared = [*namespace(every=every), *nats(), *(cluster() if objects else ())]
@@ -58,7 +56,7 @@ def verb(
         shared.append(output(*formats))
     return click.Command(
         name,
-        callback=obeying(run, [*rules, *unused.of_namespaces(named or "", every=every)]),
+        callback=obeying(run, [*obeys, *rules.of_namespaces(named or "", every=every)]),
         help=words.text,
         short_help=words.short,
         epilog=words.examples,
@@ -119,7 +117,7 @@ def subscription() -> list[click.Parameter]:
     ]
 
 
-def wanted() -> list[click.Parameter]:
+def event_filters() -> list[click.Parameter]:
     """Which events are meant."""
     return [
         click.Option(
@@ -149,6 +147,19 @@ def address(option: str, help: str) -> click.Option:
         return None if given is None else checked_uri(given, field=option)
 
     return click.Option([option], metavar="URL" if option == "--url" else "URI", callback=checked, help=help)
+
+
+def channel_of(given: Given) -> Ref:
+    """The channel that a verb's arguments name."""
+    return parse_ref(given["channel"], given["namespace"])
+
+
+def scope_of(given: Given) -> ChannelScope:
+    """One channel, the channels of a namespace, or those of all."""
+    if given.get("channel"):
+        named = channel_of(given)
+        return ChannelScope(named.namespace, named)
+    return ChannelScope(None if given["all_namespaces"] else given["namespace"])
 
 
 def yes() -> click.Option:

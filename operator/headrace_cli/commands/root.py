@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import PurePath
 from typing import Any
 
 import click
 
 from headrace_cli.commands import (
+    bench,
     channel,
+    completion,
+    convert,
     deadletter,
-    extras,
     hand_back,
     health,
     look,
+    program,
     replay,
     send,
     storage,
@@ -47,29 +48,9 @@ exit status:
 """
 
 
-def version() -> str:
-    """The installed version."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("function")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
-
-
-def program() -> str:
-    """How it was called: as the plugin, or by its own name."""
-    return "kn jetstream" if PurePath(sys.argv[0]).stem == "kn-jetstream" else "headrace"
-
-
-def completion_variable(program: str) -> str:
-    """The environment variable by which a shell asks for completions."""
-    return f"_{program.replace(' ', '_').upper()}_COMPLETE"
-
-
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        click.echo(f"{program()} {version()}")
+        click.echo(f"{program.name()} {program.version()}")
         context.exit()
 
 
@@ -86,7 +67,9 @@ def tree() -> click.Group:
         replay.COMMAND,
         *health.COMMANDS,
         *storage.COMMANDS,
-        *extras.COMMANDS,
+        bench.COMMAND,
+        convert.COMMAND,
+        completion.COMMAND,
         hand_back.COMMAND,
     ]
     return click.Group(

@@ -1,29 +1,16 @@
-"""`send`: its words, and the order of sending."""
+"""The words of `send`, and which of its options go together."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from headrace.core.errors import InvalidEvent, Misconfigured, Refused
-from headrace.core.plural import counted
-from headrace_cli.catalog.names import Ref, ref
+from headrace.core.errors import Misconfigured
 from headrace_cli.commands import params
-from headrace_cli.commands.params import Given
-from headrace_cli.commands.running import on_nats, tell
-from headrace_cli.commands.unused import Unless
-
-if TYPE_CHECKING:
-    from headrace.core.event.event import Event
-    from headrace_cli.access.session import Session
-    from headrace_cli.events.send import Send
+from headrace_cli.commands.params import channel_of
+from headrace_cli.commands.rules import Given, Unless, asked, written
+from headrace_cli.commands.sessions import on_nats
 
 HELP = """\
 Send events to a channel.
@@ -40,10 +27,8 @@ They go over HTTP to a `headrace up` that runs here, or to --url; else straight 
 receiver would store them.
 """
 
-# Whoever sends parked events again within the window must not take it for a delivery.
-STORED_BEFORE = "stored before and not delivered again: source and id are in the stream's duplicate window"
 # What describes the one event of --type, and would be passed over with a file.
-OF_ONE = ("id", "source", "subject", "dataschema", "named", "data", "fields", "content_type", "count")
+OF_ONE = ("source", "id", "subject", "dataschema", "named", "data", "fields", "content_type", "count")
 
 EPILOG = params.examples("""\
   kn jetstream send orders --type shop.order --data '{"items": 3}'
@@ -56,151 +41,28 @@ EPILOG = params.examples("""\
 
 
 def _send(**given: Any) -> int:
-    from headrace_cli.events.compose import Form
-
     if bool(given["file"]) == bool(given["type"]):
         raise Misconfigured("give an event with --type, or events with -f: one of the two", field="--type")
     _refuse_unused(given)
-    channel = ref(given["channel"], given["namespace"])
-    form = None
-    if given["type"]:
-        attributes = {
-            **given["named"],
-            **{name: value for name in ("subject", "dataschema") if (value := given[name]) is not None},
-        }
-        if given["id"] is not None and given["count"] > 1:
-            raise Misconfigured("--id makes all events the same, which are stored once: leave it out", field="--id")
-        form = Form(
-            type=given["type"],
-            source=given["source"],
-            id=given["id"],
-            attributes=attributes,
-            data=_data(given["data"]),
-            content_type=given["content_type"],
-            fields=given["fields"],
-        )
-    events = _from_file(given["file"], new_ids=given["new_ids"]) if form is None else _from_form(form, given["count"])
+    channel = channel_of(given)
+
+    from headrace_cli.commands.actions import send
+
+    events = send.events_of(given)
     if given["url"]:
-        return _over_http(given, channel, events)
-    return on_nats(given, lambda session: _in_session(session, given, channel, events))
+        return send.to_url(given, channel, events)
+    return on_nats(given, lambda session, given: send.to_channel(session, given, channel, events))
 
 
 def _refuse_unused(given: Given) -> None:
-    context = click.get_current_context()
     if given["type"] and given["new_ids"]:
         raise Misconfigured(
             "--new-ids is for -f: an event of --type has a new id unless --id says one", field="--new-ids"
         )
-    for option in context.command.params:
-        asked = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        if given["file"] and option.name in OF_ONE and asked:
-            name = max(option.opts, key=len)
-            raise Misconfigured(f"{name} is for an event of --type: those of -f say it themselves", field=name)
-
-
-def _over_http(given: Given, channel: Ref, events: Iterator[Event]) -> int:
-    import asyncio
-
-    from headrace_cli.events import send
-
-    return asyncio.run(_all(send.over_http(given["url"], send.Mode(given["mode"])), given, channel, events))
-
-
-async def _in_session(session: Session, given: Given, channel: Ref, events: Iterator[Event]) -> int:
-    from headrace.core import names
-    from headrace_cli.catalog import channels
-    from headrace_cli.events import send
-
-    mode = send.Mode(given["mode"])
-    base = session.place.receive
-    if base is not None and given["via"] != "nats":
-        url = base + names.path(channel.namespace, channel.name)
-        try:
-            return await _all(send.over_http(url, mode), given, channel, events)
-        except Refused as error:
-            if error.status == 404:
-                # Says which channels there are, where the receiver can only say which one is not.
-                await channels.channel(session.api, channel)
-            raise
-    if given["via"] == "http":
-        raise Misconfigured("--via http needs a receiver: start headrace up, or give its --url", field="--via")
-    return await _all(send.over_nats(session, channel, mode), given, channel, events)
-
-
-async def _all(opened: AbstractAsyncContextManager[Send], given: Given, channel: Ref, events: Iterator[Event]) -> int:
-    from headrace_cli.events.send import Pace
-    from headrace_cli.view.output import harmless, say
-    from headrace_cli.view.progress import Progress
-
-    pace, sent, again, over = Pace(given["rate"]), 0, 0, False
-    total = given["count"] if given["type"] else None
-    try:
-        async with opened as send:
-            with Progress("sent", total, quiet=given["output"] == "json") as progress:
-                for event in events:
-                    await pace.turn()
-                    done = await send(event)
-                    sent += 1
-                    again += bool(done.answer.get("duplicate"))
-                    progress.step()
-                    if given["output"] == "json":
-                        click.echo(harmless(json.dumps(done.to_json, ensure_ascii=False)))
-                    elif total == 1:
-                        say(f"sent {event.id} to {channel}{_where(done.answer)}")
-        over = True
-    finally:
-        if not over and sent:
-            tell(f"stopped: {counted(sent, 'event')} sent")
-    if given["output"] != "json" and total != 1:
-        say(f"sent {counted(sent, 'event')} to {channel}" + (f", {again} of them {STORED_BEFORE}" if again else ""))
-    return 0
-
-
-def _where(answer: dict[str, Any]) -> str:
-    at = f" as sequence {answer['sequence']}" if "sequence" in answer else ""
-    return at + (f", {STORED_BEFORE}" if answer.get("duplicate") else "")
-
-
-def _from_form(form: Any, count: int) -> Iterator[Event]:
-    import uuid
-
-    from headrace_cli.events.compose import from_form
-    from headrace_cli.view.units import stamp
-
-    for _ in range(count):
-        try:
-            yield from_form(form, lambda: str(uuid.uuid4()), stamp(datetime.now(UTC)))
-        except InvalidEvent as invalid:
-            raise Misconfigured(f"that is no event: {invalid}", field="--type") from None
-
-
-def _from_file(name: str, *, new_ids: bool) -> Iterator[Event]:
-    import uuid
-
-    from headrace_cli.events.compose import from_lines
-
-    new_id = (lambda: str(uuid.uuid4())) if new_ids else None
-    if name == "-":
-        yield from (event for _, event in from_lines(sys.stdin.buffer, new_id))
-        return
-    try:
-        with Path(name).open("rb") as lines:
-            yield from (event for _, event in from_lines(lines, new_id))
-    except OSError as error:
-        raise Misconfigured(f"-f {name} can't be read: {error.strerror}", field="-f") from None
-
-
-def _data(text: str | None) -> bytes:
-    if text is None:
-        return b""
-    if text == "-":
-        return sys.stdin.buffer.read()
-    if text.startswith("@"):
-        try:
-            return Path(text[1:]).read_bytes()
-        except OSError as error:
-            raise Misconfigured(f"--data {text} can't be read: {error.strerror}", field="--data") from None
-    return text.encode()
+    unused = next((option for option in OF_ONE if given["file"] and asked(option)), None)
+    if unused is not None:
+        name = written(click.get_current_context().command, unused)
+        raise Misconfigured(f"{name} is for an event of --type: those of -f say it themselves", field=name)
 
 
 def _named(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -256,7 +118,7 @@ COMMAND = params.verb(
     ),
     params.address("--url", "POST there, without asking NATS."),
     formats=("table", "json"),
-    rules=[
+    obeys=[
         Unless("fields", lambda given: given["data"] is None, "makes the data, and so does --data: give one"),
         Unless("nats", lambda given: not given["url"], "is not asked with --url: leave out one of the two"),
         Unless(

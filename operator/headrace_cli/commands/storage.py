@@ -1,4 +1,4 @@
-"""`purge`, `rm-event`, `backup` and `restore`: their words. What they do is in `headrace_cli.storage`."""
+"""The words of `purge`, `rm-event`, `backup` and `restore`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.running import on_nats
-from headrace_cli.commands.unused import Unless, one_of
+from headrace_cli.commands.rules import Unless, one_of
+from headrace_cli.commands.sessions import on_nats
 
 PURGE = """\
 Delete the events of a channel, all or up to a point. Before it asks, it says how many go and which Subscriptions have
@@ -56,28 +56,28 @@ RESTORE_EXAMPLES = params.examples("""\
 """)
 
 
-def _backup(**given: Any) -> int:
-    from headrace_cli.storage import backup
-
-    return on_nats(given, lambda session: backup.backup(session, given))
-
-
-def _restore(**given: Any) -> int:
-    from headrace_cli.storage import backup
-
-    return on_nats(given, lambda session: backup.restore(session, given))
-
-
 def _purge(**given: Any) -> int:
-    from headrace_cli.storage import removal
+    from headrace_cli.commands.actions import storage
 
-    return on_nats(given, lambda session: removal.purge(session, given))
+    return on_nats(given, storage.purge)
 
 
 def _remove(**given: Any) -> int:
-    from headrace_cli.storage import removal
+    from headrace_cli.commands.actions import storage
 
-    return on_nats(given, lambda session: removal.remove(session, given))
+    return on_nats(given, storage.remove_events)
+
+
+def _backup(**given: Any) -> int:
+    from headrace_cli.commands.actions import storage
+
+    return on_nats(given, storage.save)
+
+
+def _restore(**given: Any) -> int:
+    from headrace_cli.commands.actions import storage
+
+    return on_nats(given, storage.restore)
 
 
 COMMANDS = [
@@ -93,7 +93,7 @@ COMMANDS = [
         click.Option(["--all"], is_flag=True, help="All of them."),
         params.dry_run(),
         params.yes(),
-        rules=[
+        obeys=[
             *one_of("until_sequence", "older_than", "keep", "all", says="how far"),
             Unless(
                 "all",

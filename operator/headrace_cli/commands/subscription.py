@@ -1,22 +1,14 @@
-"""`subscription`: the words of its verbs, and what they show."""
+"""The words of `subscription` and its verbs."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from headrace.core.plural import counted
-from headrace_cli.catalog.names import ref
 from headrace_cli.commands import params
-from headrace_cli.commands.params import Given
-from headrace_cli.commands.running import in_cluster, on_cluster, on_nats, tell
-from headrace_cli.commands.unused import NO_NATS_WITH_CLUSTER, Unless, obeying, of_namespaces, one_of
-
-if TYPE_CHECKING:
-    from headrace_cli.access.session import Session
-    from headrace_cli.cluster.objects import Objects
+from headrace_cli.commands.rules import NO_NATS_WITH_CLUSTER, Unless, obeying, of_namespaces, one_of
+from headrace_cli.commands.sessions import in_cluster, on_cluster, on_nats
 
 LIST = """\
 List Subscriptions, with what waits for each: PENDING events were not handed out yet, UNSETTLED ones are in the
@@ -95,91 +87,50 @@ DELETE_EXAMPLES = params.examples("""\
 """)
 
 
-def _create(**given: Any) -> int:
-    from headrace_cli.catalog import creation as made
-
-    given["subscriber_uri"] = given["uri"]
-    return on_cluster(given, made.subscribe_in_cluster) if in_cluster(given) else made.show_subscription(given)
-
-
-def _pause(**given: Any) -> int:
-    from headrace_cli.catalog import changes
-
-    return on_nats(given, lambda session: changes.pause(session, given))
-
-
-def _resume(**given: Any) -> int:
-    from headrace_cli.catalog import changes
-
-    return on_nats(given, lambda session: changes.resume(session, given))
-
-
-def _reset(**given: Any) -> int:
-    from headrace_cli.catalog import changes
-
-    return on_nats(given, lambda session: changes.reset(session, given))
-
-
-def _delete(**given: Any) -> int:
-    from headrace_cli.catalog import changes
-
-    return on_nats(given, lambda session: changes.delete(session, given))
-
-
-async def _list_objects(objects: Objects, given: Given) -> int:
-    from headrace_cli.cluster import items as told
-    from headrace_cli.view.output import show_list
-
-    now, everywhere = datetime.now(UTC), given["all_namespaces"]
-    found = await objects.subscriptions(None if everywhere else given["namespace"])
-    items = [told.subscription(each, now) for each in found]
-    if given["channel"]:
-        wanted = ref(given["channel"], given["namespace"]).name
-        items = [item for item in items if item["channel"].endswith(f"/{wanted}")]
-    show_list(items, given["output"], ((told.NAMESPACE,) if everywhere else ()) + told.SUBSCRIPTION_COLUMNS)
-    if not items and given["output"] == "table":
-        tell("there are no Subscriptions")
-    return 0
-
-
 def _list(**given: Any) -> int:
+    from headrace_cli.commands.actions import subscription
+
     if in_cluster(given):
-        return on_cluster(given, _list_objects)
-    return on_nats(given, lambda session: _show_all(session, given))
+        return on_cluster(given, subscription.list_in_cluster)
+    return on_nats(given, subscription.list_in_nats)
+
+
+def _create(**given: Any) -> int:
+    from headrace_cli.commands.actions import subscription
+
+    if in_cluster(given):
+        return on_cluster(given, subscription.create_in_cluster)
+    return subscription.print_manifest(given)
 
 
 def _describe(**given: Any) -> int:
-    return on_nats(given, lambda session: _show_one(session, given))
+    from headrace_cli.commands.actions import subscription
+
+    return on_nats(given, subscription.describe)
 
 
-async def _show_all(session: Session, given: Given) -> int:
-    from headrace_cli.catalog import items as told
-    from headrace_cli.catalog.subscriptions import all_subscriptions
-    from headrace_cli.view.output import show_list
+def _pause(**given: Any) -> int:
+    from headrace_cli.commands.actions import subscription
 
-    everywhere, namespace = given["all_namespaces"], given["namespace"]
-    of = ref(given["channel"], namespace) if given["channel"] else None
-    known = await all_subscriptions(session.api, session.admin, of)
-    chosen = [one for one in known if everywhere or of is not None or one.namespace == namespace]
-    now = datetime.now(UTC)
-    columns = ((told.NAMESPACE,) if everywhere else ()) + told.SUBSCRIPTION_COLUMNS
-    show_list([told.subscription_item(one, now) for one in chosen], given["output"], columns)
-    if not chosen and given["output"] == "table":
-        others = f"; {counted(len(known), 'is', 'are')} in other namespaces: add -A" if known else ""
-        tell(f"there are no Subscriptions{others}")
-    return 0
+    return on_nats(given, subscription.pause)
 
 
-async def _show_one(session: Session, given: Given) -> int:
-    from headrace_cli.catalog import items as told
-    from headrace_cli.catalog.changes import found
-    from headrace_cli.catalog.subscriptions import sunk_of
-    from headrace_cli.view.output import show_one
+def _resume(**given: Any) -> int:
+    from headrace_cli.commands.actions import subscription
 
-    one = await found(session, given)
-    item = told.subscription_item(one, datetime.now(UTC), await sunk_of(session.admin, one))
-    show_one(item, given["output"], told.subscription_text)
-    return 0
+    return on_nats(given, subscription.resume)
+
+
+def _reset(**given: Any) -> int:
+    from headrace_cli.commands.actions import subscription
+
+    return on_nats(given, subscription.reset)
+
+
+def _delete(**given: Any) -> int:
+    from headrace_cli.commands.actions import subscription
+
+    return on_nats(given, subscription.delete)
 
 
 _NO_RETRY = "is about retries, and there are none: give --retry, too"
@@ -202,7 +153,7 @@ GROUP = click.Group(
             every=True,
             objects=True,
             formats=("table", "json", "yaml", "name"),
-            rules=[NO_NATS_WITH_CLUSTER],
+            obeys=[NO_NATS_WITH_CLUSTER],
         ),
         params.verb(
             "describe",
@@ -245,7 +196,7 @@ GROUP = click.Group(
             *params.subscription(),
             click.Option(["--for", "for_"], metavar="SPAN", help="So long: 90s, 10m, 2h, 3d."),
             click.Option(["--until"], metavar="TIME", help="Until then, as RFC 3339 has it."),
-            rules=one_of("for_", "until", says="how long"),
+            obeys=one_of("for_", "until", says="how long"),
         ),
         params.verb(
             "resume",
@@ -266,7 +217,7 @@ GROUP = click.Group(
             click.Option(["--new"], is_flag=True, help="Only what comes from now on."),
             params.dry_run(),
             params.yes(),
-            rules=one_of("to_sequence", "to_time", "all", "new", says="where to"),
+            obeys=one_of("to_sequence", "to_time", "all", "new", says="where to"),
         ),
         params.verb(
             "delete",

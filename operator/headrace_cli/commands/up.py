@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from headrace.core.errors import Misconfigured
-from headrace_cli.commands.params import Given
+from headrace_cli.commands.rules import Given
 from headrace_cli.laptop import options
 
 HELP = """\

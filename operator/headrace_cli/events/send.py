@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -16,13 +16,14 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.delivery.subscriber import Destination
-from headrace.core.errors import Refused, Unavailable
+from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.event import http_codec, nats_codec
 from headrace.core.event.delivery_claim import DUPLICATE, UNSURE
 from headrace.core.event.event import Event
 from headrace.core.event.nats_codec import encoded
 from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
+from headrace_cli.catalog import channels
 from headrace_cli.catalog.names import Ref
 
 SECONDS = 10.0
@@ -107,6 +108,44 @@ async def over_nats(session: Session, channel: Ref, mode: Mode) -> AsyncIterator
         return Sent(event, {"stream": ack.stream, "sequence": ack.sequence, "duplicate": not ack.new})
 
     yield send
+
+
+@asynccontextmanager
+async def to_channel(session: Session, channel: Ref, mode: Mode, *, via: str = "auto") -> AsyncIterator[Send]:
+    """To a channel: over HTTP where a receiver is known, else into its stream.
+
+    Args:
+        via: `http` or `nats`, where only this one will do.
+
+    Raises:
+        Misconfigured: `http`, and no receiver is known. Refused: 404, there is no such channel.
+    """
+    base = session.place.receive
+    if base is None or via == "nats":
+        if via == "http":
+            raise Misconfigured("--via http needs a receiver: start headrace up, or give its --url", field="--via")
+        async with over_nats(session, channel, mode) as send:
+            yield send
+        return
+    try:
+        async with over_http(base + names.path(channel.namespace, channel.name), mode) as send:
+            yield send
+    except Refused as error:
+        if error.status == 404:
+            # Says which channels there are, where the receiver can only say which one is not.
+            await channels.channel(session.api, channel)
+        raise
+
+
+async def send_each(
+    way: AbstractAsyncContextManager[Send], events: Iterable[Event], per_second: float | None
+) -> AsyncGenerator[Sent]:
+    """Send one event after the other, and give each when it is taken; raises what the way raises."""
+    pace = Pace(per_second)
+    async with way as send:
+        for event in events:
+            await pace.turn()
+            yield await send(event)
 
 
 class Pace:

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 
-from headrace_cli.access.stream_reader import Reader, Stored
+from headrace_cli.access.stream_reader import MessageReader, StoredMessage
 from headrace_cli.events.filters import EventFilter
 
 # How late an event may be seen; one small question to the server each.
@@ -23,7 +23,7 @@ class Start:
     since: datetime | None = None
     last: int | None = None
 
-    async def resolve(self, reader: Reader) -> int:
+    async def resolve(self, reader: MessageReader) -> int:
         """The sequence at which that is now."""
         if self.sequence is not None:
             return self.sequence
@@ -36,11 +36,11 @@ class Start:
         return extent.last + 1
 
 
-async def peek(reader: Reader, start: Start, wanted: EventFilter, limit: int) -> AsyncGenerator[Stored]:
+async def peek(reader: MessageReader, start: Start, wanted: EventFilter, limit: int) -> AsyncGenerator[StoredMessage]:
     """Up to `limit` events that are wanted and are there now."""
     first, last = await start.resolve(reader), (await reader.extent()).last
     found = 0
-    async with aclosing(reader.read(first, last)) as messages:
+    async with aclosing(reader.messages(first, last)) as messages:
         async for message in messages:
             if not wanted.matches(message.event):
                 continue
@@ -50,7 +50,7 @@ async def peek(reader: Reader, start: Start, wanted: EventFilter, limit: int) ->
                 return
 
 
-async def tail(reader: Reader, start: Start, wanted: EventFilter) -> AsyncGenerator[Stored]:
+async def tail(reader: MessageReader, start: Start, wanted: EventFilter) -> AsyncGenerator[StoredMessage]:
     """Everything wanted from there on, for ever."""
     at = await start.resolve(reader)
     while True:
@@ -58,7 +58,7 @@ async def tail(reader: Reader, start: Start, wanted: EventFilter) -> AsyncGenera
         if last < at - 1:
             # Made again since, with sequences that begin again.
             at = 1
-        async with aclosing(reader.read(at, last)) as messages:
+        async with aclosing(reader.messages(at, last)) as messages:
             async for message in messages:
                 if wanted.matches(message.event):
                     yield message
@@ -66,11 +66,11 @@ async def tail(reader: Reader, start: Start, wanted: EventFilter) -> AsyncGenera
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _nth_from_end(reader: Reader, first: int, last: int, count: int) -> int:
+async def _nth_from_end(reader: MessageReader, first: int, last: int, count: int) -> int:
     width = count
     while True:
         at = max(first, last - width + 1)
-        async with aclosing(reader.read(at, last)) as messages:
+        async with aclosing(reader.messages(at, last)) as messages:
             sequences = [message.sequence async for message in messages]
         if len(sequences) >= count or at <= first:
             return sequences[-count] if len(sequences) >= count > 0 else (at if count else last + 1)

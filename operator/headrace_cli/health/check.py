@@ -68,8 +68,8 @@ class Trouble:
     text: str
 
 
-def limit(text: str, option: str) -> Limit:
-    """Read `WARNING,CRITICAL`; either may be empty.
+def parse_limit(text: str, option: str) -> Limit:
+    """Parse `WARNING,CRITICAL`; either may be empty.
 
     Raises:
         Misconfigured: it is not that.
@@ -118,13 +118,13 @@ def text(facts: Facts, found: list[Trouble]) -> str:
 def prometheus(facts: Facts, status: Status) -> str:
     """The numbers and the status in Prometheus' text format."""
     lines = []
-    for name, help_, read in _OF_CHANNELS:
+    for name, help_, number in _OF_CHANNELS:
         lines += [f"# HELP {name} {help_}", f"# TYPE {name} gauge"]
-        lines += [f"{name}{_labels(each.channel)} {read(each):g}" for each in facts.channels]
-    for name, help_, read_one in _OF_SUBSCRIPTIONS:
+        lines += [f"{name}{_labels(each.channel)} {number(each):g}" for each in facts.channels]
+    for name, help_, number_of in _OF_SUBSCRIPTIONS:
         lines += [f"# HELP {name} {help_}", f"# TYPE {name} gauge"]
         lines += [
-            f"{name}{_labels(each.channel, one.subscription.name)} {read_one(one):g}"
+            f"{name}{_labels(each.channel, one.subscription.name)} {number_of(one):g}"
             for each in facts.channels
             for one in each.subscriptions
         ]

@@ -19,6 +19,7 @@ from headrace.core.nats.stored_message import read_stored
 from headrace.core.subject_pattern import filters
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import Channel, channels
+from headrace_cli.catalog.names import ChannelScope
 from headrace_cli.catalog.subscriptions import Subscription, subscriptions, sunk_of
 from headrace_cli.view import units
 
@@ -99,18 +100,18 @@ class Facts:
     no_room: str = ""
 
 
-async def gather(session: Session, namespace: str | None = None, name: str | None = None) -> Facts:
-    """Ask for everything of all channels, of those of one namespace, or of one.
+async def gather(session: Session, scope: ChannelScope) -> Facts:
+    """Ask for everything of the channels of a scope.
 
     Raises:
-        Unavailable: NATS does not answer, or not with all of it. Refused: 403, some of it is forbidden.
+        Unavailable: NATS does not answer, or not with all of it. Refused: 403, some of it is forbidden; 404, there is
+            no such channel.
     """
     account = await session.api.call("INFO")
-    chosen = [
-        channel
-        for channel in await channels(session.api)
-        if namespace in (None, channel.namespace) and name in (None, channel.name)
-    ]
+    chosen = [channel for channel in await channels(session.api) if scope.covers(channel.ref)]
+    if scope.channel is not None and not chosen:
+        problem = f"there is no channel {scope.channel}: `kn jetstream channel list -A` shows what there is"
+        raise Refused(problem, status=404)
     found = [await _channel(session, channel) for channel in chosen]
     room = await _no_room(session, chosen)
     return Facts(account, tuple(found), datetime.now(UTC), time.monotonic(), await session.admin.max_payload(), room)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+
+from headrace_cli.view.output import plain
 
 
 class Severity(IntEnum):
@@ -29,3 +32,24 @@ class Finding:
     where: str
     what: str
     do: str
+
+
+def as_item(each: Finding) -> dict[str, str]:
+    """As `-o json` prints it."""
+    return {
+        "severity": each.severity.name.lower(),
+        "code": each.code,
+        "where": each.where,
+        "what": each.what,
+        "do": each.do,
+    }
+
+
+def text(found: Sequence[Finding]) -> str:
+    """Several, for people."""
+    if not found:
+        return "all is well: every Subscription gets its events\n"
+    return "\n".join(
+        f"{each.severity.name}  {plain(each.where)}  [{each.code}]\n  {plain(each.what)}\n  To do: {plain(each.do)}\n"
+        for each in found
+    )

@@ -1,41 +1,55 @@
-"""What `report` shows: streams and consumers with lag, rates, redeliveries and sizes. Pure."""
+"""What `report` shows: streams and consumers with lag, rates, redeliveries and sizes."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Any
 
 from headrace.core.plural import counted
-from headrace_cli.health.facts import ChannelFacts, Facts, SubscriptionFacts, account_used, used
+from headrace_cli.access.session import Session
+from headrace_cli.catalog.names import ChannelScope
+from headrace_cli.health.facts import ChannelFacts, Facts, SubscriptionFacts, account_used, gather, used
 from headrace_cli.view import units
-from headrace_cli.view.output import Column, table
+from headrace_cli.view.output import Column, column, columns, table
 
 STREAMS: tuple[Column, ...] = (
-    ("CHANNEL", lambda item: item["channel"]),
-    ("EVENTS", lambda item: item["messages"]),
+    column("CHANNEL"),
+    column("EVENTS", "messages"),
     ("SIZE", lambda item: units.size(item["bytes"])),
     ("USED", lambda item: f"{item['used'] * 100:.0f} %" if item["used"] else "-"),
     ("IN/s", lambda item: _rate(item["storedPerSecond"])),
-    ("NEWEST", lambda item: item["newest"]),
-    ("PARKED", lambda item: item["parked"]),
+    *columns("NEWEST PARKED"),
     ("ASIDE", lambda item: units.size(item["asideBytes"])),
     ("LEADER", lambda item: item["leader"] or "-"),
 )
-
 CONSUMERS: tuple[Column, ...] = (
-    ("CHANNEL", lambda item: item["channel"]),
-    ("SUBSCRIPTION", lambda item: item["subscription"]),
-    ("STATE", lambda item: item["state"]),
-    ("PENDING", lambda item: item["pending"]),
-    ("UNSETTLED", lambda item: item["unsettled"]),
-    ("RETRYING", lambda item: item["retrying"]),
-    ("REDELIVERED", lambda item: item["redelivered"]),
+    *columns("CHANNEL SUBSCRIPTION STATE PENDING UNSETTLED RETRYING REDELIVERED"),
     ("OUT/s", lambda item: _rate(item["deliveredPerSecond"])),
     ("SETTLED/s", lambda item: _rate(item["settledPerSecond"])),
-    ("PARKED", lambda item: item["parked"]),
-    ("SUNK", lambda item: item["sunk"]),
-    ("LAST", lambda item: item["lastDelivery"]),
+    *columns("PARKED SUNK"),
+    column("LAST", "lastDelivery"),
 )
+
+
+async def reports(
+    session: Session, scope: ChannelScope, interval: float, *, again: bool
+) -> AsyncGenerator[dict[str, Any]]:
+    """One report, or with `again` one after the other for ever.
+
+    Args:
+        interval: seconds between two looks, which make the rates; 0: the first report comes of one look.
+    """
+    before, seconds = await gather(session, scope), interval
+    while True:
+        if seconds:
+            await asyncio.sleep(seconds)
+        now = await gather(session, scope) if seconds else before
+        yield report(now, before if seconds else None)
+        if not again:
+            return
+        before, seconds = now, interval or 1.0
 
 
 def report(now: Facts, before: Facts | None = None) -> dict[str, Any]:
@@ -65,15 +79,15 @@ def report(now: Facts, before: Facts | None = None) -> dict[str, Any]:
     }
 
 
-def text(told: dict[str, Any]) -> str:
+def text(numbers: dict[str, Any]) -> str:
     """The same for people."""
-    account = told["account"]
+    account = numbers["account"]
     used_of = f", {account['used'] * 100:.0f} % of its {account['limit']}" if account["limit"] else ""
     head = (
         f"account: {counted(account['streams'], 'stream')}, {counted(account['consumers'], 'consumer')}, "
         f"{units.size(account['storageBytes'])} in files, {units.size(account['memoryBytes'])} in memory{used_of}\n"
     )
-    parts = [head, table(STREAMS, told["channels"]), table(CONSUMERS, told["subscriptions"])]
+    parts = [head, table(STREAMS, numbers["channels"]), table(CONSUMERS, numbers["subscriptions"])]
     return "\n".join(part for part in parts if part)
 
 

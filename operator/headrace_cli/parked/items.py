@@ -11,32 +11,25 @@ from headrace.core.delivery.parked import Parked
 from headrace.core.delivery.sunk import Sunk
 from headrace.core.plural import counted
 from headrace_cli.catalog.subscriptions import Subscription
-from headrace_cli.view import event as view
+from headrace_cli.view import event as event_view
 from headrace_cli.view import units
-from headrace_cli.view.output import Column, plain
+from headrace_cli.view.output import Column, column, columns, plain
 
 # Of an answer that is no text.
 SHOWN_BYTES = 16
 
 COLUMNS: tuple[Column, ...] = (
-    ("POSITION", lambda item: item["position"]),
-    ("AGE", lambda item: item["age"]),
-    ("SUBSCRIPTION", lambda item: item["subscription"]),
-    ("TYPE", lambda item: item["type"]),
-    ("ID", lambda item: item["id"]),
-    ("ATTEMPTS", lambda item: item["attempts"]),
+    *columns("POSITION AGE SUBSCRIPTION TYPE ID ATTEMPTS"),
     ("STATUS", lambda item: "-" if item["status"] is None or not item["answered"] else item["status"]),
-    ("REASON", lambda item: item["reason"]),
+    column("REASON"),
 )
 SUNK_COLUMNS: tuple[Column, ...] = (
-    ("SUBSCRIPTION", lambda item: item["subscription"]),
-    ("CHANNEL", lambda item: item["channel"]),
-    ("EVENTS", lambda item: item["events"]),
-    ("LAST", lambda item: item["age"]),
-    ("ANSWER", lambda item: item["lastAnswer"]),
-    ("SINK", lambda item: item["sink"]),
+    *columns("SUBSCRIPTION CHANNEL EVENTS"),
+    column("LAST", "age"),
+    column("ANSWER", "lastAnswer"),
+    column("SINK"),
 )
-CHANNEL: Column = ("CHANNEL", lambda item: item["channel"])
+CHANNEL = column("CHANNEL")
 
 
 def item(one: Parked, channel: str, now: datetime) -> dict[str, Any]:
@@ -92,7 +85,7 @@ def text(one: Parked, channel: str, now: datetime) -> str:
         "stored as": f"sequence {one.sequence} of {one.stream}",
         "headers left out": one.dropped or "",
     }
-    whole = view.pretty(one.event, f"#{one.position} of {channel}", about=about)
+    whole = event_view.pretty(one.event, f"#{one.position} of {channel}", about=about)
     return whole + _answer_text(one) if one.answer and one.answered else whole
 
 
@@ -100,16 +93,16 @@ def _answer(one: Parked) -> dict[str, Any] | None:
     """The beginning of what came back, as text where it is some; None when nothing was kept of it."""
     if not one.answer:
         return None
-    told: dict[str, Any] = {"contentType": one.answer_type or None, "cut": _is_cut(one)}
-    text = view.beginning(one.answer, cut=_is_cut(one))
-    return {**told, "text": text} if text is not None else {**told, "base64": base64.b64encode(one.answer).decode()}
+    about: dict[str, Any] = {"contentType": one.answer_type or None, "cut": _is_cut(one)}
+    text = event_view.beginning(one.answer, cut=_is_cut(one))
+    return {**about, "text": text} if text is not None else {**about, "base64": base64.b64encode(one.answer).decode()}
 
 
 def _answer_text(one: Parked) -> str:
-    text = view.beginning(one.answer, cut=_is_cut(one))
+    text = event_view.beginning(one.answer, cut=_is_cut(one))
     of = f"the first {len(one.answer)} bytes" if _is_cut(one) else counted(len(one.answer), "byte")
     kind = f"{plain(one.answer_type)}, " if one.answer_type else ""
-    shown = view.indented(text, "    ") if text is not None else f"    {one.answer[:SHOWN_BYTES].hex(' ')} …"
+    shown = event_view.indented(text, "    ") if text is not None else f"    {one.answer[:SHOWN_BYTES].hex(' ')} …"
     return f"  what came back ({kind}{of}):\n{shown}\n"
 
 

@@ -6,12 +6,11 @@ The range is fixed at the start, since a replay to a subscriber grows the stream
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from headrace.core import names
 from headrace.core.delivery.delivery import known_before
@@ -23,11 +22,14 @@ from headrace.core.event.nats_codec import NatsMessage, encoded
 from headrace.core.http import HttpAnswer
 from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
-from headrace_cli.access.stream_reader import Reader, Stored
+from headrace_cli.access.stream_reader import MessageReader, StoredMessage
+from headrace_cli.catalog.channels import Channel, channel
+from headrace_cli.catalog.names import Ref
+from headrace_cli.catalog.subscriptions import subscriptions, the_one
 from headrace_cli.events.filters import EventFilter
 from headrace_cli.events.send import Pace
 from headrace_cli.replays import message
-from headrace_cli.view.progress import Progress
+from headrace_cli.replays.position import ReplayPosition, save
 
 PUBLISH_SECONDS = 10.0
 POST = timedelta(seconds=60)
@@ -37,90 +39,111 @@ TRIES = 4
 FIRST_PAUSE = 0.5
 SAVE_EVERY = 100
 
-Bring = Callable[[Stored, str], Awaitable[None]]
+Bring = Callable[[StoredMessage, str], Awaitable[None]]
 
 
-@dataclass(slots=True)
-class Position:
-    """How far a replay is, and of what: all that it takes to go on with it.
+class ReplayTarget(NamedTuple):
+    """To whom a replay brings events, and that in words."""
 
-    Attributes:
-        run: names it; the same again, and nothing is stored twice within the duplicate window.
-        next, last: the sequences that are still to be looked at.
-        target: whom it is for, in words.
-    """
-
-    run: str
-    stream: str
-    target: str
-    next: int
-    last: int
-    replayed: int = 0
-
-    @property
-    def over(self) -> bool:
-        return self.next > self.last
+    bring: Bring
+    words: str
 
 
-def load(path: Path) -> Position | None:
-    """What a checkpoint file says; None without one.
+async def to_subscription(session: Session, source: Channel, name: str) -> ReplayTarget:
+    """One Subscription of the channel: through its stream, marked for its consumer, with all that a delivery has.
 
     Raises:
-        Misconfigured: it is none.
+        Refused: 404, there is none; 409, nothing is delivered to it now.
     """
-    try:
-        return Position(**json.loads(path.read_bytes()))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        raise Misconfigured(
-            f"--checkpoint {path} is no checkpoint of a replay: {error}", field="--checkpoint"
-        ) from None
+    one = the_one(await subscriptions(session.admin, source), name, source.namespace)
+    if one.state not in ("ready", "paused"):
+        raise Refused(f"Subscription {one.ref} is {one.state}: nothing is delivered to it now", status=409)
+    # A stream with a transform stores under other subjects than those that it listens on.
+    subject = source.subject if source.transform else ""
+
+    async def bring(stored: StoredMessage, run: str) -> None:
+        await _publish(session, message.to_consumer(stored, run, one.consumer, subject))
+
+    return ReplayTarget(bring, f"Subscription {one.ref}")
 
 
-def save(path: Path, position: Position) -> None:
-    """Replace the checkpoint file.
+async def to_channel(session: Session, source: Channel, wanted: Ref, *, may_be_same: bool) -> ReplayTarget:
+    """A channel, for all its Subscriptions.
 
     Raises:
-        Misconfigured: it can't be written.
+        Refused: 404, there is none. Misconfigured: it is the channel itself, which may not be.
     """
-    beside = path.with_name(f".{path.name}.new")
+    to = await channel(session.api, wanted)
+    if to.ref == source.ref and not may_be_same:
+        problem = f"{to.ref} is where they are: all its Subscriptions would get them again"
+        raise Misconfigured(f"{problem}; add --to-same-channel if that is meant", field="--to-channel")
+
+    async def bring(stored: StoredMessage, run: str) -> None:
+        await _publish(session, message.to_subject(stored, run, to.subject))
+
+    return ReplayTarget(bring, f"channel {to.ref}")
+
+
+@asynccontextmanager
+async def to_uri(uri: str) -> AsyncIterator[ReplayTarget]:
+    """An address, for as long as the block lasts."""
+    client = HttpClient()
     try:
-        beside.write_text(json.dumps(asdict(position)))
-        beside.replace(path)
-    except OSError as error:
-        problem = f"--checkpoint {path} can't be written: {error.strerror or error}"
-        raise Misconfigured(problem, field="--checkpoint") from error
+        yield ReplayTarget(_to_uri(client, uri), uri)
+    finally:
+        await client.close()
 
 
-def to_consumer(session: Session, consumer: str, subject: str = "") -> Bring:
-    """To one subscriber: through its stream, marked for its consumer, with all that a delivery has.
+async def replay(
+    reader: MessageReader,
+    wanted: EventFilter,
+    bring: Bring,
+    position: ReplayPosition,
+    *,
+    pace: Pace,
+    checkpoint: Path | None,
+    step: Callable[[int, str], None],
+) -> None:
+    """Bring what is wanted, and keep `position` true at every moment, also when this is cancelled or fails.
 
     Args:
-        subject: to publish on; the one that each event lies on by default.
+        step: is called with how many more sequences were looked at, and with what was replayed so far, in words.
+
+    Raises:
+        Refused, Unavailable: an event could not be brought; it is at `position.next`.
     """
+    try:
+        async with aclosing(reader.messages(position.next, position.last)) as messages:
+            async for stored in messages:
+                step(stored.sequence - position.next, "")
+                position.next = stored.sequence
+                if not message.is_copy(stored) and wanted.matches(stored.event):
+                    await pace.turn()
+                    await bring(stored, position.run)
+                    position.replayed += 1
+                    if checkpoint is not None and position.replayed % SAVE_EVERY == 0:
+                        save(checkpoint, position)
+                step(1, f"{position.replayed} replayed")
+                position.next = stored.sequence + 1
+        position.next = position.last + 1
+    finally:
+        if checkpoint is not None:
+            _leave(checkpoint, position)
 
-    async def bring(stored: Stored, run: str) -> None:
-        await _publish(session, message.to_consumer(stored, run, consumer, subject))
 
-    return bring
-
-
-def to_channel(session: Session, namespace: str, name: str) -> Bring:
-    """To a channel, for all its Subscriptions."""
-    subject = names.channel(namespace, name).subject
-
-    async def bring(stored: Stored, run: str) -> None:
-        await _publish(session, message.to_subject(stored, run, subject))
-
-    return bring
+def _leave(checkpoint: Path, position: ReplayPosition) -> None:
+    """At the end: nothing to go on with, or how."""
+    if position.over:
+        checkpoint.unlink(missing_ok=True)
+    else:
+        save(checkpoint, position)
 
 
-def to_uri(client: HttpClient, uri: str) -> Bring:
-    """To an address, by one POST that is tried again a few times."""
+def _to_uri(client: HttpClient, uri: str) -> Bring:
+    """By one POST that is tried again a few times."""
     to = Destination(uri)
 
-    async def bring(stored: Stored, _: str) -> None:
+    async def bring(stored: StoredMessage, _: str) -> None:
         sent = http_codec.to_http(stored.event)
         headers = sent.headers + nats_codec.passthrough_of(stored.message)
         pause = FIRST_PAUSE
@@ -137,48 +160,6 @@ def to_uri(client: HttpClient, uri: str) -> Bring:
             pause *= 2
 
     return bring
-
-
-async def replay(
-    reader: Reader,
-    wanted: EventFilter,
-    bring: Bring,
-    position: Position,
-    *,
-    pace: Pace,
-    checkpoint: Path | None,
-    progress: Progress,
-) -> None:
-    """Bring what is wanted, and keep `position` true at every moment, also when this is cancelled or fails.
-
-    Raises:
-        Refused, Unavailable: an event could not be brought; it is at `position.next`.
-    """
-    try:
-        async with aclosing(reader.read(position.next, position.last)) as messages:
-            async for stored in messages:
-                progress.step(stored.sequence - position.next)
-                position.next = stored.sequence
-                if not message.is_copy(stored) and wanted.matches(stored.event):
-                    await pace.turn()
-                    await bring(stored, position.run)
-                    position.replayed += 1
-                    if checkpoint is not None and position.replayed % SAVE_EVERY == 0:
-                        save(checkpoint, position)
-                progress.step(1, f"{position.replayed} replayed")
-                position.next = stored.sequence + 1
-        position.next = position.last + 1
-    finally:
-        if checkpoint is not None:
-            _leave(checkpoint, position)
-
-
-def _leave(checkpoint: Path, position: Position) -> None:
-    """At the end: nothing to go on with, or how."""
-    if position.over:
-        checkpoint.unlink(missing_ok=True)
-    else:
-        save(checkpoint, position)
 
 
 async def _publish(session: Session, again: NatsMessage) -> None:

@@ -1,4 +1,4 @@
-"""What `backup` and `restore` do, in which order: the snapshots of a channel's streams, and the list that holds them.
+"""A directory that holds a channel: the snapshots of its streams, and the list that says which, with their checksums.
 
 The channel's stream is saved before its aside stream, and brought back after it: so an event that moves from the one to
 the other in between is in both rather than in none.
@@ -14,99 +14,118 @@ from pathlib import Path
 from typing import Any
 
 from headrace.core import names
-from headrace.core.errors import Misconfigured, Refused
-from headrace.core.plural import counted
+from headrace.core.errors import Misconfigured
 from headrace.core.quoting import quoted
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import channel
-from headrace_cli.catalog.names import ref
-from headrace_cli.commands.params import Given
-from headrace_cli.commands.running import confirmed, tell
+from headrace_cli.catalog.channels import Channel
 from headrace_cli.storage import snapshot
-from headrace_cli.storage.snapshot import Taken
+from headrace_cli.storage.snapshot import OnBytes, Snapshot
 from headrace_cli.view import units
-from headrace_cli.view.output import say
-from headrace_cli.view.progress import Progress
 
 LIST = "backup.json"
 _NO_STREAM = re.compile(r"[\s.*>/\\]")
 
 
-async def backup(session: Session, given: Given) -> int:
-    """Save a channel; what an interrupted run has finished is kept, and not done again."""
-    found = await channel(session.api, ref(given["channel"], given["namespace"]))
-    directory = Path(given["directory"])
-    known = _begun(directory, str(found.ref), given)
-    for name in [found.stream, *([found.aside_name] if found.aside is not None else [])]:
-        if name in known["streams"]:
-            tell(f"{name} is saved already")
-            continue
-        info = await session.api.call(f"STREAM.INFO.{name}")
-        with Progress("saved", int(info["state"]["bytes"]), what="byte") as progress:
-            taken = await snapshot.take(session, name, directory / f"{name}.snapshot", progress.step)
-        known["streams"][name] = asdict(taken)
-        _write(directory, known)
-        tell(f"{name}: {counted(taken.state['messages'], 'message')}, {units.size(taken.bytes)}")
-    _write(directory, {**known, "complete": True})
-    say(f"{found.ref} is saved in {directory}")
-    return 0
+class Backup:
+    """One backup, whole or begun.
+
+    Attributes:
+        channel: `namespace/name` of the channel that is saved; taken: when that was begun.
+        streams: the snapshots that it has, by the names of the streams.
+    """
+
+    def __init__(self, directory: Path, known: dict[str, Any]) -> None:
+        self.directory = directory
+        self.channel = str(known["channel"])
+        self.taken = str(known["taken"])
+        self.streams = {name: Snapshot(**taken) for name, taken in known["streams"].items()}
+        self.complete = bool(known.get("complete"))
+
+    async def save(self, session: Session, stream: str, on_bytes: OnBytes) -> Snapshot:
+        """Add the snapshot of a stream; raises as `snapshot.take` does."""
+        taken = await snapshot.take(session, stream, self._file(stream), on_bytes)
+        self.streams[stream] = taken
+        self._write()
+        return taken
+
+    def end(self) -> None:
+        """Say that it is whole."""
+        self.complete = True
+        self._write()
+
+    def verify(self) -> None:
+        """Compare the files with their checksums.
+
+        Raises:
+            Misconfigured: one is damaged, or can't be read.
+        """
+        for name, taken in self.streams.items():
+            try:
+                found = snapshot.checksum(self._file(name))
+            except OSError as error:
+                raise _fault(f"{name}.snapshot can't be read: {error.strerror}") from None
+            if found != (taken.bytes, taken.sha256):
+                problem = f"has {found[0]} bytes with checksum {found[1][:12]}…"
+                wanted = f"{taken.bytes} bytes with {taken.sha256[:12]}…"
+                raise _fault(f"{name}.snapshot {problem}, and should have {wanted}: it is damaged")
+
+    def order_of_return(self) -> list[str]:
+        """The aside stream first: it has to be there when the consumers are."""
+        return sorted(self.streams, key=lambda name: not name.endswith(names.aside("")))
+
+    async def bring_back(self, session: Session, stream: str, on_bytes: OnBytes) -> dict[str, Any]:
+        """Make a stream again as it was; its new state. Raises as `snapshot.bring_back` does."""
+        return await snapshot.bring_back(session, self.streams[stream], self._file(stream), on_bytes)
+
+    def _file(self, stream: str) -> Path:
+        return self.directory / f"{stream}.snapshot"
+
+    def _write(self) -> None:
+        known = {"v": 1, "channel": self.channel, "taken": self.taken}
+        known["streams"] = {name: asdict(taken) for name, taken in self.streams.items()}
+        if self.complete:
+            known["complete"] = True
+        beside = self.directory / f".{LIST}.new"
+        beside.write_text(json.dumps(known, indent=1))
+        beside.replace(self.directory / LIST)
 
 
-async def restore(session: Session, given: Given) -> int:
-    """Bring a saved channel back; streams that an interrupted run has brought back are left alone."""
-    directory = Path(given["directory"])
-    known = _read(directory)
-    if not known.get("complete"):
-        problem = "was interrupted: run `kn jetstream backup` again, it goes on"
-        raise Misconfigured(f"the backup in {directory} {problem}", field="DIRECTORY")
-    streams = {name: Taken(**taken) for name, taken in known["streams"].items()}
-    for name, taken in streams.items():
-        _verify(directory, name, taken)
-    tell(f"{known['channel']}, saved at {known['taken']}; checksums are right")
-    if given["verify"]:
-        return 0
-    there = {name: await session.api.find(f"STREAM.INFO.{name}") for name in streams}
-    if all(there.values()):
-        raise Refused(
-            f"{', '.join(streams)} exist: delete the channel first (kn jetstream channel delete), nothing is replaced",
-            status=409,
-        )
-    count = sum(int(taken.state["messages"]) for name, taken in streams.items() if there[name] is None)
-    if not confirmed(f"Bring back {counted(count, 'message')} of {known['channel']}?", yes=given["yes"]):
-        return 0
-    # The aside stream first: it has to be there when the consumers are.
-    for name in sorted(streams, key=lambda name: not name.endswith(names.aside(""))):
-        if there[name] is not None:
-            tell(f"{name} is there, and left alone")
-            continue
-        taken = streams[name]
-        with Progress("brought back", taken.bytes, what="byte") as progress:
-            state = await snapshot.bring_back(session, taken, directory / f"{name}.snapshot", progress.step)
-        consumers = counted(state.get("consumer_count", 0), "consumer")
-        tell(f"{name}: {counted(state['messages'], 'message')}, {consumers}")
-    say(f"{known['channel']} is back")
-    return 0
+def streams_of(channel: Channel) -> list[str]:
+    """What is saved of a channel, in this order."""
+    return [channel.stream, *([channel.aside_name] if channel.aside is not None else [])]
 
 
-def _begun(directory: Path, name: str, given: Given) -> dict[str, Any]:
-    """What an earlier run has left in the directory, or a new beginning."""
+def begin(directory: Path, channel: Channel, *, again: bool) -> Backup:
+    """What an interrupted run has left in the directory, or a new beginning.
+
+    Args:
+        again: what the directory holds is replaced.
+
+    Raises:
+        Misconfigured: it holds another channel, or a whole backup; or it can't be used.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Misconfigured(f"{directory} can't be used: {error.strerror}", field="DIRECTORY") from None
-    if (directory / LIST).exists() and not given["again"]:
-        known = _read(directory)
-        if known["channel"] != name:
-            problem = f"holds a backup of {known['channel']}: give another directory"
-            raise Misconfigured(f"{directory} {problem}", field="DIRECTORY")
-        if known.get("complete"):
-            problem = f"holds a whole backup of {known['taken']}: give another directory, or --again to replace it"
-            raise Misconfigured(f"{directory} {problem}", field="DIRECTORY")
-        return known
-    return {"v": 1, "channel": name, "taken": units.stamp(datetime.now(UTC)), "streams": {}}
+        raise _fault(f"{directory} can't be used: {error.strerror}") from None
+    if again or not (directory / LIST).exists():
+        now = units.stamp(datetime.now(UTC))
+        return Backup(directory, {"channel": channel.ref, "taken": now, "streams": {}})
+    known = load(directory)
+    if known.channel != str(channel.ref):
+        raise _fault(f"{directory} holds a backup of {known.channel}: give another directory")
+    if known.complete:
+        cure = "give another directory, or --again to replace it"
+        raise _fault(f"{directory} holds a whole backup of {known.taken}: {cure}")
+    return known
 
 
-def _read(directory: Path) -> dict[str, Any]:
+def load(directory: Path) -> Backup:
+    """The backup that a directory holds.
+
+    Raises:
+        Misconfigured: it holds none.
+    """
     try:
         known: dict[str, Any] = json.loads((directory / LIST).read_bytes())
         if known["v"] != 1:
@@ -115,26 +134,13 @@ def _read(directory: Path) -> dict[str, Any]:
             # They become names of files and of subjects.
             if not name or _NO_STREAM.search(name):
                 raise ValueError(f"{quoted(name)} is no stream's name")
-            if not int(Taken(**taken).state["messages"]) >= 0:
+            if not int(Snapshot(**taken).state["messages"]) >= 0:
                 raise ValueError(f"{name} holds no number of messages")
-        return {"channel": known["channel"], "taken": known["taken"], "streams": dict(known["streams"]), **known}
+        return Backup(directory, known)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         words = error.strerror if isinstance(error, OSError) else error
-        raise Misconfigured(f"{directory} holds no backup: {LIST} can't be read: {words}", field="DIRECTORY") from None
+        raise _fault(f"{directory} holds no backup: {LIST} can't be read: {words}") from None
 
 
-def _write(directory: Path, known: dict[str, Any]) -> None:
-    beside = directory / f".{LIST}.new"
-    beside.write_text(json.dumps(known, indent=1))
-    beside.replace(directory / LIST)
-
-
-def _verify(directory: Path, name: str, taken: Taken) -> None:
-    try:
-        found = snapshot.checksum(directory / f"{name}.snapshot")
-    except OSError as error:
-        raise Misconfigured(f"{name}.snapshot can't be read: {error.strerror}", field="DIRECTORY") from None
-    if found != (taken.bytes, taken.sha256):
-        problem = f"has {found[0]} bytes with checksum {found[1][:12]}…"
-        wanted = f"{taken.bytes} bytes with {taken.sha256[:12]}…"
-        raise Misconfigured(f"{name}.snapshot {problem}, and should have {wanted}: it is damaged", field="DIRECTORY")
+def _fault(problem: str) -> Misconfigured:
+    return Misconfigured(problem, field="DIRECTORY")

@@ -1,78 +1,88 @@
-"""What `purge` and `rm-event` do, in which order: first they say what goes and whose undelivered events these are."""
+"""Deletes events of a channel: from its stream's beginning on (`purge`), or single ones (`rm-event`).
+
+What goes, and whose undelivered events these are, is found out first, for somebody to decide on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-from headrace.core.errors import HeadraceError, Misconfigured, Refused
-from headrace.core.plural import counted
+from headrace.core.errors import HeadraceError, Refused
 from headrace_cli.access.session import Session
-from headrace_cli.access.stream_reader import Reader, Stored
+from headrace_cli.access.stream_reader import MessageReader, StoredMessage
 from headrace_cli.catalog.channels import Channel, channel
-from headrace_cli.catalog.names import ref
+from headrace_cli.catalog.names import Ref
 from headrace_cli.catalog.subscriptions import Subscription, subscriptions
-from headrace_cli.commands.params import Given
-from headrace_cli.commands.running import confirmed, tell
-from headrace_cli.view import units
-from headrace_cli.view.output import plain, say
 
 
-async def purge(session: Session, given: Given) -> int:
-    """Delete events of a stream from its beginning on."""
-    options = ("until_sequence", "older_than", "keep", "all")
-    if all(given[name] in (None, False) for name in options) and given["subject"] is None:
-        wanted = "give --until-sequence, --older-than, --keep, --subject, or --all"
-        raise Misconfigured(f"say what goes: {wanted}", field="--all")
-    found = await channel(session.api, ref(given["channel"], given["namespace"]))
-    last, body = await _extent(session, found, given)
-    count = await _count(session, found, given, last)
-    served = await subscriptions(session.admin, found)
-    lines = [f"{counted(count, 'event')} of {found.ref} to be deleted for good."]
-    lines += [
-        f"  {one.ref} has not settled up to {left} of them" for one in served if (left := _left(one, last, count))
-    ]
-    if given["dry_run"] or not count:
-        tell("\n".join([*lines, "Nothing was purged."]))
-        return 0
-    if not confirmed("\n".join([*lines, "Purge them?"]), yes=given["yes"]):
-        tell("nothing was purged")
-        return 0
-    answer = await session.api.call(f"STREAM.PURGE.{found.stream}", body)
-    say(f"purged {counted(answer['purged'], 'event')} of {found.ref}")
-    return 0
+@dataclass(frozen=True, slots=True)
+class PurgeExtent:
+    """What is to be purged; everything when nothing is said.
+
+    Attributes:
+        until: a sequence, included; before: when events were stored; keep: so many of the newest are not meant.
+        subject: of NATS; only events on it are meant.
+    """
+
+    until: int | None = None
+    before: datetime | None = None
+    keep: int | None = None
+    subject: str | None = None
 
 
-async def _extent(session: Session, found: Channel, given: Given) -> tuple[int, dict[str, object]]:
-    """The last sequence that goes, and the request."""
-    body: dict[str, object] = {}
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """What a purge does.
+
+    Attributes:
+        request: STREAM.PURGE of the server.
+        count: how many events go; with a subject and a sequence at most so many.
+        unsettled: Subscriptions that have not settled up to so many of them.
+    """
+
+    channel: Channel
+    request: dict[str, Any]
+    count: int
+    unsettled: tuple[tuple[Ref, int], ...]
+
+
+async def plan_purge(session: Session, where: Ref, extent: PurgeExtent) -> Purge:
+    """Raises Refused: 404, there is no such channel."""
+    found = await channel(session.api, where)
     last = int(found.info["state"]["last_seq"])
-    if given["subject"] is not None:
-        body["filter"] = given["subject"]
-    if given["keep"] is not None:
-        body["keep"] = given["keep"]
-    if given["older_than"] is not None:
-        moment = datetime.now(UTC) - units.asked_span(given["older_than"], "--older-than")
-        last = await Reader(session.api, found.stream).sequence_at(moment) - 1
-    elif given["until_sequence"] is not None:
-        last = min(last, given["until_sequence"])
-    # Fixed here: what is stored while somebody makes up his mind is not meant. Beside `keep` the server takes none.
-    if given["keep"] is None:
-        body["seq"] = last + 1
-    return last, body
+    if extent.before is not None:
+        last = await MessageReader(session.api, found.stream).sequence_at(extent.before) - 1
+    elif extent.until is not None:
+        last = min(last, extent.until)
+    # Fixed here: what is stored while somebody decides is not meant. Beside `keep` the server takes none.
+    request: dict[str, Any] = {"seq": last + 1} if extent.keep is None else {"keep": extent.keep}
+    if extent.subject is not None:
+        request["filter"] = extent.subject
+    count = await _count(session, found, extent, last)
+    served = await subscriptions(session.admin, found)
+    unsettled = tuple((one.ref, left) for one in served if (left := _left(one, last, count)))
+    return Purge(found, request, count, unsettled)
 
 
-async def _count(session: Session, found: Channel, given: Given, last: int) -> int:
-    """How many events go; with a subject and a sequence at most so many."""
+async def purge(session: Session, plan: Purge) -> int:
+    """How many events were deleted."""
+    answer = await session.api.call(f"STREAM.PURGE.{plan.channel.stream}", plan.request)
+    return int(answer["purged"])
+
+
+async def _count(session: Session, found: Channel, extent: PurgeExtent, last: int) -> int:
     state = found.info["state"]
-    if given["subject"] is not None:
-        info = await session.admin.info(found.stream, given["subject"])
+    held = int(state["messages"])
+    if extent.subject is not None:
+        info = await session.admin.info(found.stream, extent.subject)
         subjects: dict[str, int] = (info or {"state": {}})["state"].get("subjects") or {}
         held = sum(subjects.values())
-    else:
-        held = int(state["messages"])
-    if given["keep"] is not None:
-        return max(0, held - int(given["keep"]))
+    if extent.keep is not None:
+        return max(0, held - extent.keep)
     return max(0, min(held, last - int(state["first_seq"]) + 1))
 
 
@@ -81,47 +91,38 @@ def _left(one: Subscription, last: int, count: int) -> int:
     return min(one.pending + one.unacked, max(0, last - one.settled_to), count)
 
 
-async def remove(session: Session, given: Given) -> int:
-    """Delete single events, and overwrite their bytes on disk."""
-    found = await channel(session.api, ref(given["channel"], given["namespace"]))
-    reader = Reader(session.api, found.stream)
-    events = [await _stored(reader, sequence, found) for sequence in given["sequences"]]
+@dataclass(frozen=True, slots=True)
+class Single:
+    """One event that is to be deleted, and the Subscriptions that may not have settled it."""
+
+    event: StoredMessage
+    unsettled: tuple[Ref, ...]
+
+
+async def find_events(session: Session, found: Channel, sequences: Sequence[int]) -> list[Single]:
+    """Raises Refused: 404, the channel holds no event at one of them."""
+    reader = MessageReader(session.api, found.stream)
+    events = [await _stored(reader, sequence, found) for sequence in sequences]
     served = await subscriptions(session.admin, found)
-    lines = [_line(each, served) for each in events]
-    if not confirmed(
-        "\n".join([*lines, f"Delete {counted(len(events), 'event')} of {found.ref} for good?"]), yes=given["yes"]
-    ):
-        tell("nothing was deleted")
-        return 0
-    for each in events:
-        body = {"seq": each.sequence, "no_erase": bool(given["no_erase"])}
-        await session.api.call(f"STREAM.MSG.DELETE.{found.stream}", body)
-        await _forget(session, found, each.sequence)
-        say(f"sequence {each.sequence} of {found.ref} is deleted")
-    return 0
+    return [Single(each, tuple(one.ref for one in served if one.settled_to < each.sequence)) for each in events]
 
 
-async def _stored(reader: Reader, sequence: int, found: Channel) -> Stored:
+async def remove(session: Session, found: Channel, sequence: int, *, erase: bool) -> None:
+    """Delete one event; `erase`, its bytes on disk are overwritten."""
+    await session.api.call(f"STREAM.MSG.DELETE.{found.stream}", {"seq": sequence, "no_erase": not erase})
+    if found.aside is None:
+        return
+    # What was noted of its deliveries would be taken for an event that the server has discarded.
+    stages = found.names.stage_subject("*", sequence)
+    for subject in (stages, f"{stages}.stuck"):
+        with suppress(HeadraceError):
+            await session.api.call(f"STREAM.PURGE.{found.aside_name}", {"filter": subject})
+
+
+async def _stored(reader: MessageReader, sequence: int, found: Channel) -> StoredMessage:
     event = await reader.at(sequence)
     if event is None:
         state = found.info["state"]
         held = f"{state['first_seq']} to {state['last_seq']}"
         raise Refused(f"{found.ref} holds no event at sequence {sequence}; it has {held}", status=404)
     return event
-
-
-def _line(each: Stored, served: list[Subscription]) -> str:
-    waiting = [str(one.ref) for one in served if one.settled_to < each.sequence]
-    open_ = f"; not settled for sure by {', '.join(waiting)}" if waiting else ""
-    event = each.event
-    return f"#{each.sequence}  {units.stamp(each.time)}  {plain(event.type)} {plain(event.id)}{open_}"
-
-
-async def _forget(session: Session, found: Channel, sequence: int) -> None:
-    """What was noted of its deliveries would be taken for an event that the server has discarded."""
-    if found.aside is None:
-        return
-    stages = f"{found.names.stage_subject('*', sequence)}"
-    for subject in (stages, f"{stages}.stuck"):
-        with suppress(HeadraceError):
-            await session.api.call(f"STREAM.PURGE.{found.aside_name}", {"filter": subject})

@@ -28,7 +28,7 @@ OnBytes = Callable[[int], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Snapshot:
     """A snapshot in a file, with what it takes to bring it back."""
 
     config: dict[str, Any]
@@ -37,7 +37,7 @@ class Taken:
     sha256: str
 
 
-async def take(session: Session, stream: str, file: Path, on_bytes: OnBytes) -> Taken:
+async def take(session: Session, stream: str, file: Path, on_bytes: OnBytes) -> Snapshot:
     """Write a snapshot; the file appears when it is whole.
 
     Raises:
@@ -60,7 +60,7 @@ async def take(session: Session, stream: str, file: Path, on_bytes: OnBytes) -> 
         session.client.on_disconnect.remove(broken)
         await subscription.close()
     part.replace(file)
-    return Taken(made["config"], made["state"], size, digest)
+    return Snapshot(made["config"], made["state"], size, digest)
 
 
 async def _write(
@@ -88,7 +88,7 @@ async def _write(
                 await session.client.publish(chunk.reply)
 
 
-async def bring_back(session: Session, taken: Taken, file: Path, on_bytes: OnBytes) -> dict[str, Any]:
+async def bring_back(session: Session, taken: Snapshot, file: Path, on_bytes: OnBytes) -> dict[str, Any]:
     """Make the stream again as it was; its new state.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Values on standard output: as a table, as names, as JSON or as YAML.
+"""Values as text: a table, names, JSON or YAML. Pure; `headrace_cli.commands.console` prints what is made here.
 
 A table is for people and may change; JSON and YAML are for scripts, and keep their keys.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeAlias
-
-import click
 
 from headrace.core.errors import Misconfigured
 
@@ -20,27 +19,36 @@ Column: TypeAlias = tuple[str, Callable[[Item], object]]
 _DOUBTFUL = re.compile(r"[^ -~\n]")
 
 
-def show_list(items: Sequence[Item], output: str, columns: Sequence[Column]) -> None:
-    """Show a list; JSON and YAML wrap it as `{"items": [...]}`, as Kubernetes does."""
-    match output:
-        case "table":
-            click.echo(table(columns, items), nl=False)
-        case "name":
-            for item in items:
-                say(name_of(item))
-        case _:
-            click.echo(text_of({"items": list(items)}, output), nl=False)
+def column(heading: str, key: str = "") -> Column:
+    """A column that shows one member of each item; by default the one that is called as the heading is."""
+    return heading, itemgetter(key or heading.strip().lower())
 
 
-def show_one(item: Item, output: str, lines: Callable[[Item], str]) -> None:
-    """Show one thing: `lines` makes its text for people."""
+def columns(headings: str) -> tuple[Column, ...]:
+    """One column for each word, of the member that is called as the word is."""
+    return tuple(map(column, headings.split()))
+
+
+def list_text(items: Sequence[Item], output: str, columns: Sequence[Column]) -> str:
+    """A list; JSON and YAML wrap it as `{"items": [...]}`, as Kubernetes does."""
     match output:
         case "table":
-            click.echo(sentences(lines(item)), nl=False)
+            return table(columns, items)
         case "name":
-            say(name_of(item))
+            return "".join(f"{sentences(name_of(item))}\n" for item in items)
         case _:
-            click.echo(text_of(item, output), nl=False)
+            return text_of({"items": list(items)}, output)
+
+
+def item_text(item: Item, output: str, lines: Callable[[Item], str]) -> str:
+    """One thing; `lines` makes its text for people."""
+    match output:
+        case "table":
+            return sentences(lines(item))
+        case "name":
+            return f"{sentences(name_of(item))}\n"
+        case _:
+            return text_of(item, output)
 
 
 def name_of(item: Item) -> str:
@@ -80,7 +88,7 @@ def table(columns: Sequence[Column], items: Sequence[Item]) -> str:
     if not items:
         return ""
     rows = [[heading for heading, _ in columns]]
-    rows += [[plain(str(read(item))) for _, read in columns] for item in items]
+    rows += [[plain(str(cell(item))) for _, cell in columns] for item in items]
     widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
     lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)
@@ -91,11 +99,6 @@ def fields(pairs: Sequence[tuple[str, object]], indent: str = "") -> str:
     shown = [(name, value) for name, value in pairs if value not in (None, "")]
     width = max((len(name) for name, _ in shown), default=0) + 1
     return "".join(f"{indent}{f'{name}:'.ljust(width)}  {plain(str(value))}\n" for name, value in shown)
-
-
-def say(text: str, *, err: bool = False) -> None:
-    """A sentence, or several lines, for people: whatever strangers' names stand in it, a terminal obeys none."""
-    click.echo(sentences(text), err=err)
 
 
 def sentences(text: str) -> str:

@@ -10,9 +10,8 @@ import pytest
 
 from headrace_cli import command_line
 from headrace_cli.commands import root
-from headrace_cli.commands.running import tell
+from headrace_cli.commands.console import say, show_item, show_list, tell
 from headrace_cli.laptop import file_channels
-from headrace_cli.view.output import say, show_list, show_one
 
 # Sets the title of a terminal's window.
 TITLE = "\x1b]0;owned\x07"
@@ -22,7 +21,7 @@ SHOWN = "\\x1b]0;owned\\x07"
 def test_a_name_is_shown_as_it_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
     item = {"namespace": "shop", "name": f"orders{TITLE}"}
     show_list([item], "name", [])
-    show_one(item, "name", lambda _: "")
+    show_item(item, "name", lambda _: "")
     assert capsys.readouterr().out == f"shop/orders{SHOWN}\n" * 2
 
 

@@ -1,4 +1,4 @@
-"""Options that would have no effect beside others, or without them: refused before anything is done.
+"""Rules for options that would have no effect beside others, or without them: refused before anything is done.
 
 Somebody who gives an option wants something; a command that passes over it does something else. Not refused is what
 `--dry-run` leaves undone, so that it can be put behind the very command that it tries, nor `--yes` where nothing is
@@ -15,6 +15,7 @@ import click
 
 from headrace.core.errors import Misconfigured
 
+# What click hands to a verb: the values of its options by their names.
 Given: TypeAlias = dict[str, Any]
 
 

@@ -1,20 +1,17 @@
-"""What the verbs have in common when they run: a session with NATS, and a question before what can't be undone.
+"""Where a command does its work: in a session with NATS, at a place that is not asked yet, or in a cluster.
 
 The modules that speak NATS are imported here, when a verb runs, and not for `--help`.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.core.errors import Misconfigured
-from headrace_cli.commands.params import Given
-from headrace_cli.view.output import say, sentences
+from headrace_cli.commands.rules import Given
 
 if TYPE_CHECKING:
     from headrace_cli.access.place import Place
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from headrace_cli.cluster.objects import Objects
 
 
-def in_place(given: Given, work: Callable[[Place], Coroutine[Any, Any, int]]) -> int:
+def in_place(given: Given, work: Callable[[Place, Given], Coroutine[Any, Any, int]]) -> int:
     """Do something with the place that the options and the environment name; the exit status.
 
     Raises:
@@ -35,10 +32,10 @@ def in_place(given: Given, work: Callable[[Place], Coroutine[Any, Any, int]]) ->
 
     # What the connection has to say is in the errors; its log would be for those who run servers.
     log.configure("error", plain=True)
-    return asyncio.run(work(place.find(given["nats"])))
+    return asyncio.run(work(place.find(given["nats"]), given))
 
 
-def on_nats(given: Given, work: Callable[[Session], Awaitable[int]]) -> int:
+def on_nats(given: Given, work: Callable[[Session, Given], Awaitable[int]]) -> int:
     """Do something in a session; the exit status.
 
     Raises:
@@ -46,9 +43,9 @@ def on_nats(given: Given, work: Callable[[Session], Awaitable[int]]) -> int:
     """
     from headrace_cli.access import session
 
-    async def run(place: Place) -> int:
+    async def run(place: Place, _: Given) -> int:
         async with session.session(place) as connected:
-            return await work(connected)
+            return await work(connected, given)
 
     return in_place(given, run)
 
@@ -58,39 +55,30 @@ def in_cluster(given: Given) -> bool:
     return bool(given["cluster"] or given["kubeconfig"] or given["context"])
 
 
+def cluster(given: Given) -> Objects:
+    """The objects of the cluster that the options name.
+
+    Raises:
+        Misconfigured: there is no such kubeconfig or context, or the extra `kn` is missing.
+    """
+    from headrace_cli.cluster.kube import Kube
+
+    return Kube(Path(given["kubeconfig"]) if given["kubeconfig"] else None, given["context"])
+
+
 def on_cluster(given: Given, work: Callable[[Objects, Given], Coroutine[Any, Any, int]]) -> int:
     """Do something with the objects of a cluster; a namespace that nobody named is that of its context.
 
     Raises:
-        Misconfigured: there is no such kubeconfig or context, or the extra `kn` is missing. Whatever the work raises.
+        Misconfigured: as `cluster` does. Whatever the work raises.
     """
     import asyncio
 
     from headrace.io.process import log
-    from headrace_cli.cluster.kube import Kube
 
     log.configure("error", plain=True)
-
-    objects = Kube(Path(given["kubeconfig"]) if given["kubeconfig"] else None, given["context"])
+    objects = cluster(given)
     source = click.get_current_context().get_parameter_source("namespace")
     if source is click.core.ParameterSource.DEFAULT:
         given = {**given, "namespace": objects.namespace}
     return asyncio.run(work(objects, given))
-
-
-def confirmed(question: str, *, yes: bool) -> bool:
-    """Ask, unless `--yes` has answered.
-
-    Raises:
-        Misconfigured: there is nobody to ask.
-    """
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise Misconfigured(f"{question} There is no terminal to ask on: add --yes", field="--yes")
-    return click.confirm(sentences(question), err=True)
-
-
-def tell(text: str) -> None:
-    """Something beside the result: to standard error."""
-    say(text, err=True)

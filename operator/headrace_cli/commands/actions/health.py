@@ -1,0 +1,110 @@
+"""What `report`, `check`, `doctor` and `step-down` do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import click
+
+from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
+from headrace_cli.access import place as places
+from headrace_cli.access.place import Place
+from headrace_cli.access.session import Session, session
+from headrace_cli.catalog.channels import channel
+from headrace_cli.catalog.subscriptions import subscriptions, the_one
+from headrace_cli.cluster.objects import Objects
+from headrace_cli.commands.console import say, show, tell
+from headrace_cli.commands.params import channel_of, scope_of
+from headrace_cli.commands.rules import Given
+from headrace_cli.health import check, doctor, facts, finding, leadership
+from headrace_cli.health import report as numbers
+from headrace_cli.health.check import Limits, Status
+from headrace_cli.health.finding import Finding, Severity
+from headrace_cli.view.output import plain, sentences, text_of
+
+LIMITS = ("pending", "unsettled", "parked", "sunk", "used", "stalled")
+
+
+async def report(connected: Session, given: Given) -> int:
+    reports = numbers.reports(connected, scope_of(given), given["interval"], again=given["watch"])
+    async with aclosing(reports) as found:
+        async for each in found:
+            if given["output"] == "table":
+                show(sentences(numbers.text(each)) + ("\n" if given["watch"] else ""))
+            elif given["watch"]:
+                click.echo(json.dumps(each))
+            else:
+                show(text_of(each, given["output"]))
+    return 0
+
+
+async def run_check(place: Place, given: Given) -> int:
+    """The exit status of a monitoring plugin; whatever goes wrong is a status, too."""
+    try:
+        limits = Limits(
+            **{
+                name: check.parse_limit(given[name], f"--{name.replace('_', '-')}")
+                for name in LIMITS
+                if given[name] is not None
+            }
+        )
+        scope = scope_of(given)
+        async with session(place) as connected:
+            known = await facts.gather(connected, scope)
+        if not known.channels and scope.namespace is not None:
+            # A monitor that looks at nothing must not be content for ever.
+            raise Misconfigured(f"there is no channel in namespace {scope.namespace}: add -A, or name one", field="-n")
+    except (Unavailable, Refused) as error:
+        return _failed(given, Status.CRITICAL, error)
+    except HeadraceError as error:
+        return _failed(given, Status.UNKNOWN, error)
+    found = check.troubles(known, limits)
+    status = check.status_of(found)
+    show(check.prometheus(known, status) if given["prometheus"] else sentences(check.text(known, found)))
+    return int(status)
+
+
+def _failed(given: Given, status: Status, error: HeadraceError) -> int:
+    if given["prometheus"]:
+        click.echo(f"# TYPE headrace_check_status gauge\nheadrace_check_status {int(status)}")
+        tell(str(error))
+    else:
+        click.echo(f"{status.name} - {plain(str(error))}")
+    return int(status)
+
+
+async def examine(place: Place, given: Given) -> int:
+    """The exit status: 1 when anything is wrong that keeps events from arriving."""
+    return _show(await doctor.examine_up(place, scope_of(given)), given)
+
+
+async def examine_cluster(objects: Objects, given: Given) -> int:
+    """The same of a cluster's objects; and of what is in NATS, where somebody has said where that is."""
+    scope = scope_of(given)
+    bodies = doctor.in_scope(await objects.channels(scope.namespace), scope)
+    if scope.channel is not None and not bodies:
+        raise Refused(f"there is no channel {scope.channel} in this cluster", status=404)
+    at = places.find(given["nats"])
+    if at.named:
+        return _show(await doctor.examine(at, scope, bodies), given)
+    tell("only the cluster's objects were looked at, not what is in NATS: say where it is with --nats")
+    return _show(doctor.examine_objects(bodies), given)
+
+
+def _show(found: Sequence[Finding], given: Given) -> int:
+    if given["output"] == "table":
+        show(finding.text(found))
+    else:
+        show(text_of({"items": [finding.as_item(each) for each in found]}, given["output"]))
+    return 1 if any(each.severity > Severity.NOTE for each in found) else 0
+
+
+async def step_down(connected: Session, given: Given) -> int:
+    found, one = await channel(connected.api, channel_of(given)), None
+    if given["subscription"]:
+        one = the_one(await subscriptions(connected.admin, found), given["subscription"], found.namespace)
+    election = await leadership.step_down(connected, found, one)
+    say(f"{election.of} was led by {election.before or 'nobody'}, and is led by {election.leader}")
+    return 0

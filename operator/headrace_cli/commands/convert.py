@@ -1,0 +1,60 @@
+"""The words of `convert`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from headrace.core.errors import Misconfigured
+from headrace_cli.commands import params
+
+CONVERT = """\
+Turn manifests of other systems into channels, Brokers, Triggers and Subscriptions: Kyma's Subscriptions and Eventing,
+Argo's EventBus, EventSource and Sensor, and Knative's other channels. What has no equal, and what is yours to see to,
+is told on standard error; with --strict the exit status is 1 when something had no equal.
+"""
+
+CONVERT_EXAMPLES = params.examples("""\
+  kn jetstream convert -f old.yaml > new.yaml
+  kn jetstream convert -f old.yaml --suffix=-js > new.yaml        Subscriptions beside the old ones
+  kn jetstream convert -f subscriptions.yaml -f eventing.yaml -o json
+  kubectl get sensors,eventbus -A -o yaml | kn jetstream convert -f - --strict > new.yaml
+""")
+
+
+def _convert(**given: Any) -> int:
+    try:
+        from headrace_cli.commands.actions import convert
+
+        return convert.convert_files(given)
+    except ModuleNotFoundError as error:
+        if error.name != "yaml":
+            raise
+        raise Misconfigured("PyYAML is not installed: install the extra `kn`", field="-f") from error
+
+
+COMMAND = click.Command(
+    "convert",
+    callback=_convert,
+    help=CONVERT,
+    short_help="Convert manifests of other systems.",
+    epilog=CONVERT_EXAMPLES,
+    params=[
+        click.Option(
+            ["-f", "--file", "files"],
+            multiple=True,
+            required=True,
+            metavar="FILE",
+            help="Manifest file or directory; - for standard input. Repeatable.",
+        ),
+        click.Option(
+            ["--suffix"],
+            metavar="TEXT",
+            default="",
+            help="Append it to the names of Subscriptions, so that old and new ones deliver side by side.",
+        ),
+        click.Option(["--strict"], is_flag=True, help="Fail when something has no equal."),
+        params.output("yaml", "json"),
+    ],
+)
