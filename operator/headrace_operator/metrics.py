@@ -22,7 +22,7 @@ from headrace_operator.scaling.storage import Storage
 LABELS = families.SUBSCRIPTION
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
-"""Gives `headrace_operator.scaling.served_streams.ServedConsumer.row` of each consumer."""
+"""Gives `headrace_operator.scaling.served_streams.ScaledConsumer.row` of each consumer."""
 
 GAUGES = {
     "pending": families.PENDING,

@@ -17,7 +17,7 @@ from headrace.core.delivery.lease import LEAST_PROGRESS, Lease
 from headrace.core.delivery.order_spec import DeliveryOrder
 from headrace_operator.scaling import failures, lag
 from headrace_operator.scaling.lease_client import Meanwhile
-from headrace_operator.scaling.served_streams import Clock, LeaseCounts, ServedConsumer
+from headrace_operator.scaling.served_streams import Clock, LeaseCounts, ScaledConsumer
 
 # The request for a lease may be on its way for a little while before the lease begins.
 LATE_SECONDS = 2.0
@@ -35,7 +35,7 @@ class OpenLease:
         was_held: its time has begun.
     """
 
-    def __init__(self, served: ServedConsumer, usual: Lease, clock: Clock, note: Callable[[OpenLease], None]) -> None:
+    def __init__(self, served: ScaledConsumer, usual: Lease, clock: Clock, note: Callable[[OpenLease], None]) -> None:
         """Args:
         usual: the arguments of a lease that is no trial.
         note: called when the outlook has changed meanwhile.

@@ -23,7 +23,7 @@ from headrace_operator.scaling import failures, lag, losses
 from headrace_operator.scaling.agenda import Agenda
 from headrace_operator.scaling.lease_client import Meanwhile
 from headrace_operator.scaling.open_lease import OpenLease
-from headrace_operator.scaling.served_streams import Clock, ServedConsumer, ServedStreams
+from headrace_operator.scaling.served_streams import Clock, ScaledConsumer, ServedStreams
 from headrace_operator.scaling.sweep import Sweep
 
 LeaseOpener = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
@@ -147,7 +147,7 @@ class Scaler:
             stream.listed_at = now
             self._spawn(self.refresh(name))
 
-    def _wake(self, served: ServedConsumer) -> None:
+    def _wake(self, served: ScaledConsumer) -> None:
         served.outlook = lag.hinted(served.outlook, self._clock.monotonic())
         self._fill(served)
 
@@ -158,7 +158,7 @@ class Scaler:
             self._agenda.add((served.key,))
         self._sweep_now.set()
 
-    def _on_turned(self, served: ServedConsumer) -> None:
+    def _on_turned(self, served: ScaledConsumer) -> None:
         """Give up the consumer's open leases: they would deliver by its old metadata for up to 20 s."""
         slots = self._slots.get(served.key, set())
         if slots:
@@ -191,14 +191,14 @@ class Scaler:
                 async with asyncio.timeout(pause):
                     await self._sweep_now.wait()
 
-    def _fill(self, served: ServedConsumer) -> None:
+    def _fill(self, served: ScaledConsumer) -> None:
         """Open as many slots as the consumer is short of."""
         if self.spares(*served.key):
             return
         for _ in range(lag.short(served.outlook, self._clock.monotonic())):
             self._open_slot(served)
 
-    def _open_slot(self, served: ServedConsumer) -> None:
+    def _open_slot(self, served: ScaledConsumer) -> None:
         held, slots = self._begin(served), self._slots.setdefault(served.key, set())
 
         def is_over(slot: asyncio.Task[None]) -> None:
@@ -250,7 +250,7 @@ class Scaler:
         if look_closer:
             await self._streams.look_closer(served)
 
-    def _begin(self, served: ServedConsumer) -> OpenLease:
+    def _begin(self, served: ScaledConsumer) -> OpenLease:
         """Count one open lease more; the caller holds it at once."""
         now = self._clock.monotonic()
         if not self._open:
@@ -269,7 +269,7 @@ class Scaler:
             # While nothing could be delivered, nobody has counted the events that came.
             self._spawn(self._look_closer(held.served))
 
-    async def _look_closer(self, served: ServedConsumer) -> None:
+    async def _look_closer(self, served: ScaledConsumer) -> None:
         await self._streams.look_closer(served)
         self._note_change(served)
 
@@ -278,7 +278,7 @@ class Scaler:
         held.served.outlook = lag.abandoned(held.served.outlook)
         self._note_change(held.served)
 
-    def _note_failed(self, served: ServedConsumer, error: Exception, *, delivered: bool) -> None:
+    def _note_failed(self, served: ScaledConsumer, error: Exception, *, delivered: bool) -> None:
         words = str(error) if isinstance(error, HeadraceError) else f"unforeseen: {error!r}"
         served.failures += 1
         now, chance = self._clock.monotonic(), self._clock.chance()
@@ -292,11 +292,11 @@ class Scaler:
         write = _log.debug if left_out is None else _log.warning
         write("lease failed, trying again", **served.words, error=words, **log.more(left_out or 0))
 
-    def _tell_of_trouble(self, served: ServedConsumer) -> None:
+    def _tell_of_trouble(self, served: ScaledConsumer) -> None:
         for listener in self.on_trouble:
             listener(served.stream)
 
-    def _note_change(self, served: ServedConsumer) -> None:
+    def _note_change(self, served: ScaledConsumer) -> None:
         self._agenda.add((served.key,))
         self._tell_listeners()
 

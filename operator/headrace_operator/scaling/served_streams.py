@@ -58,7 +58,7 @@ class LeaseCounts:
 
 
 @dataclass(slots=True)
-class ServedConsumer:
+class ScaledConsumer:
     """One consumer that is served, and what has been done for it.
 
     Attributes:
@@ -134,7 +134,7 @@ LOOK_SECONDS = 300.0
 class ServedStream:
     """One served stream: its consumers, their stage records, and its state from before the last look."""
 
-    consumers: dict[str, ServedConsumer] = field(default_factory=dict)
+    consumers: dict[str, ScaledConsumer] = field(default_factory=dict)
     records: dict[str, StageRecords] = field(default_factory=dict)
     damaged: set[str] = field(default_factory=set)
     listed_at: float = float("-inf")
@@ -158,8 +158,8 @@ class ServedStreams:
         self._clock = clock
         self._streams: dict[str, ServedStream] = {}
         self.on_missing: list[Callable[[str], None]] = []
-        self.on_turned: list[Callable[[ServedConsumer], None]] = []
-        self.on_lost: list[Callable[[ServedConsumer], None]] = []
+        self.on_turned: list[Callable[[ScaledConsumer], None]] = []
+        self.on_lost: list[Callable[[ScaledConsumer], None]] = []
 
     def replace(self, names: Iterable[str]) -> bool:
         """Serve these streams and no others; True when some are new."""
@@ -177,10 +177,10 @@ class ServedStreams:
     def get(self, name: str) -> ServedStream | None:
         return self._streams.get(name)
 
-    def all(self) -> list[ServedConsumer]:
+    def all(self) -> list[ScaledConsumer]:
         return [served for stream in self._streams.values() for served in stream.consumers.values()]
 
-    def holds(self, served: ServedConsumer) -> bool:
+    def holds(self, served: ScaledConsumer) -> bool:
         """Is this consumer still served, and not replaced by a later one of its name?"""
         stream = self._streams.get(served.stream)
         return stream is not None and stream.consumers.get(served.consumer) is served
@@ -233,14 +233,14 @@ class ServedStreams:
                 for tell in self.on_lost if vanished else ():
                     tell(served)
 
-    async def look_closer(self, served: ServedConsumer) -> None:
+    async def look_closer(self, served: ScaledConsumer) -> None:
         """Ask the server about one consumer: that is cheaper than a lease for nothing. No answer changes nothing."""
         asked_at = self._clock.monotonic()
         with suppress(Unavailable, Refused):
             info = await self._api.call(f"CONSUMER.INFO.{served.stream}.{served.consumer}", timeout=1.0)
             served.outlook = lag.seen(served.outlook, lag.counters(info), None, asked_at, self._clock.monotonic())
 
-    def _found(self, stream: ServedStream, name: str, info: dict[str, Any]) -> ServedConsumer | None:
+    def _found(self, stream: ServedStream, name: str, info: dict[str, Any]) -> ScaledConsumer | None:
         """The consumer as it is served; None when it is not ours, or has no deliveries."""
         consumer = str(info["name"])
         try:
@@ -256,18 +256,18 @@ class ServedStreams:
         served = stream.consumers.get(consumer)
         if served is None:
             outlook = Outlook(ours.lag_threshold, ours.most_leases, broken_at=self._clock.monotonic())
-            return ServedConsumer(name, consumer, ours, outlook)
+            return ScaledConsumer(name, consumer, ours, outlook)
         if not _delivers_alike(served.subscriber, ours):
             self._turned(served)
         served.subscriber = ours
         served.outlook = replace(served.outlook, threshold=ours.lag_threshold, max_scale=ours.most_leases)
         return served
 
-    def _turned(self, served: ServedConsumer) -> None:
+    def _turned(self, served: ScaledConsumer) -> None:
         for listener in self.on_turned:
             listener(served)
 
-    async def _dues(self, stream: ServedStream, served: ServedConsumer) -> tuple[float, ...]:
+    async def _dues(self, stream: ServedStream, served: ScaledConsumer) -> tuple[float, ...]:
         ours = served.subscriber
         records = stream.records.get(ours.aside)
         if records is None:

@@ -14,13 +14,13 @@ from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import Misconfigured
 from headrace_operator import probes
 from headrace_operator.scaling.lag import Counters, Outlook
-from headrace_operator.scaling.served_streams import ServedConsumer
+from headrace_operator.scaling.served_streams import ScaledConsumer
 
 BILLING = Subscriber("shop", "orders", 'bill"ing', "u", 1, "KN_aside")
 LABELS = {"namespace": "shop", "channel": "orders", "subscription": 'bill"ing'}
 
 
-async def scraped(served: ServedConsumer) -> dict[tuple[str, str], float]:
+async def scraped(served: ScaledConsumer) -> dict[tuple[str, str], float]:
     """Values by name and outcome, as Prometheus would have them."""
     async with probes.served("127.0.0.1", 0, lambda: [served.row], (), option="--metrics") as port:
         text = await _get(f"http://127.0.0.1:{port}/metrics")
@@ -38,7 +38,7 @@ async def _get(url: str) -> str:
 
 
 async def test_backlog_windows_leases_and_outcomes_are_told() -> None:
-    served = ServedConsumer(
+    served = ScaledConsumer(
         "S", "C", BILLING, Outlook(1000, 4, Counters(pending=7, ack_pending=5, max_ack_pending=5), open=2)
     )
     served.opened, served.failures = 9, 1
@@ -59,7 +59,7 @@ async def test_backlog_windows_leases_and_outcomes_are_told() -> None:
 
 
 async def test_a_window_with_room_is_told_as_zero() -> None:
-    served = ServedConsumer("S", "C", BILLING, Outlook(1000, 4, Counters(ack_pending=4, max_ack_pending=5)))
+    served = ScaledConsumer("S", "C", BILLING, Outlook(1000, 4, Counters(ack_pending=4, max_ack_pending=5)))
     assert (await scraped(served))["headrace_consumer_ack_window_full", ""] == 0
 
 

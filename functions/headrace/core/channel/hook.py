@@ -131,7 +131,7 @@ class HookRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class KubeEvent:
     """A Kubernetes Event on the channel, which our operator is asked to create; `type` is Normal or Warning."""
 
     type: str
@@ -210,7 +210,7 @@ class HookResponse:
     finalized: bool | None = None
     verify: tuple[Reference, ...] = ()
     prune: tuple[str, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[KubeEvent, ...] = ()
     installation: Installation | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -247,7 +247,7 @@ class HookResponse:
             finalized=None if finalized is None else bool(finalized),
             verify=tuple(map(Reference.from_json, extension.get("verify") or ())),
             prune=tuple(map(str, extension.get("prune") or ())),
-            events=tuple(map(Event.from_json, extension.get("events") or ())),
+            events=tuple(map(KubeEvent.from_json, extension.get("events") or ())),
             installation=Installation.from_json(told) if told else None,
         )
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from headrace.core.channel.hook import (
     CustomizeAnswer,
-    Event,
     HookRequest,
     HookResponse,
     Installation,
+    KubeEvent,
     Reference,
     RelatedRule,
 )
@@ -60,7 +60,7 @@ responses = st.builds(
     st.none() | st.booleans(),
     st.lists(st.builds(Reference, words, words, words, words, words), max_size=2).map(tuple),
     st.lists(words, max_size=2).map(tuple),
-    st.lists(st.builds(Event, words, words, words), max_size=2).map(tuple),
+    st.lists(st.builds(KubeEvent, words, words, words), max_size=2).map(tuple),
     st.none() | st.builds(Installation, words, seconds),
 )
 rules = st.builds(

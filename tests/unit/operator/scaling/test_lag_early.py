@@ -9,7 +9,7 @@ import pytest
 from headrace.core.delivery.scale_spec import Wake
 from headrace.core.delivery.subscriber import Subscriber
 from headrace_operator.scaling.lag import Outlook
-from headrace_operator.scaling.served_streams import ServedConsumer
+from headrace_operator.scaling.served_streams import ScaledConsumer
 
 BILLING = Subscriber("shop", "orders", "billing", "aaaa-1", 1, "KN_SHOP__ORDERS_aside")
 ASLEEP = Outlook(threshold=1000, max_scale=4)
@@ -28,6 +28,6 @@ ASLEEP = Outlook(threshold=1000, max_scale=4)
     ],
 )
 def test_who_is_woken(wake: Wake | None, alone: bool, outlook: Outlook, woken: bool) -> None:
-    served = ServedConsumer("KN_SHOP__ORDERS", "KN_SUB_1", replace(BILLING, wake=wake), outlook)
+    served = ScaledConsumer("KN_SHOP__ORDERS", "KN_SUB_1", replace(BILLING, wake=wake), outlook)
 
     assert served.wakes_early(alone=alone) is woken

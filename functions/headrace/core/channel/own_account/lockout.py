@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from headrace.core.channel.hook import Event, HookResponse
+from headrace.core.channel.hook import HookResponse, KubeEvent
 from headrace.core.conditions import Condition, added, written
 from headrace.core.nats.stream import ChannelStream
 from headrace.core.plural import counted
@@ -92,7 +92,7 @@ def leaving(
         f"consumers and events: nobody was let in there for {_minutes(patience)} ({lockout.words}). Delete them there "
         "when nobody needs them"
     )
-    event = Event("Warning", "StreamOrphaned", message)
+    event = KubeEvent("Warning", "StreamOrphaned", message)
     return HookResponse(body, finalized=True, events=() if retained else (event,))
 
 
