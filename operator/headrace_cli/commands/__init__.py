@@ -1,5 +1,5 @@
-"""The words of the command line: options, help and examples; what a verb does is in the packages beside this one.
+"""The command line itself: options, help, examples, and in `actions` what each command does with them.
 
-Every module here is imported for `--help`, which is to take no time: they import click and values only, and what a
-verb does when it is done.
+This room alone knows click, prints and asks. The modules with the words are imported for `--help`, which is to take no
+time: they import click and values only, and the module of `actions` behind a verb when the verb runs.
 """

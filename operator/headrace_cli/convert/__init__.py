@@ -1,9 +1,9 @@
-"""Manifests of other systems as manifests of Knative and of this channel; pure.
+"""Manifests of other systems become manifests of Knative and of this channel; pure.
 
-Each kind has one function from a document to objects and notes. What has no equal becomes a note, never a guess.
-Called by the command `convert`.
+Each kind has one function from an object to objects and notes. What has no equal becomes a note, never a guess. This
+room knows shapes of other systems, and asks nobody; only the command `convert` imports it.
 """
 
-from headrace_cli.convert.conversion import Converted, Note, convert, kinds
+from headrace_cli.convert.conversion import Converted, Note, convert
 
-__all__ = ["Converted", "Note", "convert", "kinds"]
+__all__ = ["Converted", "Note", "convert"]

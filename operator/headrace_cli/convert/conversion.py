@@ -62,11 +62,6 @@ _KINDS: Mapping[tuple[str, str], _Turn] = {
 }
 
 
-def kinds() -> list[str]:
-    """What can be converted, as `Kind (group)`."""
-    return sorted(f"{kind} ({group})" for group, kind in _KINDS)
-
-
 def convert(documents: Iterable[Document], suffix: str = "") -> Converted:
     """Convert all documents; those of other kinds are noted and left out.
 

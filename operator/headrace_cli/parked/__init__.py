@@ -1,4 +1,5 @@
-"""Parked events: chosen, listed, replayed, discarded, one after the other.
+"""Parked events: they are selected, listed, replayed and discarded, one after the other.
 
-What happens to each is `headrace.io.jetstream.aside`'s.
+This room knows which events are meant and in which order they are done. What happens to each is
+`headrace.io.jetstream.aside`'s. Only the command `deadletter` imports it.
 """

@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-import click
-
 from headrace.core.delivery.parked import ParkedFilter
 from headrace.core.errors import Misconfigured
 from headrace.core.plural import counted
@@ -53,7 +51,7 @@ async def show_parked(session: Session, given: Given) -> int:
     for number, position in enumerate(given["positions"]):
         one = await shelf.events.show(position)
         if given["output"] == "json":
-            click.echo(event_view.line(one.event, **items.item(one, of, now)))
+            show(f"{event_view.line(one.event, **items.item(one, of, now))}\n")
         else:
             show(("\n" if number else "") + items.text(one, of, now))
     return 0

@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from contextlib import aclosing
 
-import click
-
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace_cli.access import place as places
 from headrace_cli.access.place import Place
@@ -34,7 +32,7 @@ async def report(connected: Session, given: Given) -> int:
             if given["output"] == "table":
                 show(sentences(numbers.text(each)) + ("\n" if given["watch"] else ""))
             elif given["watch"]:
-                click.echo(json.dumps(each))
+                show(f"{json.dumps(each)}\n")
             else:
                 show(text_of(each, given["output"]))
     return 0
@@ -68,10 +66,10 @@ async def run_check(place: Place, given: Given) -> int:
 
 def _failed(given: Given, status: Status, error: HeadraceError) -> int:
     if given["prometheus"]:
-        click.echo(f"# TYPE headrace_check_status gauge\nheadrace_check_status {int(status)}")
+        show(f"# TYPE headrace_check_status gauge\nheadrace_check_status {int(status)}\n")
         tell(str(error))
     else:
-        click.echo(f"{status.name} - {plain(str(error))}")
+        show(f"{status.name} - {plain(str(error))}\n")
     return int(status)
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from contextlib import aclosing
 from datetime import UTC, datetime
 
-import click
-
 from headrace_cli.access.session import Session
 from headrace_cli.access.stream_reader import MessageReader, StoredMessage
 from headrace_cli.catalog.channels import channel
-from headrace_cli.commands.console import tell
+from headrace_cli.commands.console import show, tell
 from headrace_cli.commands.params import channel_of
 from headrace_cli.commands.rules import Given
 from headrace_cli.events import watch
@@ -63,9 +61,9 @@ def _start(given: Given) -> Start:
 def _print(stored: StoredMessage, output: str) -> None:
     if output == "json":
         about = {"stream": stored.stream, "sequence": stored.sequence, "stored": stamp(stored.time)}
-        click.echo(event_view.line(stored.event, **about))
+        show(f"{event_view.line(stored.event, **about)}\n")
         return
     # What else a reader should know of it.
     only = stored.headers.get("headrace-only")
     marks = {"replay for": only} if only else {}
-    click.echo(event_view.pretty(stored.event, f"#{stored.sequence}  {stamp(stored.time)}", about=marks))
+    show(event_view.pretty(stored.event, f"#{stored.sequence}  {stamp(stored.time)}", about=marks) + "\n")

@@ -12,14 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
 from headrace.core.errors import InvalidEvent, Misconfigured
 from headrace.core.event.event import Event
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.names import Ref
-from headrace_cli.commands.console import say, tell
+from headrace_cli.commands.console import say, show, tell
 from headrace_cli.commands.rules import Given
 from headrace_cli.events import send
 from headrace_cli.events.compose import Form, from_form, from_lines
@@ -75,7 +73,7 @@ async def _send_all(way: AbstractAsyncContextManager[Send], given: Given, channe
                     again += bool(each.answer.get("duplicate"))
                     progress.step()
                     if given["output"] == "json":
-                        click.echo(harmless(json.dumps(each.to_json, ensure_ascii=False)))
+                        show(f"{harmless(json.dumps(each.to_json, ensure_ascii=False))}\n")
                     elif total == 1:
                         say(f"sent {each.event.id} to {channel}{_where(each.answer)}")
         over = True
