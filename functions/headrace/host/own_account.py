@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.http import Response, json_response
-from headrace.core.installation.named import Named
+from headrace.core.installation.secret_names import SecretNames
 from headrace.core.nats import own_account as form
 from headrace.io.jetstream.admin import Admin
 
 
-async def lend(body: bytes, admin: Admin, named: Callable[[], Named]) -> Response:
+async def lend(body: bytes, admin: Admin, named: Callable[[], SecretNames]) -> Response:
     """Do what is asked, as far as NATS lets us.
 
     Raises:

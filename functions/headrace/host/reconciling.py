@@ -17,9 +17,9 @@ from headrace.core.errors import Misconfigured
 from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.installation import channel_defaults, config_choice
 from headrace.core.installation.channel_defaults import Defaults
-from headrace.core.installation.named import Named
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.reconcile_settings import ReconcileSettings
+from headrace.core.installation.secret_names import SecretNames
 from headrace.core.metrics import LONG_BOUNDS, Distribution, Labels, Snapshot, Timings
 from headrace.core.nats import own_account as lent
 from headrace.core.quoting import quoted
@@ -31,8 +31,8 @@ from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
 from headrace.io.process import environment, log
-from headrace.io.process.mounted import LastGood, texts
-from headrace.io.process.named import NamedSecrets
+from headrace.io.process.mount import LastGood, texts
+from headrace.io.process.secret_names import SecretNamesReader
 from headrace.reconcile import VERBS, Around, reconcile
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ class Reconciling:
             settings = settings.model_copy(update={"functions_nats_url": nats.url})
         digest = hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:16]
         return partial(
-            cls, settings, web.Token.configured(), NamedSecrets(nats), Installation(digest, round(time.time(), 3))
+            cls, settings, web.Token.configured(), SecretNamesReader(nats), Installation(digest, round(time.time(), 3))
         )
 
     def __init__(
         self,
         settings: ReconcileSettings,
         token: web.Token,
-        named: NamedSecrets,
+        named: SecretNamesReader,
         installation: Installation,
         client: Client,
         api: JetStreamApi,
@@ -139,7 +139,7 @@ class Reconciling:
             self._calls = Calls(lambda at: caller_token.shown_at(self._token.read(), at))
         return RemoteAdmin(self._calls, url)
 
-    def _named_now(self) -> Named:
+    def _named_now(self) -> SecretNames:
         return self._named.now(self._client.settings_problem)
 
     def _defaults_now(self) -> Defaults:

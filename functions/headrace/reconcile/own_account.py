@@ -16,8 +16,8 @@ from headrace.core.conditions import Condition
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace.core.installation import config_choice
 from headrace.core.installation.channel_defaults import Defaults
-from headrace.core.installation.named import Named
 from headrace.core.installation.reconcile_settings import ReconcileSettings
+from headrace.core.installation.secret_names import SecretNames
 from headrace.core.manifest import connection_spec, manifest
 from headrace.core.manifest.manifest import Manifest
 from headrace.reconcile.ports import Administration, Around
@@ -40,7 +40,7 @@ class Account:
 
     api: Administration
     access: NatsAccess
-    named: Named
+    named: SecretNames
     apart: Apart | None = None
     connection: str = ""
 
@@ -77,12 +77,12 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
     try:
         named = await api.named()
     except (Refused, Unavailable) as error:
-        raise AccountUnreachable(str(error), Account(api, kept, Named(), apart, connection)) from error
+        raise AccountUnreachable(str(error), Account(api, kept, SecretNames(), apart, connection)) from error
     access = access.with_named(named.secrets)
     return Account(api, access, named, children.apart(channel, settings, access, cluster), connection)
 
 
-def _chosen(around: Around, settings: ReconcileSettings) -> tuple[str, Named]:
+def _chosen(around: Around, settings: ReconcileSettings) -> tuple[str, SecretNames]:
     """The ConfigMap that `clusterDefault` chooses for the installation, where it can; and what is wrong with ours."""
     chosen, named = (around.defaults or Defaults()).config_names.get("", ""), settings.nats_config_map
     if not chosen or named is None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from headrace.core.caller_token import DeliveryKeys, Digests
 from headrace.core.channel.hook import Installation
 from headrace.core.installation.channel_defaults import Defaults
-from headrace.core.installation.named import Named
+from headrace.core.installation.secret_names import SecretNames
 from headrace.core.nats.action import Action, Outcome
 from headrace.core.raw_config import Config
 
@@ -60,7 +60,7 @@ class Elsewhere(Administration, Protocol):
     Raises Unavailable also when that `reconcile` is away.
     """
 
-    async def named(self) -> Named:
+    async def named(self) -> SecretNames:
         """Which Secrets the ConfigMap over there names; works without NATS."""
 
 
@@ -78,7 +78,7 @@ class Around:
     """
 
     defaults: Defaults | None = None
-    named: Named = Named()
+    named: SecretNames = SecretNames()
     digests: Digests | None = None
     delivery_keys: DeliveryKeys | None = None
     elsewhere: Callable[[str], Elsewhere] | None = None

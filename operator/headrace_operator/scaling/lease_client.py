@@ -17,7 +17,7 @@ from headrace.core.delivery import lease
 from headrace.core.delivery.lease import ENDING, PROGRESS_SECONDS, Lease, LeaseAnswer
 from headrace.core.delivery.subscriber import LONGEST_TIMEOUT
 from headrace.core.errors import HeadraceError, InvalidSpec, Refused, Unavailable
-from headrace.io.http import bounded
+from headrace.io.http import bounded_body
 from headrace.io.process import tls
 
 CONNECT_SECONDS = 10.0
@@ -60,7 +60,7 @@ class LeaseClient:
         # scaled away.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=True),
-            headers=bounded.AS_SENT,
+            headers=bounded_body.AS_SENT,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
@@ -104,9 +104,9 @@ class LeaseClient:
 async def _body(answer: aiohttp.ClientResponse, meanwhile: Meanwhile) -> bytes:
     """The last line; the lines before it are handed on as they come."""
     if answer.content_type != LINES:
-        return await bounded.body_of(answer, LONGEST_ANSWER)
+        return await bounded_body.body_of(answer, LONGEST_ANSWER)
     last = b""
-    async for line in bounded.lines_of(answer, LONGEST_ANSWER, LONGEST_NEWS):
+    async for line in bounded_body.lines_of(answer, LONGEST_ANSWER, LONGEST_NEWS):
         news = lease.read_news(line)
         if news is None:
             last = line

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.installation.named import Named
 from headrace.core.installation.secret_files import SecretFile
+from headrace.core.installation.secret_names import SecretNames
 from headrace.io.nats.client import Client
 from headrace.reconcile import Around
 from tests.support.functions.channels import channel, entry
@@ -83,7 +83,7 @@ async def test_what_the_installations_config_map_names_is_mounted_into_functions
     connection: Client,
 ) -> None:
     user = SecretFile("user", "my.creds", "nats.creds")
-    around = Around(named=Named((user,), (user,), "config-nats"))
+    around = Around(named=SecretNames((user,), (user,), "config-nats"))
 
     answer = await Hook(connection, around, **CLUSTER_SCOPED).sync(channel(entry()))
 

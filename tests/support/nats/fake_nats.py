@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headrace.core.installation.named import Named
+from headrace.core.installation.secret_names import SecretNames
 from headrace.core.nats.action import Action, CreateConsumer, CreateStream, DeleteConsumer, DeleteStream, Done, Outcome
 from headrace.core.raw_config import Config
 
@@ -79,5 +79,5 @@ class FakeNats:
 class FakeTenant(FakeNats):
     """A NATS account that only the functions of a channel are let into."""
 
-    async def named(self) -> Named:
-        return Named()
+    async def named(self) -> SecretNames:
+        return SecretNames()

@@ -20,8 +20,8 @@ from headrace.core import caller_token
 from headrace.core.channel import hook
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.http import json_response
-from headrace.core.installation.named import Named
 from headrace.core.installation.reconcile_settings import ReconcileSettings
+from headrace.core.installation.secret_names import SecretNames
 from headrace.io import web
 from headrace.reconcile import VERBS, Around, reconcile
 from tests.support.functions.channels import channel, entry
@@ -40,14 +40,14 @@ KINDS = {
 class FakeElsewhere(FakeNats):
     """The NATS of a channel's own `reconcile`."""
 
-    async def named(self) -> Named:
-        return Named()
+    async def named(self) -> SecretNames:
+        return SecretNames()
 
 
 class SilentElsewhere(FakeNats):
     """A `reconcile` of a channel that is not there."""
 
-    async def named(self) -> Named:
+    async def named(self) -> SecretNames:
         raise Unavailable("nobody answers")
 
 

@@ -2,7 +2,7 @@
 
 Both are read as they are. A member that the Go channel knows and Headrace has no use for is not an error but a remark,
 and so is a member that nobody knows: a ConfigMap that works there works here, and no slip stays unsaid. Pure: text in,
-values out; the mounted files are `headrace.io.process.mounted`'s. The third ConfigMap, of defaults, is
+values out; the mounted files are `headrace.io.process.mount`'s. The third ConfigMap, of defaults, is
 `headrace.core.installation.channel_defaults`.
 """
 

@@ -1,6 +1,6 @@
 """Which file of a mounted Secret is which setting of NATS, and how Secrets at several levels combine.
 
-Knows names of files and the fields of `NatsSettings`. Reads nothing: `headrace.io.process.mounted` does, and the makers
+Knows names of files and the fields of `NatsSettings`. Reads nothing: `headrace.io.process.mount` does, and the makers
 of pods mount Secrets by the same names (`SecretFile`). A body of a Secret travels on no other way.
 """
 

@@ -15,12 +15,12 @@ from typing import Any
 import aiohttp
 
 from headrace.core.errors import Unavailable
-from headrace.core.installation import named
-from headrace.core.installation.named import Named
-from headrace.core.nats import own_account as lent
+from headrace.core.installation import secret_names
+from headrace.core.installation.secret_names import SecretNames
+from headrace.core.nats import own_account as form
 from headrace.core.nats.action import Action, Outcome
 from headrace.core.raw_config import Config
-from headrace.io.http import bounded
+from headrace.io.http import bounded_body
 from headrace.io.process import tls
 
 # For all calls of one channel's reconciling together; the other `reconcile` waits 5 s for its own NATS.
@@ -56,7 +56,7 @@ class Calls:
         self._session = aiohttp.ClientSession(
             # A connection that is kept may lead to a pod that is going.
             connector=aiohttp.TCPConnector(force_close=True),
-            headers=bounded.AS_SENT,
+            headers=bounded_body.AS_SENT,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
@@ -64,7 +64,7 @@ class Calls:
         self._clock = clock
         self._silent: dict[str, _Silence] = {}
 
-    async def ask(self, url: str, call: lent.Call, until: float) -> Any:
+    async def ask(self, url: str, call: form.Call, until: float) -> Any:
         """Make one call, and return its result as JSON, in the form that the call has.
 
         Args:
@@ -85,14 +85,14 @@ class Calls:
         where = self._reach(url)
         try:
             async with self._session.post(
-                where + lent.PATH,
+                where + form.PATH,
                 data=call.to_bytes(),
                 headers=headers,
                 ssl=self._trust.at(where),
                 timeout=timeout,
                 allow_redirects=False,
             ) as answer:
-                body = await bounded.body_of(answer, LONGEST_ANSWER)
+                body = await bounded_body.body_of(answer, LONGEST_ANSWER)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
                 self._note_silence(url)
@@ -101,7 +101,7 @@ class Calls:
             self._silent.pop(url, None)
         if answer.status != 200:
             raise Unavailable(f"the reconcile at {url} answered {answer.status}: {body[:200]!r}")
-        return lent.read_answer(body, call.name)
+        return form.read_answer(body, call.name)
 
     def _note_silence(self, url: str) -> None:
         now, before = self._clock(), self._silent.pop(url, None)
@@ -140,10 +140,10 @@ class RemoteAdmin:
         self._url = url
         self._until = time.monotonic() + TOGETHER_SECONDS
 
-    async def named(self) -> Named:
+    async def named(self) -> SecretNames:
         """The names that the ConfigMap over there holds."""
         try:
-            return named.from_json(await self._ask("named"))
+            return secret_names.from_json(await self._ask("named"))
         except (ValueError, KeyError, TypeError) as error:
             words = f"what the reconcile at {self._url} tells of its ConfigMap is of no use ({error})"
             raise Unavailable(f"{words}: mend the names of Secrets in it, or wait for new pods") from None
@@ -184,7 +184,7 @@ class RemoteAdmin:
         await self._ask("add", stream, subject, number)
 
     async def carry_out(self, action: Action) -> Outcome:
-        return lent.read_outcome(await self._ask("carry_out", action))
+        return form.read_outcome(await self._ask("carry_out", action))
 
     async def _ask(self, name: str, *arguments: Any) -> Any:
-        return await self._calls.ask(self._url, lent.Call(name, arguments), self._until)
+        return await self._calls.ask(self._url, form.Call(name, arguments), self._until)

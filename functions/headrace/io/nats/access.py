@@ -1,7 +1,7 @@
 """How NATS is reached right now, who we are to it, and whom we trust: settings, mounted ConfigMap and mounted Secrets.
 
 Every file is read at each connect, so what is rotated or edited on disk takes effect without a restart; what can't be
-used any more goes on as it was (`headrace.io.process.mounted`). Used by the engine.
+used any more goes on as it was (`headrace.io.process.mount`). Used by the engine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.secret_files import Level
 from headrace.core.nats.nats_wire import Credentials, Server, read_credentials, read_servers, signed, user_or_token
 from headrace.io.process import log, tls
-from headrace.io.process.mounted import LastGood, Reading, directories, texts
+from headrace.io.process.mount import LastGood, Reading, directories, texts
 
 if TYPE_CHECKING:
     from headrace.core.installation.config_choice import Choice

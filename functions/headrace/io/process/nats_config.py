@@ -15,7 +15,7 @@ from headrace.core.installation import config_choice, config_maps
 from headrace.core.installation.config_choice import PROPOSED_NAME, Choice
 from headrace.core.installation.config_maps import KEYS, NatsConfig
 from headrace.core.installation.nats_settings import NatsSettings
-from headrace.io.process.mounted import texts
+from headrace.io.process.mount import texts
 
 # A ConfigMap has a megabyte at most.
 LONGEST_CONFIG = 1024 * 1024

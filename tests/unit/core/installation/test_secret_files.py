@@ -11,7 +11,7 @@ from headrace.core.errors import Misconfigured
 from headrace.core.installation import secret_files
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.secret_files import Level
-from headrace.io.process import mounted
+from headrace.io.process.mount import LastGood, Reading, texts
 from tests.support.kube.mounts import Mount
 
 
@@ -103,9 +103,9 @@ def test_what_a_level_holds_is_not_shown():
 
 def test_a_mounted_directory_is_read_as_of_one_moment(tmp_path: Path):
     mount = Mount(tmp_path / "m", a="1", b="1\n")
-    assert mounted.texts(mount.path, ("a", "b", "c"), longest=10) == {"a": "1", "b": "1"}
+    assert texts(mount.path, ("a", "b", "c"), longest=10) == {"a": "1", "b": "1"}
     mount.swap(b="2")
-    assert mounted.texts(mount.path, ("a", "b", "c"), longest=10) == {"b": "2"}
+    assert texts(mount.path, ("a", "b", "c"), longest=10) == {"b": "2"}
 
 
 def test_what_is_no_text_or_too_long_is_told_without_being_shown(tmp_path: Path):
@@ -113,7 +113,7 @@ def test_what_is_no_text_or_too_long_is_told_without_being_shown(tmp_path: Path)
     (tmp_path / "b").write_text("x" * 11)
     for name in ("a", "b"):
         with pytest.raises(Misconfigured):
-            mounted.texts(str(tmp_path), (name,), longest=10)
+            texts(str(tmp_path), (name,), longest=10)
 
 
 def test_the_last_good_value_counts_while_what_is_there_is_broken(tmp_path: Path):
@@ -126,12 +126,12 @@ def test_the_last_good_value_counts_while_what_is_there_is_broken(tmp_path: Path
         return int(text)
 
     path.write_text("no")
-    kept = mounted.LastGood(read)
+    kept = LastGood(read)
     with pytest.raises(Misconfigured):
         kept.now()
     path.write_text("1")
-    assert kept.now() == mounted.Reading(1)
+    assert kept.now() == Reading(1)
     path.write_text("broken")
-    assert kept.now() == mounted.Reading(1, "broken is no number")
+    assert kept.now() == Reading(1, "broken is no number")
     path.write_text("2")
-    assert kept.now() == mounted.Reading(2)
+    assert kept.now() == Reading(2)

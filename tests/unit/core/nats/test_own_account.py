@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pytest
 
 from headrace.core.errors import HeadraceError, InvalidSpec, NotLetIn, Refused, Unavailable
-from headrace.core.installation.named import Named, from_json
 from headrace.core.installation.secret_files import SecretFile
+from headrace.core.installation.secret_names import SecretNames, from_json
 from headrace.core.nats import own_account as lent
 from headrace.core.nats.action import Action, Done, Rejected
 
@@ -137,7 +137,9 @@ def test_what_is_no_call_is_refused(body: bytes) -> None:
 
 
 def test_names_of_secrets_arrive_as_they_were_told() -> None:
-    told = Named((SecretFile("a", "k", "token"),), (SecretFile("b", "k", "ca.crt", optional=True),), "config", "broken")
+    told = SecretNames(
+        (SecretFile("a", "k", "token"),), (SecretFile("b", "k", "ca.crt", optional=True),), "config", "broken"
+    )
 
     assert from_json(json.loads(json.dumps(told.to_json()))) == told
 

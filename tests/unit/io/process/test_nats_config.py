@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.access import NatsAccess
-from headrace.io.process.named import NamedSecrets
+from headrace.io.process.secret_names import SecretNamesReader
 from tests.support.kube.mounts import Mount
 
 NAMED, PROPOSED, OTHER = "nats://named:4222", "nats://proposed:4222", "nats://neither:4222"
@@ -86,7 +86,7 @@ def test_a_choice_that_can_not_be_read_any_more_moves_nobody_to_another_nats(tmp
     mount(tmp_path, "named", "eventing-nats", f"url: {NAMED}")
     mount(tmp_path, "proposed", "eventing-jetstream", f"url: {PROPOSED}")
     choice = choose(tmp_path, "config-nats")
-    access, named = NatsAccess(settings(tmp_path)), NamedSecrets(settings(tmp_path))
+    access, named = NatsAccess(settings(tmp_path)), SecretNamesReader(settings(tmp_path))
     before = access.now().value.settings.url, named.now().config_map
     choice.swap(**{"jetstream-dispatcher-config": broken})
     kept = access.now().value.settings.url, named.now().config_map
@@ -99,7 +99,7 @@ def test_a_choice_that_can_not_be_read_any_more_moves_nobody_to_another_nats(tmp
 def test_messages_name_the_config_map_that_counts(tmp_path: Path) -> None:
     mount(tmp_path, "named", "eventing-nats", "auth: {token: {secret: {name: theirs}}}")
     proposed = mount(tmp_path, "proposed", "eventing-jetstream", "auth: {token: {secret: {secretName: ours}}}")
-    named = NamedSecrets(settings(tmp_path))
+    named = SecretNamesReader(settings(tmp_path))
     first = named.now()
     proposed.swap()
     second = named.now()

@@ -11,7 +11,7 @@ import trustme
 from headrace.core.errors import Misconfigured
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.nats.access import NatsAccess
-from headrace.io.process.mounted import LastGood
+from headrace.io.process.mount import LastGood
 
 KEY = "eventing-jetstream"
 

@@ -1,7 +1,7 @@
 """The Secrets that a namespace's ConfigMap names, as its pods see them, and which of them are missing.
 
-Names only: a body of a Secret is never here. `headrace.io.process.named` reads them, and one `reconcile` may tell them
-to another.
+Names only: a body of a Secret is never here. `headrace.io.process.secret_names` reads them, and one `reconcile` may
+tell them to another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEY = re.compile(r"(?!\.\.?$)[-._a-zA-Z0-9]{1,253}")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class SecretNames:
     """What one look at the ConfigMap found.
 
     Attributes:
@@ -41,12 +41,12 @@ class Named:
         return asdict(self)
 
 
-def from_json(body: Mapping[str, Any]) -> Named:
-    """The inverse of `Named.to_json`; ValueError, KeyError or TypeError for what is none.
+def from_json(body: Mapping[str, Any]) -> SecretNames:
+    """The inverse of `SecretNames.to_json`; ValueError, KeyError or TypeError for what is none.
 
     It may come from anybody in a channel's namespace, and ends up in pods and statuses there, so each part is checked.
     """
-    return Named(
+    return SecretNames(
         _secret_files(body["secrets"]),
         _secret_files(body["missing"]),
         str(body["config_map"])[:253],

@@ -8,7 +8,7 @@ import pytest
 
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.secret_files import SecretFile
-from headrace.io.process.named import NamedSecrets
+from headrace.io.process.secret_names import SecretNamesReader
 from tests.support.kube.mounts import Mount
 
 PEERS = "auth: {credentialFile: {secret: {name: user, key: my.creds}}, tls: {secret: {name: client}}}"
@@ -23,12 +23,12 @@ def config(tmp_path: Path) -> Mount:
 
 
 @pytest.fixture
-def named(config: Mount, tmp_path: Path) -> NamedSecrets:
+def named(config: Mount, tmp_path: Path) -> SecretNamesReader:
     given = {"config_dir": config.path, "config_name": "config-nats", "credentials_dir": str(tmp_path / "credentials")}
-    return NamedSecrets(NatsSettings.model_validate(given))
+    return SecretNamesReader(NatsSettings.model_validate(given))
 
 
-def test_what_is_named_and_not_mounted_is_missing_but_for_what_may_be(named: NamedSecrets) -> None:
+def test_what_is_named_and_not_mounted_is_missing_but_for_what_may_be(named: SecretNamesReader) -> None:
     found = named.now("as the client says")
 
     assert found.secrets == (CREDS, CERTIFICATE, KEY, CA)
@@ -37,13 +37,13 @@ def test_what_is_named_and_not_mounted_is_missing_but_for_what_may_be(named: Nam
 
 
 @pytest.mark.parametrize("level", ["namespace", "cluster", "cluster-function"])
-def test_what_is_mounted_at_any_level_is_not_missing(named: NamedSecrets, tmp_path: Path, level: str) -> None:
+def test_what_is_mounted_at_any_level_is_not_missing(named: SecretNamesReader, tmp_path: Path, level: str) -> None:
     Mount(tmp_path / "credentials" / level, nats__creds="x")
 
     assert named.now().missing == (CERTIFICATE, KEY)
 
 
-def test_an_edit_counts_from_the_next_look_on_and_a_broken_one_never(named: NamedSecrets, config: Mount) -> None:
+def test_an_edit_counts_from_the_next_look_on_and_a_broken_one_never(named: SecretNamesReader, config: Mount) -> None:
     named.now()
     config.swap(**{"eventing-nats": "auth: [half"})
     assert named.now().secrets == (CREDS, CERTIFICATE, KEY, CA)
@@ -54,4 +54,4 @@ def test_an_edit_counts_from_the_next_look_on_and_a_broken_one_never(named: Name
 
 
 def test_where_nothing_is_mounted_nothing_is_named() -> None:
-    assert NamedSecrets(NatsSettings()).now().secrets == ()
+    assert SecretNamesReader(NatsSettings()).now().secrets == ()

@@ -8,13 +8,13 @@ from headrace.core.errors import Misconfigured
 from headrace.core.installation import secret_files
 from headrace.core.installation.config_choice import Choice
 from headrace.core.installation.config_maps import NatsConfig
-from headrace.core.installation.named import Named
 from headrace.core.installation.nats_settings import NatsSettings
+from headrace.core.installation.secret_names import SecretNames
 from headrace.io.process import nats_config
-from headrace.io.process.mounted import directories
+from headrace.io.process.mount import directories
 
 
-class NamedSecrets:
+class SecretNamesReader:
     """Looks again at each need; of a ConfigMap that can't be read any more, the last good one counts."""
 
     def __init__(self, settings: NatsSettings) -> None:
@@ -24,7 +24,7 @@ class NamedSecrets:
         self._config: NatsConfig | None = None
         self._name = settings.config_name or ""
 
-    def now(self, problem: str = "") -> Named:
+    def now(self, problem: str = "") -> SecretNames:
         """What it names now.
 
         Args:
@@ -32,7 +32,7 @@ class NamedSecrets:
         """
         config = self._read()
         if config is None:
-            return Named(config_map=self._name, problem=problem)
+            return SecretNames(config_map=self._name, problem=problem)
         root = self._settings.credentials_dir or ""
         places = directories(root, secret_files.LEVELS) if root else []
         missing = (
@@ -40,7 +40,7 @@ class NamedSecrets:
             for one in config.secrets
             if not one.optional and not any(os.path.exists(os.path.join(place, one.file)) for place in places)
         )
-        return Named(config.secrets, tuple(missing), self._name, problem)
+        return SecretNames(config.secrets, tuple(missing), self._name, problem)
 
     def _read(self) -> NatsConfig | None:
         if not self._settings.config_dir:
