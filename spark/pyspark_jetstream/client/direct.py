@@ -31,7 +31,7 @@ def read_direct(
 
 
 class _Read:
-    """One range, and how far it has got: a `patience.Reading`."""
+    """One range, and how far it has got: a `patience.RangeReading`."""
 
     def __init__(self, jetstream: BlockingApi, stream: str, start: int, end: int, filters: Sequence[str]) -> None:
         self.next = start

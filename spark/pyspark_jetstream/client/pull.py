@@ -54,7 +54,7 @@ def read_pulled(
 
 
 class _Read:
-    """One range, and how far it has got: a `patience.Reading`.
+    """One range, and how far it has got: a `patience.RangeReading`.
 
     Attributes:
         pull_bytes: that one pull asks for; grows when a single message is larger.
