@@ -165,16 +165,22 @@ def demand_free(host: str, port: int, option: str) -> None:
 
 async def answers_200(host: str, port: int, path: str) -> bool:
     """Is a GET of that path answered with 200?"""
+    request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    return (await first_line(host, port, request.encode())).split(b" ")[1:2] == [b"200"]
+
+
+async def first_line(host: str, port: int, request: bytes = b"") -> bytes:
+    """What is said there at first, to a request or unasked; nothing when nobody is there, or is silent."""
     try:
         async with asyncio.timeout(2):
             reader, writer = await asyncio.open_connection(host, port)
             try:
-                writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
-                return (await reader.readline()).split(b" ")[1:2] == [b"200"]
+                writer.write(request)
+                return await reader.readline()
             finally:
                 writer.close()
     except (OSError, TimeoutError, ValueError):  # the last of a line without end
-        return False
+        return b""
 
 
 async def _until_ready(child: Child, ready: Probe) -> None:

@@ -6,9 +6,8 @@ server. Called by `headrace_cli.laptop.up` at the start and on SIGHUP.
 
 from __future__ import annotations
 
-import copy
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,24 +72,6 @@ def read(paths: Sequence[str], base: str) -> FileChannels:
         if kind == "Subscription":
             resolver.subscribe(document, key, parents)
     return FileChannels(parents, tuple(ignored))
-
-
-def numbered(new: FileChannels, old: FileChannels | None, now_ms: int) -> FileChannels:
-    """Give every object that brings no generation of its own one that grows when it changes.
-
-    Milliseconds of the wall clock: greater than any that an earlier run has written to the server, with
-    nothing to be kept between runs.
-    """
-    before = {} if old is None else dict(_numbers(old))
-    channels = copy.deepcopy(dict(new.channels))
-    for parent in channels.values():
-        for entry in parent["spec"].get("subscribers") or ():
-            given = entry.pop("generation", None)
-            entry["generation"] = given or _generation(before.get(entry["uid"]), entry, now_ms)
-        metadata = parent["metadata"]
-        given = metadata.pop("generation", None)
-        metadata["generation"] = given or _generation(before.get(metadata["uid"]), parent["spec"], now_ms)
-    return FileChannels(channels, new.ignored)
 
 
 def _unserved(document: Document) -> str:
@@ -161,17 +142,3 @@ def _check(document: Document, parent: Mapping[str, Any]) -> None:
             manifest.parse_entry(entry, index)
     except InvalidSpec as error:
         raise document.fault(str(error), field=error.field) from None
-
-
-def _numbers(numbered: FileChannels) -> Iterator[tuple[str, tuple[Mapping[str, Any], int]]]:
-    for parent in numbered.channels.values():
-        yield parent["metadata"]["uid"], (parent["spec"], parent["metadata"]["generation"])
-        for entry in parent["spec"].get("subscribers") or ():
-            content = {name: value for name, value in entry.items() if name != "generation"}
-            yield entry["uid"], (content, entry["generation"])
-
-
-def _generation(before: tuple[Mapping[str, Any], int] | None, content: Mapping[str, Any], now_ms: int) -> int:
-    if before is None:
-        return now_ms
-    return before[1] if before[0] == content else max(before[1] + 1, now_ms)

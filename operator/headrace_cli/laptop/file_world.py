@@ -7,6 +7,7 @@ nor processes; `headrace_operator.channels.world` says what the methods are for.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
@@ -26,20 +27,35 @@ _log = log.get("up")
 class FileWorld:
     """The channels of one `headrace up`."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.channels = Cache(CHANNEL)
+        self._clock = clock
         self._versions = count(1)
 
     def apply(self, written: Mapping[Key, Mapping[str, Any]]) -> None:
-        """Make these the channels: all that the files hold."""
-        for channel in list(self.channels):
-            if key(channel) not in written and not is_going(channel):
-                _log.info("channel is in no file any more, taking it down", channel="/".join(key(channel)))
-                self._put(channel, metadata={**channel["metadata"], "deletionTimestamp": datetime.now(UTC).isoformat()})
+        """Make these the channels: all that the files hold.
+
+        A channel or a subscriber that brings no generation of its own gets one that grows when it changes: milliseconds
+        of the wall clock, greater than any that an earlier run has written to the server.
+        """
+        stay = {key(channel): channel for channel in self.channels if not is_going(channel)}
+        for place in stay.keys() - written.keys():
+            _log.info("channel is in no file any more, taking it down", channel="/".join(place))
+            ending = {**stay[place]["metadata"], "deletionTimestamp": datetime.now(UTC).isoformat()}
+            self._put(stay[place], metadata=ending)
+        now_ms = int(self._clock() * 1000)
         for place, wanted in written.items():
+            before = stay.get(place) or {"metadata": {}, "spec": {}}
             metadata = {name: value for name, value in wanted["metadata"].items() if name != "deletionTimestamp"}
+            spec = dict(wanted["spec"])
+            if entries := spec.get("subscribers"):
+                known = {entry["uid"]: entry for entry in before["spec"].get("subscribers") or ()}
+                spec["subscribers"] = [_numbered(entry, known.get(entry["uid"]), now_ms) for entry in entries]
+            old = {"spec": before["spec"], "generation": before["metadata"].get("generation")}
+            new = {"spec": spec, "generation": metadata.get("generation")}
+            metadata |= {"generation": _numbered(new, old, now_ms)["generation"], "finalizers": [FINALIZER]}
             status = (self.channels.get(place) or {}).get("status") or {}
-            self._put(wanted, metadata={**metadata, "finalizers": [FINALIZER]}, status=status)
+            self._put(wanted, metadata=metadata, spec=spec, status=status)
 
     async def prepare(self, channel: Body) -> Body:
         return channel
@@ -88,6 +104,15 @@ class FileWorld:
             body["metadata"]["resourceVersion"] = str(next(self._versions))
             self.channels.put(body)
         return body
+
+
+def _numbered(new: Mapping[str, Any], old: Mapping[str, Any] | None, now_ms: int) -> dict[str, Any]:
+    """With a generation, if it brings none: that of before, unless something has changed."""
+    before = (old or {}).get("generation")
+    if not before or new.get("generation"):
+        return {**new, "generation": new.get("generation") or now_ms}
+    same = {**new, "generation": before} == old
+    return {**new, "generation": before if same else max(before + 1, now_ms)}
 
 
 def _log_changes(channel: Mapping[str, Any], after: Mapping[str, Any]) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from headrace.io.process import log
@@ -61,19 +61,9 @@ class FullDisk:
         return news
 
 
-@asynccontextmanager
-async def watched(server_log: Path, restart: Callable[[str], None]) -> AsyncIterator[None]:
-    """Look every few seconds for as long as the block is open."""
+async def watch(server_log: Path, restart: Callable[[str], None]) -> None:
+    """Look every few seconds, until cancelled."""
     disk = FullDisk(server_log, lambda: shutil.disk_usage(server_log.parent).free, restart)
-    looking = asyncio.create_task(_look(disk), name="full-disk")
-    try:
-        yield
-    finally:
-        looking.cancel()
-        await asyncio.wait([looking])
-
-
-async def _look(disk: FullDisk) -> None:
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         with suppress(OSError):

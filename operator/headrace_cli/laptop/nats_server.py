@@ -5,16 +5,16 @@ Knows the server's command line and greeting. Called by `headrace_cli.laptop.up`
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from headrace.core.errors import Misconfigured
-from headrace_cli.laptop.child import Child, Children, demand_free, free_port
+from headrace_cli.laptop.child import Child, Children, demand_free, first_line, free_port
 
 HOST = "127.0.0.1"
 
@@ -77,13 +77,7 @@ def find() -> str:
 
 async def greets(host: str, port: int) -> bool:
     """Does a NATS server with JetStream accept clients there?"""
-    try:
-        async with asyncio.timeout(2):
-            reader, writer = await asyncio.open_connection(host, port)
-            try:
-                greeting = await reader.readline()
-            finally:
-                writer.close()
+    greeting = await first_line(host, port)
+    with suppress(ValueError):
         return greeting.startswith(b"INFO ") and bool(json.loads(greeting[5:]).get("jetstream"))
-    except (OSError, TimeoutError, ValueError):
-        return False
+    return False

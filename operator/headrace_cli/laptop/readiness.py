@@ -93,10 +93,13 @@ class Readiness:
     async def settled(self, seconds: float) -> None:
         """Wait until every channel is ready or the time is up, and tell of it if that takes long."""
         telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_of_waiting, seconds - TELL_SECONDS)
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(seconds):
                 await self._all()
-        telling.cancel()
+        except TimeoutError:
+            pass
+        finally:
+            telling.cancel()
 
     async def say(self, base: str) -> None:
         """Print what is ready now; when that is not all, once more when it is.

@@ -12,7 +12,6 @@ import re
 import secrets
 import signal
 import sys
-import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -61,7 +60,7 @@ def run(options: UpOptions) -> int:
     log.configure(options.log_level, plain=_log_format() == "plain")
     if options.listen.port == 0:
         options = replace(options, listen=Listen(options.listen.host, free_port(options.listen.host)))
-    found = file_channels.numbered(file_channels.read(options.files, options.listen.url), None, int(time.time() * 1000))
+    found = file_channels.read(options.files, options.listen.url)
     demand_free(options.listen.host, options.listen.port, "--listen")
     if options.metrics is not None:
         demand_free(options.metrics.host, options.metrics.port, "--metrics")
@@ -126,7 +125,6 @@ class Laptop:
             on_change=self._status.touch,
         )
         self._world = FileWorld()
-        self._files = found
         self._apply(found)
         self._work: ChannelWork | None = None
         self._readiness = Readiness(self._world.channels)
@@ -170,7 +168,7 @@ class Laptop:
         else:
             _log.info("files read again", channels=len(read.channels))
             self._bulletin.files = ""
-            self._apply(file_channels.numbered(read, self._files, int(time.time() * 1000)))
+            self._apply(read)
             if self._work is not None:
                 self._work.add_all()
         self._write_bulletin()
@@ -178,7 +176,6 @@ class Laptop:
     def _apply(self, found: FileChannels) -> None:
         for sentence in found.ignored:
             _log.warning(sentence)
-        self._files = found
         self._world.apply(found.channels)
 
     async def _nats(self, stack: AsyncExitStack) -> dict[str, str]:
@@ -201,7 +198,8 @@ class Laptop:
         keeper = AlwaysOn(server.start, self._status.touch)
         stack.push_async_callback(keeper.close, "headrace up ends")
         await keeper.open()
-        await stack.enter_async_context(full_disk.watched(server.log, keeper.restart))
+        watching = asyncio.create_task(full_disk.watch(server.log, keeper.restart), name="full-disk")
+        stack.callback(watching.cancel)
         return {**inherited, **ours, "NATS_URL": server.url}
 
     async def _reach(self, variables: dict[str, str]) -> None:

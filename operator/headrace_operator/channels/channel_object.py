@@ -1,8 +1,4 @@
-"""What the operator writes into a channel object: its status, its finalizer, and entries that are taken out.
-
-The differences are pure; the patches carry the version or the uid that they are meant for, so that they never hit
-another object of the same name. Called by `headrace_operator.channels.one_channel`.
-"""
+"""What a channel object says of itself, and how two of its versions differ. Pure; passes and their worlds ask it."""
 
 from __future__ import annotations
 
@@ -10,13 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.core.channel.hook import PARENT_ANNOTATIONS
-from headrace.core.errors import Refused
-from headrace_operator.kube.api import Body, KubeApi
-from headrace_operator.kube.kinds import CHANNEL, Key, key
+from headrace_operator.kube.api import Body
+from headrace_operator.kube.kinds import Key
 
 FINALIZER = "headrace.dev/channel"
-
-Operation = dict[str, Any]
 
 
 def is_going(channel: Mapping[str, Any]) -> bool:
@@ -96,53 +89,3 @@ def without(channel: Mapping[str, Any], uids: Iterable[str]) -> list[Any] | None
     entries = (channel.get("spec") or {}).get("subscribers") or []
     kept = [entry for entry in entries if entry.get("uid") not in gone]
     return None if len(kept) == len(entries) else kept
-
-
-class ChannelWriter:
-    """Writes into channel objects. All methods give the object as it is then, and raise as `KubeApi`."""
-
-    def __init__(self, api: KubeApi) -> None:
-        self._api = api
-
-    async def hold(self, channel: Mapping[str, Any], annotations: Mapping[str, str]) -> Body:
-        """Add our finalizer if it is not there, and annotations; Conflict when the object is not as we know it."""
-        operations: list[Operation] = []
-        if not is_held(channel):
-            held = [*(channel["metadata"].get("finalizers") or ()), FINALIZER]
-            operations.append({"op": "add", "path": "/metadata/finalizers", "value": held})
-        if annotations and "annotations" not in channel["metadata"]:
-            operations.append({"op": "add", "path": "/metadata/annotations", "value": dict(annotations)})
-        else:
-            # One by one: what nobody reads here (`kube.watch.NOISE`) is there, too.
-            paths = {name: f"/metadata/annotations/{_escaped(name)}" for name in annotations}
-            operations += [{"op": "add", "path": paths[name], "value": value} for name, value in annotations.items()]
-        return await self._swap(channel, *operations)
-
-    async def let_go(self, channel: Mapping[str, Any]) -> None:
-        """Take our finalizer away, if it is there still; Conflict when the object is not as we know it."""
-        rest = [one for one in channel["metadata"].get("finalizers") or () if one != FINALIZER]
-        try:
-            await self._swap(channel, {"op": "add", "path": "/metadata/finalizers", "value": rest})
-        except Refused as error:
-            # Somebody has taken it off by force.
-            if error.status != 404:
-                raise
-
-    async def prune(self, channel: Mapping[str, Any], kept: list[Any]) -> Body:
-        """Replace `spec.subscribers`; Conflict when anything of the object has changed since it was read."""
-        return await self._swap(channel, {"op": "replace", "path": "/spec/subscribers", "value": kept})
-
-    async def write_status(self, channel: Mapping[str, Any], patch: Mapping[str, Any]) -> Body:
-        """Merge into the status of this very object; its version does not matter, since nobody else writes it."""
-        body = {"metadata": {"uid": channel["metadata"]["uid"]}, "status": patch}
-        return await self._api.merge(CHANNEL.path(*key(channel), "status"), body)
-
-    async def _swap(self, channel: Mapping[str, Any], *operations: Operation) -> Body:
-        version = channel["metadata"]["resourceVersion"]
-        test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
-        return await self._api.patch(CHANNEL.path(*key(channel)), [test, *operations])
-
-
-def _escaped(name: str) -> str:
-    """As a JSON pointer has it."""
-    return name.replace("~", "~0").replace("/", "~1")

@@ -1,7 +1,8 @@
 """The API server as the world of passes: its channels, their children, and what the hook asks to see.
 
-What the hook wants to see of a channel is asked once for each generation of it, and again after `ask_again`. Knows
-paths and patches; the order of a pass is `headrace_operator.channels.one_channel`'s, which calls this.
+What the hook wants to see of a channel is asked once for each generation of it, and again after `ask_again`. A patch
+carries the version or the uid that it is meant for, so that it never hits another object of the same name. Called by
+`headrace_operator.channels.one_channel`, which has the order of a pass.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from typing import Any
 from headrace.core.channel.hook import CustomizeAnswer, HookRequest, Reference
 from headrace.core.errors import Refused
 from headrace_operator.channels import channel_object
-from headrace_operator.channels.channel_object import ChannelWriter
-from headrace_operator.channels.child_records import ChildrenOutcome
+from headrace_operator.channels.channel_object import FINALIZER
 from headrace_operator.channels.children import Children
-from headrace_operator.channels.kube_events import EventWriter, tell_of_changes
+from headrace_operator.channels.kube_events import EventWriter
 from headrace_operator.channels.related_objects import RelatedObjects
 from headrace_operator.kube.api import Body, Conflict, KubeApi
-from headrace_operator.kube.kinds import Discovery, Key, key
+from headrace_operator.kube.kinds import CHANNEL, Discovery, Key, key
 from headrace_operator.kube.watch import Cache
 
 Customize = Callable[[Body], Awaitable[CustomizeAnswer]]
@@ -51,7 +51,7 @@ class ClusterWorld:
         channels: Cache,
         children: Children,
         related: RelatedObjects,
-        announcer: EventWriter,
+        events: EventWriter,
         customize: Customize,
     ) -> None:
         self.api = api
@@ -59,9 +59,10 @@ class ClusterWorld:
         self.channels = channels
         self.children = children
         self.related = related
-        self._announcer = announcer
+        self.make_so = children.make_so
+        self.tell = events
+        self._events = events
         self._customize = customize
-        self._writer = ChannelWriter(api)
         self._wishes: dict[Key, Wishes] = {}
         self._round = 0
 
@@ -105,34 +106,34 @@ class ClusterWorld:
                 found.add(one.uid)
         return frozenset(found)
 
-    async def make_so(
-        self, channel: Body, wanted: Sequence[Mapping[str, Any]], check: Callable[[], None] = lambda: None
-    ) -> ChildrenOutcome:
-        return await self.children.make_so(channel, wanted, check)
-
     async def prune(self, channel: Body, kept: list[Any]) -> Body:
-        return self._noted(await self._writer.prune(channel, kept))
+        return self._noted(await self._swap(channel, {"op": "replace", "path": "/spec/subscribers", "value": kept}))
 
     async def write_status(self, channel: Body, status: Mapping[str, Any]) -> Body | None:
         before = channel.get("status") or {}
-        patch = channel_object.difference(before, status)
-        if patch:
+        if patch := channel_object.difference(before, status):
+            # The version does not matter, since nobody else writes the status.
+            body = {"metadata": {"uid": channel["metadata"]["uid"]}, "status": patch}
             try:
-                channel = self._noted(await self._writer.write_status(channel, patch))
+                channel = self._noted(await self.api.merge(CHANNEL.path(*key(channel), "status"), body))
             except Refused as error:
                 if error.status == 404 or isinstance(error, Conflict):
                     # Gone, or another one of its name: its own pass will see to that.
                     return None
                 raise
-        tell_of_changes(self.tell, channel, before, status)
+        self._events.tell_changes(channel, before, status)
         return channel
 
     async def let_go(self, channel: Body) -> None:
         # What our own patches have made of the version is known; what others have written meanwhile is a Conflict.
-        await self._writer.let_go(self.channels.get(key(channel)) or channel)
-
-    def tell(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
-        self._announcer(channel, reason, message, warning=warning)
+        channel = self.channels.get(key(channel)) or channel
+        rest = [one for one in channel["metadata"].get("finalizers") or () if one != FINALIZER]
+        try:
+            await self._swap(channel, {"op": "add", "path": "/metadata/finalizers", "value": rest})
+        except Refused as error:
+            # Somebody has taken it off by force.
+            if error.status != 404:
+                raise
 
     def forget(self, place: Key) -> None:
         self._wishes.pop(place, None)
@@ -151,10 +152,26 @@ class ClusterWorld:
         """With our finalizer, and what it should be annotated with: in one patch."""
         given = channel_object.version(channel), wishes.annotations
         lacking = channel_object.lacking(channel, wishes.annotations) if wishes.annotated != given else {}
-        if lacking or not channel_object.is_held(channel):
-            channel = self._noted(await self._writer.hold(channel, lacking))
+        metadata = channel["metadata"]
+        operations: list[dict[str, Any]] = []
+        if not channel_object.is_held(channel):
+            held = [*(metadata.get("finalizers") or ()), FINALIZER]
+            operations.append({"op": "add", "path": "/metadata/finalizers", "value": held})
+        if lacking and "annotations" not in metadata:
+            operations.append({"op": "add", "path": "/metadata/annotations", "value": lacking})
+        else:
+            # One by one: what nobody reads here (`kube.watch.NOISE`) is there, too.
+            for name, value in lacking.items():
+                path = f"/metadata/annotations/{name.replace('~', '~0').replace('/', '~1')}"
+                operations.append({"op": "add", "path": path, "value": value})
+        channel = self._noted(await self._swap(channel, *operations)) if operations else channel
         wishes.annotated = given
         return channel
+
+    async def _swap(self, channel: Body, *operations: dict[str, Any]) -> Body:
+        """Patch it; Conflict when anything of the object has changed since it was read."""
+        test = {"op": "test", "path": "/metadata/resourceVersion", "value": channel["metadata"]["resourceVersion"]}
+        return await self.api.patch(CHANNEL.path(*key(channel)), [test, *operations])
 
     def _noted(self, channel: Body) -> Body:
         self.channels.note(channel)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io.process import log
@@ -34,12 +34,6 @@ COUNT_SECONDS = 60.0
 FLUSH_SECONDS, FLUSH_LANES = 3.0, 8
 
 _log = log.get("events")
-
-
-class Tell(Protocol):
-    """Tells people of a channel; a Kubernetes Event in the end."""
-
-    def __call__(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None: ...
 
 
 @dataclass(slots=True)
@@ -79,6 +73,19 @@ class EventWriter:
             return
         self._waiting[name] = self._body(name, channel, reason, message, warning=warning)
         self._filled.set()
+
+    def tell_changes(self, channel: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """Say each condition of a status that is not what it was."""
+        was = {one.get("type"): (one.get("status"), one.get("reason")) for one in before.get("conditions") or ()}
+        for one in after.get("conditions") or ():
+            now = (one.get("status"), one.get("reason"))
+            old = was.get(one.get("type"))
+            if old == now or (old is None and one.get("status") == "True" and one.get("type") != "Ready"):
+                continue
+            holds = one.get("status") == "True"
+            reason = str(one["type"]) if holds else str(one.get("reason") or f"Not{one['type']}")
+            words = f"{one['type']} is {one.get('status')}" + (f": {one['message']}" if one.get("message") else "")
+            self(channel, reason, words, warning=not holds)
 
     @property
     def waiting(self) -> int:
@@ -168,19 +175,3 @@ class EventWriter:
                 "resourceVersion": metadata["resourceVersion"],
             },
         }
-
-
-def tell_of_changes(
-    tell: Tell, channel: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
-) -> None:
-    """An Event for each condition that is not what it was."""
-    was = {one.get("type"): (one.get("status"), one.get("reason")) for one in before.get("conditions") or ()}
-    for one in after.get("conditions") or ():
-        now = (one.get("status"), one.get("reason"))
-        old = was.get(one.get("type"))
-        if old == now or (old is None and one.get("status") == "True" and one.get("type") != "Ready"):
-            continue
-        holds = one.get("status") == "True"
-        reason = str(one["type"]) if holds else str(one.get("reason") or f"Not{one['type']}")
-        words = f"{one['type']} is {one.get('status')}" + (f": {one['message']}" if one.get("message") else "")
-        tell(channel, reason, words, warning=not holds)

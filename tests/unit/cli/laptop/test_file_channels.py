@@ -56,16 +56,6 @@ def test_uid_and_generation_of_an_exported_object_are_kept(read: Read) -> None:
     assert (entry["uid"], entry["generation"]) == ("7e59d707-ab", 3)
 
 
-def test_a_generation_of_null_is_none(read: Read) -> None:
-    exported = [text.replace("{name:", "{generation: null, name:") for text in (CHANNEL, SUBSCRIPTION)]
-
-    first = file_channels.numbered(read(*exported), None, 5)
-    second = file_channels.numbered(read(exported[0], exported[1] + "  delivery: {retry: 1}\n"), first, 6)
-
-    assert first.channels["default", "orders"]["metadata"]["generation"] == 5
-    assert [subscribers(each)[0]["generation"] for each in (first, second)] == [5, 6]
-
-
 def test_an_alias_that_is_no_circle_may_stand_twice(read: Read) -> None:
     labels = "{name: orders, labels: &a {team: x}, annotations: *a}"
 
@@ -243,41 +233,6 @@ def test_the_minimal_example_is_right() -> None:
     found = file_channels.read([str(example)], BASE)
 
     assert [entry["subscriberUri"] for entry in subscribers(found, "hello")] == ["http://127.0.0.1:9000"]
-
-
-def generations(found: FileChannels) -> tuple[int, int]:
-    parent = found.channels["default", "orders"]
-    return parent["metadata"]["generation"], parent["spec"]["subscribers"][0]["generation"]
-
-
-def test_generations_come_from_the_clock_and_stay_while_nothing_changes(read: Read) -> None:
-    first = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
-    second = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), first, 2_000)
-
-    assert (generations(first), generations(second)) == ((1_000, 1_000), (1_000, 1_000))
-
-
-def test_an_edited_subscription_gets_a_later_generation_and_so_does_its_channel(read: Read) -> None:
-    first = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
-
-    edited = file_channels.numbered(read(CHANNEL, SUBSCRIPTION.replace("/events", "/v2")), first, 2_000)
-
-    assert generations(edited) == (2_000, 2_000)
-
-
-def test_an_edited_channel_leaves_its_subscribers_alone(read: Read) -> None:
-    first = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
-    wider = CHANNEL + "spec: {stream: {config: {maxMsgs: 5}}}\n"
-
-    assert generations(file_channels.numbered(read(wider, SUBSCRIPTION), first, 2_000)) == (2_000, 1_000)
-
-
-def test_a_generation_grows_even_when_the_clock_does_not(read: Read) -> None:
-    first = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), None, 1_000)
-
-    edited = file_channels.numbered(read(CHANNEL, SUBSCRIPTION.replace("/events", "/v2")), first, 900)
-
-    assert generations(edited) == (1_001, 1_001)
 
 
 def _item(document: str) -> str:

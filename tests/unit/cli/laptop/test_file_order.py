@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import InvalidSpec
-from headrace_cli.laptop import file_channels
 from tests.support.laptop.manifest_files import CHANNEL, SUBSCRIPTION, Read, reader
 
 ORDER, KEY = "headrace.dev/delivery-order", "headrace.dev/order-key"
@@ -58,11 +57,3 @@ def test_a_wrong_order_is_told_with_file_document_and_value(read: Read, document
     with pytest.raises(InvalidSpec) as refused:
         read(*documents)
     assert told in str(refused.value)
-
-
-def test_an_edited_order_makes_a_new_generation(read: Read) -> None:
-    before = file_channels.numbered(read(CHANNEL, SUBSCRIPTION), None, 1000)
-    edited = read(CHANNEL, annotated(SUBSCRIPTION, delivery_order="ordered"))
-    after = file_channels.numbered(edited, before, 2000)
-    [entry] = after.channels["default", "orders"]["spec"]["subscribers"]
-    assert entry["generation"] == 2000
