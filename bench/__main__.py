@@ -13,13 +13,14 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from bench import nats_floor, report, stage
+from bench import chart, nats_floor, report, stage
 from bench.row import NotMeasured, Row
 from bench.rows import rows
 from bench.sample import Sample
 from infra import document_place
 
 WARM_UP_EVENTS = 2_000
+CHART = Path("docs/bench/cpu-per-event.svg")
 PAGE = Path("docs/bench/README.md")
 
 
@@ -47,6 +48,11 @@ def main() -> None:
             clients = "\n".join(nats_floor.table(nats_floor.run()))
             print(clients)
             _write("clients", f"{machine}\n{clients}")
+            arguments.chart = arguments.chart or CHART
+    if arguments.chart:
+        arguments.chart.parent.mkdir(parents=True, exist_ok=True)
+        arguments.chart.write_text(chart.svg(found, facts), encoding="utf-8")
+        _progress(f"chart written to {arguments.chart}")
 
 
 def _warm_up(running: stage.Stage, chosen: list[Row], events: int) -> dict[str, str]:
@@ -93,7 +99,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=20_000, help="events per row and round (default 20000)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds; the median counts (default 3)")
     parser.add_argument("--only", action="append", choices=[row.name for row in rows()], help="this row; repeatable")
-    parser.add_argument("--write", action="store_true", help="into docs/bench: the table, and the cost of NATS clients")
+    parser.add_argument("--chart", nargs="?", type=Path, const=CHART, help=f"draw a bar chart (default {CHART})")
+    parser.add_argument(
+        "--write", action="store_true", help="into docs/bench: table, chart, and the cost of NATS clients"
+    )
     arguments = parser.parse_args()
     if arguments.write and (arguments.only or arguments.json):
         parser.error("--write writes all rows as a table: leave --only and --json out")

@@ -4,4 +4,5 @@ stage.py     nats-server with a full stream, a local Spark, and what each proces
 rows.py      what is measured
 readers.py   programs of their own: the raw reader, and one on nats-py
 report.py    medians, ratios, the targets, a table
+chart.py     bars
 """

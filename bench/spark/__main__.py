@@ -18,8 +18,10 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from bench.spark import report, stage
+from bench.spark import chart, report, stage
 from bench.spark.rows import Row, Sample, rows
+
+CHART = Path("docs/bench/spark.svg")
 
 
 def main() -> None:
@@ -41,6 +43,9 @@ def main() -> None:
     else:
         print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items()))
         print(report.table(found), "\n".join(f"{one.bench}: {one.what}" for one in found), sep="\n\n")
+    if given.chart:
+        given.chart.parent.mkdir(parents=True, exist_ok=True)
+        given.chart.write_text(chart.svg(found, facts), encoding="utf-8")
 
 
 def _measured(running: stage.Stage, chosen: list[Row], rounds: int) -> dict[str, list[Sample]]:
@@ -78,6 +83,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, default=os.cpu_count() or 2, help="at a time (default: all cores)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds; the median counts (default 3)")
     parser.add_argument("--only", action="append", choices=[row.name for row in rows()], help="this row; repeatable")
+    parser.add_argument("--chart", nargs="?", type=Path, const=CHART, help=f"draw a bar chart (default {CHART})")
     return parser.parse_args()
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import NoReturn
+from xml.etree import ElementTree
 
-from bench.spark import report
+from bench.spark import chart, report
 from bench.spark.rows import Row, Sample, Target
 from bench.spark.stage import Stage
 
@@ -40,3 +41,4 @@ def test_a_target_is_held_or_named():
     found = report.results([RAW, COUNT], {"raw": slow, "count": fast})
     assert found[1].missed == ("Python at most 7 µs per row",)
     assert report.table(found).splitlines()[2].endswith("Python at most 7 µs per row")
+    ElementTree.fromstring(chart.svg(found, {"cores": 2}))

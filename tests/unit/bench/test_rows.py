@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
 
-from bench import report
+from bench import chart, report
 from bench.closed import Loop
 from bench.requests import Mode, template
 from bench.row import NotMeasured, Row
@@ -108,6 +109,13 @@ def test_the_columns_of_the_table_are_aligned():
     header, _, *lines = report.table(found).splitlines()
     assert [len(line) for line in lines] == [len(header)] * 2
     assert lines[1].split() == ["ours", "60.0", "2.00", "1,000", "100.0"]
+
+
+def test_the_chart_has_a_bar_for_each_row_and_one_for_the_go_channel_where_it_was_measured():
+    found = report.results([FLOOR, OURS], {"floor": [sample(0.030)], "ours": [sample(0.060)]})
+    drawn = ElementTree.fromstring(chart.svg(found, FACTS))
+    bars = [rect for rect in drawn.iter("{http://www.w3.org/2000/svg}rect") if rect.get("rx")]
+    assert [bar.get("fill") for bar in bars] == [chart.FLOOR, chart.OURS, chart.THEIRS]
 
 
 def test_a_row_has_a_name_that_can_be_typed():
