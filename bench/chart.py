@@ -16,8 +16,13 @@ GAP = 14
 FLOOR, OURS, THEIRS = "#b8c2cc", "#2f6f9f", "#d9a441"
 
 
-def svg(found: Sequence[Result], facts: Mapping[str, str | int]) -> str:
-    """One bar per row, and a second, thinner one where the Go channel's figure is known."""
+# Starts cost that much each: beside them no event would have a bar that can be seen.
+MOST_MICROSECONDS = 1_000
+
+
+def svg(results: Sequence[Result], facts: Mapping[str, str | int]) -> str:
+    """One bar per row of events, and a second, thinner one where the Go channel's figure is known."""
+    found = [result for result in results if result.cpu_us_per_event < MOST_MICROSECONDS]
     longest = max(max(result.cpu_us_per_event, result.go_channel_cpu_us_per_event or 0.0) for result in found)
     scale = (WIDTH - LEFT - RIGHT) / longest
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""Writes the tables of settings and metrics, and the reference of the kn plugin, into the documents.
+"""Writes what documents say of the code: settings, metrics, the verbs of the kn plugin, the picture of the house.
 
 `task docs` runs it; a unit test holds the committed documents against it.
 """
@@ -8,14 +8,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from infra import document_place
-from infra.generate import kn_reference, metrics_tables, settings_tables
+from infra.generate import kn_reference, metrics_tables, rooms, settings_tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def pages() -> dict[Path, str]:
     """Each document as it has to be."""
-    contents = {**settings_tables.contents(), **metrics_tables.contents(), **kn_reference.contents()}
+    contents = {
+        **settings_tables.contents(),
+        **metrics_tables.contents(),
+        **kn_reference.contents(),
+        **rooms.contents(),
+    }
     found: dict[Path, str] = {}
     for (document, name), text in contents.items():
         path = DOCS / document
