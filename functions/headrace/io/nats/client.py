@@ -29,8 +29,6 @@ from headrace.io.process import log
 MOST_REFUSALS_LOGGED = 100
 # How long a server that we leave may take for its last answers.
 LINGER_SECONDS = 2.0
-# A subject has at most some hundred bytes; one that is asked again after so many others is encoded again.
-MOST_LINES = 1024
 
 _log = log.get("nats")
 
@@ -52,8 +50,6 @@ class Client:
         self._subjects: dict[int, str] = {}
         self._routes = Routes()
         self._inbox_open: int | None = None
-        # How questions to a subject begin; a few subjects are asked again and again.
-        self._lines: dict[str, bytes] = {}
         self._refusals: set[str] = set()
         owner = LinkOwner(self._on_link, self._on_lost, self._on_moved, self._on_error)
         self._upkeep = Upkeep(settings, name, self._routes, owner)
@@ -155,10 +151,10 @@ class Client:
         Returns:
             Whether it was sent. If not, nothing has happened, and `request` is the way.
         """
-        link, line, size = self._upkeep.link, self._lines.get(subject), len(block) + len(data)
+        link, answers, size = self._upkeep.link, self._answers, len(block) + len(data)
         if link is None or link.paused:
             return False
-        answers = self._answers
+        line = answers.lines.get(subject)
         if line is not None and block and size <= self._upkeep.max_payload:
             pieces: tuple[bytes, ...] = line % (answers.serial, len(block), size), block, data, CRLF
         else:
@@ -254,21 +250,10 @@ class Client:
 
     def _question(self, subject: str, headers: Headers | None, data: bytes) -> tuple[bytes, ...]:
         """The next question's frame, in pieces; Refused as `nats_wire.publish` raises it."""
-        if self._inbox_open is None:
-            self._open_inbox()
-        most, serial = self._upkeep.max_payload, self._answers.serial
-        if not isinstance(headers, bytes) or not headers or len(headers) + len(data) > most:
-            return (nats_wire.publish(subject, data, self._answers.stem + serial.decode(), headers, most),)
-        line = self._lines.get(subject)
-        if line is None:
-            if len(self._lines) >= MOST_LINES:
-                self._lines.clear()
-            line = self._lines[subject] = nats_wire.question_line(subject, self._answers.stem)
-        return line % (serial, len(headers), len(headers) + len(data)), headers, data, CRLF
-
-    def _open_inbox(self) -> None:
         answers = self._answers
-        self._inbox_open = self._subscribe(answers.subject, answers.arrived, answers.arrived_together)
+        if self._inbox_open is None:
+            self._inbox_open = self._subscribe(answers.subject, answers.arrived, answers.arrived_together)
+        return answers.question(subject, headers, data, self._upkeep.max_payload)
 
     def _subscribe(self, subject: str, on_arrival: OnArrival, on_run: OnRun | None = None) -> int:
         sid = next(self._sids)
@@ -285,7 +270,6 @@ class Client:
         if not self._answers.stem.startswith(f"{self._upkeep.inbox_prefix}."):
             # As another user, who may be answered elsewhere. What the old server still answers comes by the old number.
             self._answers.move(self.new_inbox())
-            self._lines.clear()
             if self._inbox_open is not None:
                 self._subjects[self._inbox_open] = self._answers.subject
         for sid, subject in self._subjects.items():

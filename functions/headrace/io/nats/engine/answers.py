@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace.core.nats.nats_wire import NO_HEADERS, AnswerRun, Arrival, Run
-from headrace.io.nats.contract import Answer, Broken, OnAnswer
+from headrace.core.nats import nats_wire
+from headrace.core.nats.nats_wire import CRLF, NO_HEADERS, AnswerRun, Arrival, Run
+from headrace.io.nats.contract import Answer, Broken, Headers, OnAnswer
 
 _NEVER = float("inf")
+# A subject has at most some hundred bytes; one that is asked again after so many others is encoded again.
+MOST_LINES = 1024
 # Made for each answer that a coroutine awaits; the constructor that is written in Python takes twice as long.
 _new = tuple.__new__
 
@@ -26,12 +29,14 @@ class Answers:
         stem: what all reply subjects begin with, the dot included.
         subject: to subscribe to.
         serial: digits of the next question's number.
+        lines: how questions to a subject begin, as `nats_wire.question_line` writes it; few subjects are asked often.
     """
 
     def __init__(self, inbox: str) -> None:
         """Args:
         inbox: a subject of our own.
         """
+        self.lines: dict[str, bytes] = {}
         self.move(inbox)
         self._number = 1
         self.serial = b"1"
@@ -44,6 +49,25 @@ class Answers:
         self.stem = f"{inbox}."
         self.subject = f"{self.stem}*"
         self._raw_stem = self.stem.encode()
+        self.lines.clear()
+
+    def question(self, subject: str, headers: Headers | None, data: bytes, most: int) -> tuple[bytes, ...]:
+        """The next question's frame, in pieces.
+
+        Args:
+            most: bytes of headers and data that the server takes.
+
+        Raises:
+            Refused: as `nats_wire.publish`.
+        """
+        if not isinstance(headers, bytes) or not headers or len(headers) + len(data) > most:
+            return (nats_wire.publish(subject, data, self.stem + self.serial.decode(), headers, most),)
+        line = self.lines.get(subject)
+        if line is None:
+            if len(self.lines) >= MOST_LINES:
+                self.lines.clear()
+            line = self.lines[subject] = nats_wire.question_line(subject, self.stem)
+        return line % (self.serial, len(headers), len(headers) + len(data)), headers, data, CRLF
 
     def expect(self, told: OnAnswer | asyncio.Future[Arrival], subject: str, deadline: float) -> None:
         """The answer to a question that has just been sent as number `serial`; whoever gives up must `forget` it.
