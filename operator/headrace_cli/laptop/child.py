@@ -1,7 +1,7 @@
-"""One child process: started, probed, stopped, and never left behind.
+"""One child process: it is started, probed and stopped, and never left behind.
 
-Knows processes, ports and probes; knows neither what runs in them nor why. No child outlives its parent: each is
-stopped at the end, and on Linux the kernel kills it if the parent is killed.
+This module knows processes, ports and probes. It does not know what runs in a process, nor why. No child outlives its
+parent: each child is stopped at the end, and on Linux the kernel kills it if the parent is killed.
 """
 
 from __future__ import annotations

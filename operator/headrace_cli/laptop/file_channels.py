@@ -1,7 +1,7 @@
 """The channels of manifest files, as an API server would have them: with their subscribers, every address resolved.
 
-Knows which kinds a laptop serves, and what it refuses of them before `reconcile` sees it. Knows no process and no
-server. Called by `headrace_cli.laptop.up` at the start and on SIGHUP.
+This module knows which kinds a laptop serves, and refuses what is wrong in them before `reconcile` sees it. It knows no
+process and no server. `headrace_cli.laptop.up` calls it at the start and on SIGHUP.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Manifest files as the world of passes: what an API server would keep of the channels is kept here.
+"""The world of passes that manifest files make: it keeps of the channels what an API server would keep.
 
-A channel that is in no file any more is going, and held until nothing is left of it; if it comes back before that, it
-stays, with its status. Beside the channels there is nothing to see and nothing to make. Knows objects, neither files
-nor processes; `headrace_operator.channels.world` says what the methods are for.
+A channel that is in no file any more is going: our finalizer holds it until nothing is left of it. If it comes back
+before that, it stays, with its status. A laptop has nothing else for the hook to see, and nothing else to make. This
+module knows objects, and neither files nor processes; `headrace_operator.channels.world` says what its methods are for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tells when nats-server has found the disk full, and starts it again when there is room.
+"""The watch over a nats-server that may find the disk full: people are told, and the server is started again later.
 
-A stream whose write has failed refuses every event until its server starts anew (nats-server 2.15.1, measured); the
-server says so in its log alone. Called by `headrace_cli.laptop.up` for the server of its own.
+A stream whose write has failed refuses every event until its server starts anew (nats-server 2.15.1, measured). The
+server says so in its log alone. `headrace_cli.laptop.up` watches the server that it has started itself.
 """
 
 from __future__ import annotations

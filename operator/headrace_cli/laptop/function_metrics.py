@@ -1,9 +1,9 @@
-"""What the functions of a `headrace up` tell of themselves, on the page that tells of the operator's part.
+"""What the functions of a `headrace up` tell of themselves, for the page that has the operator's metrics.
 
-Each has its `/metrics` on a loopback port of its own, apart from that of its events: a scrape wakes none of them and
-keeps none alive, and one that does not run now is not told of. One page has each family once, so what several
-functions tell under one name is put together, each under its `function`. Imported with prometheus-client, by
-`headrace_cli.laptop.metrics_page`.
+Each function has its `/metrics` on a loopback port of its own, apart from the port of its events. So a scrape wakes no
+function and keeps none alive, and the page says nothing of a function that does not run. A page may have a family only
+once: what several functions tell under one name is put together, and each sample names its `function`. This module
+needs prometheus-client; `headrace_cli.laptop.metrics_page` imports it when it is asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The functions of one `headrace up` as processes: `receive` all the time, `reconcile` and `forward` while called.
 
-Stands in for Knative Services: a call starts the process that it needs, and an idle window later that one ends. Knows
-how a function is started and called, never when. Called by `headrace_cli.laptop.up`.
+They stand in for Knative Services: a call starts the process that it needs, and that process ends when nobody has
+called it for a while. This module knows how a function is started and called, and never when.
+`headrace_cli.laptop.up` makes it.
 """
 
 from __future__ import annotations

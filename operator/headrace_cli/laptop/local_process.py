@@ -1,6 +1,6 @@
-"""Two ways in which a child process lives: always on, or only while somebody uses it.
+"""Two ways in which a child process lives: it is always on, or it runs only while somebody uses it.
 
-Called by `headrace_cli.laptop.up`; how a process is started is an argument.
+How a process is started is an argument. Used by `headrace_cli.laptop.functions` and by `headrace_cli.laptop.up`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`--metrics` of `headrace up`: what the operator and the functions tell on a cluster, on one page for a laptop."""
+"""The page behind `--metrics`: a laptop has in one place what the operator and the functions tell on a cluster."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A nats-server of one's own: found beside this Python or on PATH, run on loopback with its store in one directory.
+"""A nats-server of our own: the program beside this Python or on PATH, run on loopback with its store in one directory.
 
-Knows the server's command line and greeting. Called by `headrace_cli.laptop.up` when no `--nats` is given.
+This module knows the server's command line and greeting. `headrace_cli.laptop.up` uses it when no `--nats` is given.
 """
 
 from __future__ import annotations

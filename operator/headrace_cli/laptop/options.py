@@ -1,4 +1,4 @@
-"""What `headrace up` was asked for, as values."""
+"""What a user has asked of `headrace up`, as values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which channels are ready, why the others are not, and what `headrace up` says of it on standard output.
 
-`ready …` comes once, when every channel is ready; before that perhaps once `partly ready …`, which names those that are
-not. Scripts wait for these lines. Knows channels by their status and by what their last passes have failed with; knows
+Scripts wait for its lines. `ready …` comes once, when every channel is ready. Before that, `partly ready …` may come
+once, and name those that are not. This module knows a channel by its status and by the error of its last pass; it knows
 no process. Used by `headrace_cli.laptop.up`.
 """
 

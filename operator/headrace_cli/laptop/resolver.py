@@ -1,7 +1,7 @@
-"""What stands in a channel object where a manifest refers to something else: every address, and each Subscription.
+"""Where a manifest refers to something else, what stands in the channel object: every address, and each Subscription.
 
-Knows Knative's rules for what a Subscription inherits, and which objects have an address on a laptop. Called by
-`headrace_cli.laptop.file_channels`.
+This module knows what a Subscription inherits, by Knative's rules, and which objects have an address on a laptop.
+`headrace_cli.laptop.file_channels` calls it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of `headrace up` as one JSON file, replaced as a whole at each change: for scripts, tests and the demo."""
+"""The state of `headrace up` as one JSON file, for scripts, tests and the demo: each change replaces it whole."""
 
 from __future__ import annotations
 

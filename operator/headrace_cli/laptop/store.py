@@ -1,6 +1,6 @@
-"""The directory in which events are kept: locked while it is used, and gone at the end if it is temporary.
+"""The directory in which events are kept: it is locked while it is used, and a temporary one is removed at the end.
 
-Knows directories and locks, no NATS. Called by `headrace_cli.laptop.up` when no `--nats` is given.
+This module knows directories and locks, and no NATS. `headrace_cli.laptop.up` uses it when no `--nats` is given.
 """
 
 from __future__ import annotations

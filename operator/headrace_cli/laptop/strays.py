@@ -1,4 +1,4 @@
-"""Tells of channels that an earlier run has left on the server and that no file holds: they go on taking events."""
+"""The warning of channels that an earlier run has left on the server and that no file holds: they still take events."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`headrace up`: the whole of Headrace on a laptop, with files for the API server and processes for Knative Services.
 
-The order of things is here: what starts after what, what stops before what. Each thing itself is elsewhere.
-`receive` is always on; `reconcile` and `forward` run while they are called, and for an idle window after that.
+This module has the order of things: what starts after what, and what stops before what. Each thing itself has a module
+of its own in this room.
 """
 
 from __future__ import annotations

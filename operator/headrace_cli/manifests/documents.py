@@ -1,6 +1,7 @@
 """YAML files as documents that know where they come from.
 
-Reads files; knows YAML and its traps, but no kind of object. Called by `headrace_cli.laptop.file_channels`.
+This module knows YAML and its traps, but no kind of object. It is for `headrace_cli.laptop.file_channels`, and for the
+verbs that read manifests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What YAML can say and JSON can't: found before it is on its way to `reconcile`.
+"""What YAML can say and JSON can't: it is found before it is on its way to `reconcile`.
 
-Knows values, no files and no kinds. Called by `headrace_cli.manifests.documents` for every document.
+This module knows values, no files and no kinds. `headrace_cli.manifests.documents` calls it for every document.
 """
 
 from __future__ import annotations

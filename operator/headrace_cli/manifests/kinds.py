@@ -1,6 +1,7 @@
-"""The shapes of what a manifest file may hold, strictly: on a laptop no API server refuses a typo.
+"""The shapes of what a manifest file may hold. They are strict, since on a laptop no API server refuses a typo.
 
-Knows fields and types, and says which is wrong. Resolves nothing. Called by `headrace_cli.laptop.file_channels`.
+This module knows fields and types, and says which one is wrong. It resolves nothing. Called by
+`headrace_cli.laptop.file_channels` and `headrace_cli.laptop.resolver`.
 """
 
 from __future__ import annotations

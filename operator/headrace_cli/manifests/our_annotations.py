@@ -1,7 +1,7 @@
-"""The annotations of ours in a manifest file, strictly: a typo in one would mean nothing, in silence.
+"""Our own annotations in a manifest file, read strictly: otherwise a typo in one would mean nothing, in silence.
 
-Knows which objects may bear which; what their values mean is `headrace.core`'s. Called by
-`headrace_cli.laptop.file_channels`.
+This module knows which objects may bear which annotation; what the values mean is `headrace.core`'s. Called by
+`headrace_cli.laptop.file_channels` and `headrace_cli.laptop.resolver`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What to say of a field of a manifest that does not exist where it stands: what was meant, and where it belongs.
+"""What to say of a manifest's field that does not exist where it stands: what was meant, and where it belongs.
 
-Knows which fields Knative has had elsewhere, or has and a laptop does not serve. Knows shapes as pydantic models only.
-Called by `headrace_cli.manifests.kinds`.
+This module knows which fields Knative has had elsewhere, and which it has that a laptop does not serve. It knows shapes
+as pydantic models only. `headrace_cli.manifests.kinds` calls it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The work on channels: what changes queues them, workers pass over them, and what fails is tried again later.
+"""The work on channels: a change queues a channel, workers pass over it, and a failed pass is tried again later.
 
-A channel is queued when it changes, when the scaler finds trouble, when a pass has asked for the next one, and all of
-them now and then. Knows no place: the channels may be an API server's or a laptop's files. Called by
+A channel is also queued when the scaler finds trouble, when its last pass has asked for another one, and now and then
+together with all others. This module knows no place: the channels may be an API server's or a laptop's files. Run by
 `headrace_operator.channels.leadership` and by `headrace up`.
 """
 

@@ -1,8 +1,8 @@
-"""The API server as the world of passes: its channels, their children, and what the hook asks to see.
+"""The world of passes that an API server makes: its channels, their children, and what the hook asks to see.
 
-What the hook wants to see of a channel is asked once for each generation of it, and again after `ask_again`. A patch
-carries the version or the uid that it is meant for, so that it never hits another object of the same name. Called by
-`headrace_operator.channels.one_channel`, which has the order of a pass.
+The hook is asked what it wants to see of a channel once for each generation of it, and again after `ask_again`. A patch
+carries the version or the uid that it is meant for, so that it never hits another object of the same name.
+`headrace_operator.channels.one_channel` calls this, and has the order of a pass.
 """
 
 from __future__ import annotations

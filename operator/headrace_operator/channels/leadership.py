@@ -1,8 +1,8 @@
-"""What only the operator of a cluster does, and only while it leads: children that change, and those that nobody wants.
+"""What only the one operator that leads a cluster does: it looks after children that change, or that nobody wants.
 
 A channel is queued when one of its children changes, a Subscription that it mentions, or an object that it asks for;
-what else queues it is `headrace_operator.channels.channel_work`'s. The watches are kept by the others, too, so that
-whichever takes over knows everything.
+all other reasons are `headrace_operator.channels.channel_work`'s. The operators that do not lead keep their watches,
+too, so that whichever takes over knows everything.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""One pass over one channel: observe, ask the hook, do what it answers. The order of things is here.
+"""One pass over one channel: it observes, asks the hook, and does what the hook answers. The order of things is here.
 
-Alive: finalizer, hook, what it wants verified, entries to prune, children, status. Going: hook until it says that
-nothing is left, then the children, then the finalizer. Nothing here knows what a channel needs, nor where it lives.
+For a channel that stays, the order is: finalizer, hook, what the hook wants verified, entries to prune, children,
+status. For a channel that is going, it is: the hook until it says that nothing is left, then the children, then the
+finalizer. This module does not know what a channel needs, nor where it lives.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where channels live: what a pass sees beside a channel, and what it writes. The port between passes and a place.
+"""Where channels live: what a pass sees beside a channel, and what it writes. The port between passes and places.
 
-`cluster_world` has the API server behind it, `headrace_cli.laptop.file_world` manifest files. Used by `one_channel`,
-`channel_work` and whoever wires them.
+`cluster_world` has the API server behind it, `headrace_cli.laptop.file_world` has manifest files. `one_channel` and
+`channel_work` use the port.
 """
 
 from __future__ import annotations
