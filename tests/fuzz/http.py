@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from headrace.core.errors import InvalidEvent
 from headrace.core.event import http_codec
+from headrace.core.event.delivery_claim import Claims
 from headrace.core.event.http_codec import HttpMessage
 from headrace.core.http import HttpAnswer
 from headrace.io.http.answer import LARGEST_HEAD, MOST_HEADERS, AnswerReader, Malformed
@@ -17,6 +18,7 @@ from tests.fuzz import mutations
 from tests.fuzz.codecs import comes_back, written_well
 from tests.fuzz.target import SECONDS_PER_BYTE, Target
 from tests.support.http.in_memory_http import Exchange, exchange
+from tests.support.http.in_memory_receive import Said, both_ways
 
 _Pieces = tuple[bytes, ...]
 _loop = asyncio.new_event_loop()
@@ -46,6 +48,13 @@ REQUESTS = (
     b"HEAD / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n",
     b"CONNECT h:1 HTTP/1.1\r\nhost: h\r\n\r\n",
 )
+EVENTS = (
+    b"POST /shop/orders HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nCe-Specversion: 1.0\r\nCe-Id: 1\r\n"
+    b"Ce-Source: /s\r\nCe-Type: t\r\nTraceparent: 00-1-2-01\r\n\r\nhello",
+    b"POST / HTTP/1.1\r\nhost: orders-kn-jsm-channel.shop.svc\r\ncontent-type: application/cloudevents+json\r\n"
+    b'content-length: 66\r\n\r\n{"specversion":"1.0","id":"2","source":"/s","type":"t","data":[1]}',
+)
+_CLAIMS = Claims(b"the key of claims")
 _WORDS = (
     *(b"content-length: 5\r\n", b"content-length: 18446744073709551616\r\n", b"transfer-encoding: chunked\r\n", b"+5"),
     *(b"transfer-encoding: gzip, chunked\r\n", b"upgrade: h2c\r\nconnection: upgrade\r\n", b"connection: close\r\n"),
@@ -136,6 +145,15 @@ def _hold_requests(pieces: _Pieces, result: Exchange) -> None:
             assert others[:fewer] == seen[:fewer], "other requests from other pieces"
 
 
+def _read_both_ways(pieces: _Pieces) -> tuple[Said, Said]:
+    return _loop.run_until_complete(both_ways(pieces, _CLAIMS))
+
+
+def _hold_both_ways(pieces: _Pieces, result: tuple[Said, Said]) -> None:
+    """That they are the same, `both_ways` has seen."""
+    assert len(result[0].stored) <= b"".join(pieces).count(b"\n")
+
+
 def _read_endless_answer(given: tuple[bytes, bytes]) -> HttpAnswer | str | None:
     start, more = given
     return _read_answer((1000, True, (start, *[more] * mutations.ENDLESS)))
@@ -177,6 +195,15 @@ TARGETS = (
         _hold_requests,
         (),
         memory=200,
+    ),
+    Target(
+        "both_ways",
+        mutations.pieces(mutations.mutated((*EVENTS, *REQUESTS, EVENTS[0] + EVENTS[1] + REQUESTS[1]), _WORDS)),
+        ((b"".join(EVENTS),), *((event[:-3], event[-3:]) for event in EVENTS)),
+        _read_both_ways,
+        _hold_both_ways,
+        (),
+        memory=300,
     ),
     Target(
         "answer_endless",

@@ -24,7 +24,7 @@ from headrace.io.nats.client import Client
 from headrace.io.process import environment, log
 
 if TYPE_CHECKING:
-    from headrace.server.direct import Offers
+    from headrace.server.front import Front
 
 READY_SECONDS = 1.0
 
@@ -49,7 +49,7 @@ class App:
     """The ASGI application of one target.
 
     Attributes:
-        direct: its handler takes events the short way, too (see `headrace.server.direct`).
+        intake: who of its handler takes events the short way (see `headrace.server.front`); None: nobody.
         eager: it has work of its own, and makes its handler when it starts.
         counts: what is counted of any function.
     """
@@ -59,11 +59,11 @@ class App:
         target: str,
         make: Callable[[Client, JetStreamApi], Handler],
         *,
-        direct: bool = False,
+        intake: Callable[[Handler], Front] | None = None,
         eager: bool = False,
     ) -> None:
         self.target = target
-        self.direct = direct
+        self.intake = intake
         self.eager = eager
         self._make = make
         self._nats = environment.read(NatsSettings)
@@ -102,9 +102,9 @@ class App:
             self._handler = self._make(self._client, JetStreamApi(self._client))
         return self._handler
 
-    def short_way(self) -> Offers:
-        """The handler again, of a `direct` target."""
-        return cast("Offers", self.handler())
+    def short_way(self) -> Front | None:
+        """Who takes events the short way, for our own server."""
+        return None if self.intake is None else self.intake(self.handler())
 
     def refused(self, status: int) -> None:
         """Our server has answered a request that never got here."""
@@ -193,7 +193,7 @@ def application(target: str | None = None) -> App:
         case "receive":
             from headrace.host.receiving import Receiving
 
-            return App(name, Receiving.configured(), direct=True)
+            return App(name, Receiving.configured(), intake=lambda handler: cast(Receiving, handler).intake)
         case "forward":
             from headrace.host.leasing import Leasing
 

@@ -26,7 +26,6 @@ from headrace.host.app import App, application
 from headrace.io.process import environment, log
 from headrace.io.process.cpu_limit import cpus
 from headrace.server import pulse, scraping
-from headrace.server.direct import DirectProtocol
 from headrace.server.protocol import BoundedProtocol
 from headrace.server.scraping import Scraped, Slots
 from headrace.server.workers import Tether, Workers
@@ -105,7 +104,7 @@ def config(app: object) -> uvicorn.Config:
     return uvicorn.Config(
         app,  # type: ignore[arg-type]  # uvicorn's own ASGI types are narrower than the specification
         loop="auto",
-        http=DirectProtocol if isinstance(app, App) and app.direct else BoundedProtocol,
+        http=BoundedProtocol,
         ws="none",
         lifespan="on" if isinstance(app, App) else "off",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -165,7 +164,7 @@ def main() -> int:
 
 def _workers(app: App) -> int:
     """A lease belongs to one process, and `reconcile` has little to do: only `receive` has more than one."""
-    return environment.read(ReceiveSettings).workers or cpus() if app.direct else 1
+    return environment.read(ReceiveSettings).workers or cpus() if app.intake else 1
 
 
 def _listeners(addresses: Sequence[Address], workers: int) -> list[list[socket.socket]]:

@@ -127,7 +127,13 @@ class Tracing:
 
     def leaves_out(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """Does the sender's context say that nobody records this trace? Then the context goes on as it came."""
-        parent = next((value for name, value in headers if name == PARENT), b"")
+        return self._is_unsampled(next((value for name, value in headers if name == PARENT), b""))
+
+    def leaves_out_block(self, block: bytes) -> bool:
+        """The same of the header block of a message."""
+        return self._is_unsampled(block.partition(b"\r\n" + PARENT + b": ")[2].partition(b"\r\n")[0])
+
+    def _is_unsampled(self, parent: bytes) -> bool:
         return self._obeys and _UNSAMPLED.fullmatch(parent) is not None
 
     @contextmanager

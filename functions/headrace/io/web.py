@@ -170,22 +170,21 @@ async def send_response(send: Send, response: Response, extra: Headers = ()) -> 
     await send({"type": "http.response.body", "body": response.body})
 
 
-def whole(response: Response, extra: Headers = ()) -> Response:
-    """An answer with all its headers: also those of `extra` that it lacks, and its length."""
-    headers = _all_headers(response.headers, extra, len(response.body))
-    return response._replace(headers=headers)
+def with_headers(response: Response, extra: Headers) -> Response:
+    """An answer with those headers of `extra` that it lacks."""
+    return response._replace(headers=_joined(response.headers, extra))
 
 
 @lru_cache(64)
 def _start(status: int, headers: Headers, extra: Headers, length: int) -> MutableMapping[str, Any]:
     """The first message of an answer; the few that come all the time are made once, since nobody changes them."""
-    return {"type": "http.response.start", "status": status, "headers": _all_headers(headers, extra, length)}
+    named = (*_joined(headers, extra), (b"content-length", str(length).encode()))
+    return {"type": "http.response.start", "status": status, "headers": named}
 
 
-def _all_headers(headers: Headers, extra: Headers, length: int) -> Headers:
+def _joined(headers: Headers, extra: Headers) -> Headers:
     present = {name for name, _ in headers}
-    added = [(name, value) for name, value in extra if name not in present]
-    return (*headers, *added, (b"content-length", str(length).encode()))
+    return (*headers, *[header for header in extra if header[0] not in present])
 
 
 class Token:

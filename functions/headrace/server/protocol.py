@@ -1,7 +1,13 @@
-"""uvicorn's HTTP protocol, with the bounds that a server on a hostile network needs.
+"""One connection to our server: uvicorn's HTTP protocol, with bounds in it and the short way in front of it.
 
-uvicorn's own takes a head without end, starts a request with an empty body when the client offers an upgrade (h2c),
-mixes trailers into the headers, takes requests for no host or for two, and waits for ever for one that was begun. Here:
+There are two ways for a message. The *short way* (`headrace.server.front`) looks at bytes as they come from the socket,
+and takes a whole message that needs no parser; it may keep one that lacks some of its body, and look again. Everything
+else goes, from its first byte, to uvicorn's parser and through ASGI. What the connection is doing is one state of the
+table in `headrace.server.states`.
+
+uvicorn's own protocol takes a head without end, starts a request with an empty body when the client offers an upgrade
+(h2c), mixes trailers into the headers, takes requests for no host or for two, and waits for ever for one that was
+begun. Here:
 
 - a head is at most 64 KiB with 256 headers, its URL at most 8 KiB (431 and 414),
 - a request is complete within 20 s of its first byte (408),
@@ -14,11 +20,16 @@ mixes trailers into the headers, takes requests for no host or for two, and wait
 
 from __future__ import annotations
 
-import asyncio
-import re
+from typing import Any, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from headrace.core.http import Response
+from headrace.server import heads
+from headrace.server.front import Front, OnItsWay, written
+from headrace.server.patience import Patience
+from headrace.server.states import NEXT, ConnectionEvent, ConnectionState
 
 LONGEST_HEAD = 64 * 1024
 MOST_HEADERS = 256
@@ -26,98 +37,143 @@ LONGEST_URL = 8 * 1024
 # Knative's own event receiver allows 10 s; a slow producer of a large event may take a little longer.
 REQUEST_SECONDS = 20.0
 LAST_SECONDS = 2.0
-
-# What an upgrade is asked with; "connection: close" is kept apart.
-_UPGRADE_HEADERS = (b"upgrade", b"http2-settings", b"connection")
-# Its authority without userinfo, and the rest. Origin form begins with a slash.
-_ABSOLUTE = re.compile(rb"[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]+)(.*)", re.IGNORECASE | re.DOTALL)
+# Go's proxies, and so each one of Knative's, send the head ahead and the body in a packet of its own: the short way
+# waits for one that small. Little beside the head that every connection may make us hold.
+SMALL_BODY = 16 * 1024
 
 
 class Stopped(Exception):
     """Raised inside the parser's callbacks, which know no other way to stop it."""
 
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection."""
+    """One connection. An application with a short way has a `short_way()` that gives its `Front`, or None."""
 
-    _deadline: asyncio.TimerHandle | None = None
-    _in_head = False
-    _complete = True
-    _head_bytes = 0
-    # Messages of which the bytes that are being read hold something.
-    _begun_in_read = 0
-    _refused = 0
-    _over = False
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._state = ConnectionState.FREE
+        self._patience = Patience(self.loop, self._expire)
+        self._front: Front | None = None
+        self._looked_for_front = False
+        self._on_its_way = OnItsWay()
+        # What the short way keeps of a message, and how many bytes that lacks.
+        self._kept: list[bytes] = []
+        self._lacks = 0
+        # What is counted at the front of the message that is being read.
+        self._held = 0
+        self._head_bytes = 0
+        # Messages of which the bytes that are being read hold something.
+        self._begun_in_read = 0
+        self._refused = 0
+        self._ending = False
 
     def data_received(self, data: bytes) -> None:
-        if self._over:
+        match self._state:
+            case ConnectionState.FREE:
+                self._look(data)
+            case ConnectionState.KEPT:
+                self._join(data)
+            case ConnectionState.OVER:
+                pass
+            case _:
+                self._parse(data)
+
+    # The short way.
+
+    def _look(self, data: bytes) -> None:
+        """Bytes that begin where a message does."""
+        lacks = None
+        # A client that does not read its answers is ASGI's to wait for.
+        if not self.flow.write_paused and (front := self._front or self._find_front()) is not None:
+            try:
+                lacks = front.take(data, self._answer)
+            except Exception:  # the parser's way meets it again, or does not
+                self.logger.exception("the short way failed")
+        if lacks == 0:
+            self._patience.stop()
+            current = self._on_its_way
+            current.response_complete = False
+            self.cycle = cast("Any", current)
+            self._happens(ConnectionEvent.TAKEN)
+        elif lacks is None or lacks > SMALL_BODY:
+            self._parse(data)
+        else:
+            self._keep(data, lacks)
+
+    def _join(self, data: bytes) -> None:
+        """More of a message that is kept."""
+        if len(data) < self._lacks:
+            self._keep(data, self._lacks - len(data))
             return
-        self._unset_keepalive_if_required()
-        self._begun_in_read = 0 if self._complete else 1
+        whole = self._all_kept(data)
+        if len(data) == self._lacks:
+            self._look(whole)
+        else:
+            self._parse(whole)
+
+    def _keep(self, data: bytes, lacks: int) -> None:
+        if self._state is ConnectionState.FREE:
+            self._patience.wait(REQUEST_SECONDS)
+        self._happens(ConnectionEvent.LACKING)
+        self._kept.append(data)
+        self._lacks = lacks
+        self._hold(len(data))
+
+    def _all_kept(self, data: bytes = b"") -> bytes:
+        """Everything that was kept, with what has come; from now on somebody else has it."""
+        whole = b"".join((*self._kept, data))
+        self._kept.clear()
+        self._let_go()
+        return whole
+
+    def _answer(self, response: Response) -> None:
+        current, transport = self._on_its_way, self.transport
+        current.response_complete = True
+        if transport.is_closing():
+            return
+        transport.write(written(response, closing=not current.keep_alive))
+        if not current.keep_alive:
+            transport.close()
+        self.on_response_complete()
+
+    def _find_front(self) -> Front | None:
+        # Not before there are bytes to look at: a handler opens connections of its own.
+        if not self._looked_for_front:
+            self._looked_for_front = True
+            find = getattr(self.app, "short_way", None)
+            self._front = None if find is None else find()
+        return self._front
+
+    # The parser's way.
+
+    def _parse(self, data: bytes) -> None:
+        self._begun_in_read = 1 if self._is_in_message() else 0
         try:
             self._feed(data)
         except (httptools.HttpParserError, Stopped):
             self._refuse(self._refused or 400)
             return
-        if not self._complete:
+        if self._is_in_message():
             self._await_more(len(data))
-        elif self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+
+    def _is_in_message(self) -> bool:
+        return self._state is ConnectionState.HEAD or self._state is ConnectionState.BODY
 
     def _await_more(self, size: int) -> None:
         """The message that is being read lacks something; it came last in a read of so many bytes."""
-        if self._in_head:
-            # Behind another in the same read, nobody tells how much of that it has; of the next reads, all is its own.
-            if self._begun_in_read < 2:
-                self._head_bytes += size
-            if self._head_bytes > LONGEST_HEAD:
-                self._refuse(431)
-                return
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(REQUEST_SECONDS, self._expire, 408)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        super().connection_lost(exc)
-
-    def shutdown(self) -> None:
-        super().shutdown()
-        if not self._complete:
-            self.loop.call_later(LAST_SECONDS, self._expire, 503)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._in_head, self._complete, self._head_bytes = True, False, 0
-        self._begun_in_read += 1
-
-    def on_url(self, url: bytes) -> None:
-        if len(self.url) + len(url) > LONGEST_URL:
-            self._stop(414)
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:
-            return  # a trailer: whoever checks headers in front of us has not seen it
-        if len(self.headers) >= MOST_HEADERS or len(name) + len(value) > LONGEST_HEAD:
-            self._stop(431)
-        super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        self._in_head = False
-        if not self.parser.should_upgrade():
-            self._check_host()
-            super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        if not self.parser.should_upgrade():
-            self._complete = True
-            super().on_message_complete()
+        if not self._patience.waits:
+            self._patience.wait(REQUEST_SECONDS)
+        if self._state is not ConnectionState.HEAD:
+            # What ASGI has been given is counted there.
+            return
+        # Behind another in the same read, nobody tells how much of that it has; of the next reads, all is its own.
+        if self._begun_in_read < 2:
+            self._head_bytes += size
+        if self._head_bytes > LONGEST_HEAD:
+            self._refuse(431)
+        else:
+            # What came before it in the same read counts, too: most of that waits for its turn.
+            self._hold(size)
 
     def _feed(self, data: bytes) -> None:
         # A view, and a loop: thousands of small requests that offer an upgrade fit into what is read at once.
@@ -126,58 +182,132 @@ class BoundedProtocol(HttpToolsProtocol):
             try:
                 self.parser.feed_data(rest)
             except httptools.HttpParserUpgrade as upgrade:
-                if self.parser.get_method() == b"CONNECT":
+                method = self.parser.get_method()
+                if method == b"CONNECT":
                     self._stop(405)
                 rest = rest[upgrade.args[0] :]
-                head = self._head_without_upgrade()
+                head = heads.without_upgrade(method, self.url, self.parser.get_http_version(), self.headers)
                 self.parser = httptools.HttpRequestParser(self)
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
                 self.parser.feed_data(head)
             else:
                 return
 
-    def _head_without_upgrade(self) -> bytes:
-        """The request as it would be from a client that offers no upgrade."""
-        closing = any(name == b"connection" and b"close" in value.lower() for name, value in self.headers)
-        kept = [(name, value) for name, value in self.headers if name not in _UPGRADE_HEADERS]
-        if closing:
-            kept.append((b"connection", b"close"))
-        version = self.parser.get_http_version().encode()
-        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
-        lines += [name + b": " + value for name, value in kept]
-        return b"\r\n".join(lines) + b"\r\n\r\n"
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._state is ConnectionState.FREE:
+            # The time of an idle connection is over, that of a request begins.
+            self._patience.stop()
+        self._happens(ConnectionEvent.BEGUN)
+        self._head_bytes = 0
+        self._begun_in_read += 1
 
-    def _check_host(self) -> None:
-        """See to it that a request is for one host, and that its headers say which."""
-        version = self.parser.get_http_version()
-        if version not in ("1.1", "1.0"):
-            self._stop(505)
-        hosts = [name for name, _ in self.headers].count(b"host")
-        if hosts > 1 or (hosts == 0 and version == "1.1"):
-            self._stop(400)
-        absolute = None if self.url.startswith(b"/") else _ABSOLUTE.fullmatch(self.url)
-        if absolute is not None:
-            authority, rest = absolute.groups()
-            self.url = rest if rest.startswith(b"/") else b"/" + rest
+    def on_url(self, url: bytes) -> None:
+        if len(self.url) + len(url) > LONGEST_URL:
+            self._stop(414)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._state is not ConnectionState.HEAD:
+            return  # a trailer: whoever checks headers in front of us has not seen it
+        if len(self.headers) >= MOST_HEADERS or len(name) + len(value) > LONGEST_HEAD:
+            self._stop(431)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        # Of a head that offers an upgrade the parser ends here; it reads it again without.
+        if self.parser.should_upgrade():
+            return
+        if (status := heads.fault(self.parser.get_http_version(), self.headers)) is not None:
+            self._stop(status)
+        if (absolute := heads.absolute(self.url)) is not None:
+            authority, self.url = absolute
             # In place: the application has been given this list.
             self.headers[:] = [header for header in self.headers if header[0] != b"host"]
             self.headers.append((b"host", authority))
+        self._happens(ConnectionEvent.HEADED)
+        self._let_go()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
+        self._patience.stop()
+        self._happens(ConnectionEvent.ENDED)
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self._answered()
+
+    # Both ways.
+
+    def on_response_complete(self) -> None:
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        self._answered()
+
+    def _answered(self) -> None:
+        """Nothing is due any more."""
+        self._happens(ConnectionEvent.ANSWERED)
+        if self._state is ConnectionState.FREE:
+            self._patience.wait(self.timeout_keep_alive)
+
+    def shutdown(self) -> None:
+        self._ending = True
+        if self._state is ConnectionState.KEPT:
+            # Whoever is in the middle of sending gets the same last moment on either way.
+            self._parse(self._all_kept())
+        super().shutdown()
+        if self._is_in_message():
+            self._patience.wait(LAST_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cut()
+        self._patience.close()
+        super().connection_lost(exc)
+
+    def _happens(self, event: ConnectionEvent) -> None:
+        self._state = NEXT[self._state][event]
+
+    def _hold(self, size: int) -> None:
+        """So many more bytes of a message wait here, if there is room for them."""
+        if self._front is None:
+            return
+        if self._front.hold(size, self._held):
+            self._held += size
+        else:
+            self._refuse(503)
+
+    def _let_go(self) -> None:
+        if self._held and self._front is not None:
+            self._front.let_go(self._held)
+        self._held = 0
 
     def _stop(self, status: int) -> None:
         self._refused = status
-        raise Stopped(status)
+        raise Stopped
 
-    def _expire(self, status: int) -> None:
-        self._deadline = None
-        if not self._complete and not self.transport.is_closing():
-            self._refuse(status)
+    def _expire(self) -> None:
+        """What the connection waits for has not come in time."""
+        if self.transport.is_closing():
+            return
+        if self._state is ConnectionState.FREE:
+            self.transport.close()
+        else:
+            self._refuse(503 if self._ending else 408)
+
+    def _cut(self) -> None:
+        """Read nothing any more, and forget what is half here."""
+        self._happens(ConnectionEvent.CUT)
+        self._patience.stop()
+        self._kept.clear()
+        self._let_go()
 
     def _refuse(self, status: int) -> None:
         """Answer unless an answer has begun, and close: what comes next on this connection can't be told apart."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-        self._over = True
+        self._cut()
         waits = self.cycle is not None and not self.cycle.response_complete
         if waits and not self.cycle.more_body:
             # A whole request came before: an answer now would be taken for its own. Its own closes the connection.
@@ -187,8 +317,8 @@ class BoundedProtocol(HttpToolsProtocol):
         begun = waits and (self.cycle.response_started or bool(self.pipeline))
         if not begun and not self.transport.is_closing():
             again = b"retry-after: 1\r\n" if status == 503 else b""
-            if (told := getattr(self.app, "refused", None)) is not None:
+            if (tell := getattr(self.app, "refused", None)) is not None:
                 # Ours counts it; the floors of the bench do not.
-                told(status)
+                tell(status)
             self.transport.write(STATUS_LINE[status] + again + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()

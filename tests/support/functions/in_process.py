@@ -15,12 +15,13 @@ from headrace.host.serving import config
 class InProcess:
     """Use it as a context manager; settings come from the environment, as in a process of its own."""
 
-    def __init__(self, target: str, *, direct: bool = True) -> None:
+    def __init__(self, target: str, *, short_way: bool = True) -> None:
         """Args:
-        direct: of a target that takes events the short way: let it.
+        short_way: of a target that takes events the short way: let it.
         """
         self.app: App = application(target)
-        self.app.direct = self.app.direct and direct
+        if not short_way:
+            self.app.intake = None
         self._server = uvicorn.Server(config(self.app))
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name=target)

@@ -32,7 +32,7 @@ class Exchange:
     written: bytes = b""
 
 
-class _Transport(asyncio.Transport):
+class Transport(asyncio.Transport):
     """Keeps what is written; nothing is after it was closed."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class _Transport(asyncio.Transport):
 
 async def exchange(pieces: tuple[bytes, ...]) -> Exchange:
     """Feed a new connection with these pieces, let each take effect, and end it."""
-    done, transport, state = Exchange(), _Transport(), ServerState()
+    done, transport, state = Exchange(), Transport(), ServerState()
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         body, more = b"", True

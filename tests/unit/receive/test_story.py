@@ -1,15 +1,24 @@
-"""Which whole requests `receive` takes at once, and which it has to look at."""
+"""The order of effects of an event, which is the same on both ways: publish, answer, wake."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
 
+from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.event.delivery_claim import Claims
-from headrace.receive.story import message_at_once
+from headrace.core.event.nats_codec import Encoded
+from headrace.core.http import Response
+from headrace.core.http import request as http_request
+from headrace.core.nats import nats_wire
+from headrace.core.nats.jetstream import PubAck
+from headrace.receive.route import ALLOW
+from headrace.receive.short_way import Intake
+from headrace.receive.story import Outcome, ReceiveEffects, receive
+from headrace.receive.waiting import BESIDE_BYTES, Waiting
 
-CLAIMS = Claims()
 Header = tuple[bytes, bytes]
 
 HOST = (b"host", b"orders-kn-jsm-channel.shop.svc.cluster.local")
@@ -20,48 +29,189 @@ EVENT: tuple[Header, ...] = (
     (b"ce-source", b"/me"),
     (b"ce-type", b"shop.order"),
 )
+NEW = PubAck("KN_S", 7, duplicate=False)
+KNOWN = PubAck("KN_S", 7, duplicate=True)
+REFUSAL = Response(507, ALLOW, b"full")
+
+
+def post(*headers: Header, url: bytes = b"/", body: bytes = b"data") -> bytes:
+    lines = [b"%b: %b\r\n" % header for header in (*headers, (b"content-length", b"%d" % len(body)))]
+    return b"POST %b HTTP/1.1\r\n%b\r\n%b" % (url, b"".join(lines), body)
+
+
+@dataclass
+class World:
+    """Effects that note when they come."""
+
+    outcome: Outcome = NEW
+    can_publish: bool = True
+    happened: list[str] = field(default_factory=list)
+    stored: list[Encoded] = field(default_factory=list)
+    answers: list[Response] = field(default_factory=list)
+    published: list[Callable[[Outcome], None]] = field(default_factory=list)
+    waiting: Waiting = field(default_factory=lambda: Waiting(100_000))
+
+    def effects(self) -> ReceiveEffects:
+        async def publish(message: Encoded) -> PubAck:
+            self.happened.append("publish")
+            self.stored.append(message)
+            if isinstance(self.outcome, HeadraceError):
+                raise self.outcome
+            return self.outcome
+
+        def publish_at_once(message: Encoded, published: Callable[[Outcome], None]) -> bool:
+            if self.can_publish:
+                self.happened.append("publish")
+                self.stored.append(message)
+                self.published.append(published)
+            return self.can_publish
+
+        def refusal(subject: str, _error: HeadraceError) -> Response:
+            self.happened.append(f"refuse {subject}")
+            return REFUSAL
+
+        return ReceiveEffects(
+            publish=publish,
+            publish_at_once=publish_at_once,
+            wake=lambda stream: self.happened.append(f"wake {stream}"),
+            max_event_bytes=lambda: 1000,
+            refusal=refusal,
+            traced=lambda _: False,
+            claims=Claims(),
+        )
+
+    def answer(self, response: Response) -> None:
+        self.happened.append(f"answer {response.status}")
+        self.answers.append(response)
+
+    async def by_short_way(self, sent: bytes) -> None:
+        assert Intake(self.effects(), self.waiting).take(sent, self.answer) == 0
+        self.published[0](self.outcome)
+
+    async def by_asgi(self, sent: bytes) -> None:
+        head, _, data = sent.partition(b"\r\n\r\n")
+        first, *lines = head.split(b"\r\n")
+        headers = tuple((name, value) for name, _, value in (line.partition(b": ") for line in lines))
+
+        async def body(_limit: int) -> bytes:
+            return data
+
+        async def answer(response: Response) -> None:
+            self.answer(response)
+
+        await receive(http_request("POST", first.split(b" ")[1].decode(), headers), body, self.effects(), answer)
+
+
+WAYS = pytest.mark.parametrize("way", [World.by_short_way, World.by_asgi], ids=["short way", "ASGI"])
+
+
+@WAYS
+async def test_an_event_is_published_then_answered_and_then_told_of(way) -> None:
+    world = World()
+    await way(world, post(HOST, *EVENT))
+    assert world.happened == ["publish", "answer 202", "wake KN_S"]
+
+
+@WAYS
+async def test_of_one_that_was_there_nobody_is_told(way) -> None:
+    world = World(KNOWN)
+    await way(world, post(HOST, *EVENT))
+    assert world.happened == ["publish", "answer 202"]
+    assert (b"headrace-duplicate", b"event") in world.answers[0].headers
+
+
+async def test_both_ways_store_the_same() -> None:
+    short, long = World(), World()
+    sent = post(HOST, *EVENT, (b"content-type", b"text/plain"), (b"traceparent", b"00-1-2-01"))
+    await short.by_short_way(sent)
+    await long.by_asgi(sent)
+    assert short.answers == long.answers
+    (mine,), (theirs,) = short.stored, long.stored
+    assert (mine.subject, mine.data, mine.size) == (theirs.subject, theirs.data, theirs.size)
+    assert dict(nats_wire.pairs(mine.block)) == dict(nats_wire.pairs(theirs.block))
+
+
+async def test_the_short_way_answers_a_refusal_itself_and_asgi_leaves_it_to_the_shell() -> None:
+    short, long = World(Refused("full", status=507)), World(Unavailable("away"))
+    await short.by_short_way(post(HOST, *EVENT))
+    assert short.happened == ["publish", "refuse shop.orders._knative", "answer 507"]
+    with pytest.raises(Unavailable):
+        await long.by_asgi(post(HOST, *EVENT))
+    assert long.happened == ["publish"]
+
+
+# ── which whole posts the short way takes ───────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
-    ("url", "headers"),
+    ("url", "headers", "subject"),
     [
-        pytest.param(b"/", (HOST, *EVENT), id="by host"),
-        pytest.param(b"/shop/orders", (ELSEWHERE, *EVENT), id="by path"),
+        pytest.param(b"/", (HOST, *EVENT), "shop.orders._knative", id="by host"),
+        pytest.param(b"/shop/orders", (ELSEWHERE, *EVENT), "shop.orders._knative", id="by path"),
         pytest.param(
-            b"/", ((b"k-original-host", HOST[1]), ELSEWHERE, *EVENT), id="by the host before a gateway has changed it"
+            b"/shop/read-only", (ELSEWHERE, *EVENT), "shop.read-only._knative", id="a name that mirrors end in"
         ),
     ],
 )
-def test_a_plain_event_is_taken_at_once(url: bytes, headers: Sequence[Header]) -> None:
-    found = message_at_once(url, headers, b"data", CLAIMS)
-
-    assert found is not None
-    message, claim = found
-    assert claim == b""
-    assert (message.subject, message.data) == ("shop.orders._knative", b"data")
+def test_a_plain_event_is_taken(url: bytes, headers: Sequence[Header], subject: str) -> None:
+    world = World()
+    assert Intake(world.effects(), world.waiting).take(post(*headers, url=url), world.answer) == 0
+    assert [(message.subject, message.data) for message in world.stored] == [(subject, b"data")]
 
 
 @pytest.mark.parametrize(
     ("url", "headers"),
     [
         pytest.param(b"/", (HOST, *EVENT, (b"ce-id", b"2")), id="an attribute that comes twice"),
-        pytest.param(b"/", (HOST, HOST, *EVENT), id="two hosts"),
-        pytest.param(b"/", EVENT, id="no host"),
+        pytest.param(b"/", ((b"k-original-host", HOST[1]), ELSEWHERE, *EVENT), id="a host that a gateway has changed"),
         pytest.param(b"/", (HOST, *EVENT, (b"content-encoding", b"gzip")), id="data that are coded"),
-        pytest.param(b"/", (HOST, *EVENT, (b"upgrade", b"h2c")), id="an offer of another protocol"),
-        pytest.param(b"/shop/orders?a=1", (ELSEWHERE, *EVENT), id="a query"),
-        pytest.param(b"/shop%2Forders", (ELSEWHERE, *EVENT), id="an escaped path"),
+        pytest.param(b"/shop//orders", (ELSEWHERE, *EVENT), id="a path with an empty part"),
+        pytest.param(b"/shop/read-only/read-only", (ELSEWHERE, *EVENT), id="a mirror's path"),
+        pytest.param(b"/" + b"a" * 700, (ELSEWHERE, *EVENT), id="a long path"),
         pytest.param(b"/", (ELSEWHERE, *EVENT), id="no channel"),
         pytest.param(b"/", (HOST, *EVENT[1:]), id="an attribute that is missing"),
     ],
 )
-def test_whatever_needs_a_closer_look_is_not_taken_at_once(url: bytes, headers: Sequence[Header]) -> None:
-    assert message_at_once(url, headers, b"data", CLAIMS) is None
+def test_whatever_needs_a_closer_look_is_declined_and_nothing_has_happened(
+    url: bytes, headers: Sequence[Header]
+) -> None:
+    world = World()
+    assert Intake(world.effects(), world.waiting).take(post(*headers, url=url), world.answer) is None
+    assert (world.happened, world.waiting.size) == ([], 0)
 
 
-def test_a_channel_may_have_the_name_that_addresses_of_mirrors_end_in() -> None:
-    found = message_at_once(b"/shop/read-only", (ELSEWHERE, *EVENT), b"data", CLAIMS)
+def test_one_that_can_not_be_published_at_once_is_declined() -> None:
+    world = World(can_publish=False)
+    assert Intake(world.effects(), world.waiting).take(post(HOST, *EVENT), world.answer) is None
+    assert (world.happened, world.waiting.size) == ([], 0)
 
-    assert found is not None
-    assert found[0].subject == "shop.read-only._knative"
-    assert message_at_once(b"/shop/read-only/read-only", (ELSEWHERE, *EVENT), b"data", CLAIMS) is None
+
+def test_one_that_asks_for_spans_is_declined() -> None:
+    world = World()
+    asked: list[bytes] = []
+    effects = replace(world.effects(), traced=lambda block: asked.append(block) or b"traceparent" in block)
+    intake = Intake(effects, world.waiting)
+    assert intake.take(post(HOST, *EVENT, (b"traceparent", b"00-1-2-01")), world.answer) is None
+    assert intake.take(post(HOST, *EVENT), world.answer) == 0
+    assert len(asked) == 2
+
+
+def test_what_waits_is_counted_until_it_is_answered_and_bounds_what_is_taken() -> None:
+    world = World()
+    intake = Intake(world.effects(), world.waiting)
+    large = post(HOST, *EVENT, body=bytes(60_000))
+    assert intake.take(large, world.answer) == 0
+    assert world.waiting.size > 60_000 + BESIDE_BYTES
+    assert intake.take(large, world.answer) is None
+    world.published[0](NEW)
+    assert world.waiting.size == 0
+    assert intake.take(large, world.answer) == 0
+
+
+def test_whoever_waits_alone_may_be_of_any_size() -> None:
+    waiting = Waiting(100)
+    assert waiting.add(1000)
+    assert not waiting.add(1)
+    assert waiting.add(1000, held=1000)
+    waiting.drop(2000)
+    assert waiting.size == 0

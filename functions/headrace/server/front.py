@@ -1,0 +1,74 @@
+"""The short way as the server sees it: who takes whole messages, and what stands in for a request meanwhile.
+
+Called by `headrace.server.protocol`; `headrace.receive.short_way` is the one that takes messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Protocol, TypeAlias
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from headrace.core.http import Headers, Response
+
+Answer: TypeAlias = Callable[[Response], None]
+
+
+class Front(Protocol):
+    """Whoever looks at messages before the parser does."""
+
+    def take(self, data: bytes, answer: Answer) -> int | None:
+        """Take bytes that begin where a message does, if they are one whole message that needs no parser.
+
+        Args:
+            answer: called once and later, if it was taken.
+
+        Returns:
+            How many bytes the message lacks: 0, it was taken. None: nothing has happened, and the parser must read it.
+        """
+
+    def hold(self, size: int, held: int) -> bool:
+        """Have room for so many more bytes of a message that is on its way in, and say whether there is.
+
+        Args:
+            held: what is held of the same message already.
+        """
+
+    def let_go(self, size: int) -> None:
+        """These bytes are held no more, or are counted elsewhere from now on."""
+
+
+class OnItsWay:
+    """Stands where uvicorn keeps its own state of the current request, and answers what uvicorn asks of that.
+
+    So uvicorn's queue of pipelined requests, its drain at shutdown and its clean-up work as they do for its own.
+    """
+
+    __slots__ = ("disconnected", "keep_alive", "message_event", "more_body", "response_complete", "response_started")
+
+    def __init__(self) -> None:
+        self.response_started = False
+        self.response_complete = True
+        self.disconnected = False
+        # It is here whole, or it would not be on this way.
+        self.more_body = False
+        self.keep_alive = True
+        # Set by uvicorn when the connection is lost; nobody waits for it.
+        self.message_event = asyncio.Event()
+
+
+def written(response: Response, *, closing: bool) -> bytes:
+    """An answer as uvicorn writes it."""
+    return _head(response.status, response.headers, len(response.body), closing) + response.body
+
+
+@lru_cache(64)
+def _head(status: int, headers: Headers, length: int, closing: bool) -> bytes:
+    lines = [b"%b: %b\r\n" % header for header in headers]
+    lines.append(b"content-length: %d\r\n" % length)
+    if closing:
+        lines.append(b"connection: close\r\n")
+    return b"".join((STATUS_LINE[status], *lines, b"\r\n"))

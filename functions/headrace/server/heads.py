@@ -1,0 +1,44 @@
+"""What a head must say, and what is made of it where it says too much.
+
+Pure. Called by `headrace.server.protocol`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+Header = tuple[bytes, bytes]
+
+VERSIONS = ("1.1", "1.0")
+# What an upgrade is asked with; "connection: close" is kept apart.
+_UPGRADE_HEADERS = (b"upgrade", b"http2-settings", b"connection")
+# Its authority without userinfo, and the rest. Origin form begins with a slash.
+_ABSOLUTE = re.compile(rb"[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]+)(.*)", re.IGNORECASE | re.DOTALL)
+
+
+def fault(version: str, headers: Sequence[Header]) -> int | None:
+    """The status that refuses a head which does not say once for which host it is; None for a good one."""
+    if version not in VERSIONS:
+        return 505
+    hosts = [name for name, _ in headers].count(b"host")
+    return 400 if hosts > 1 or (hosts == 0 and version == "1.1") else None
+
+
+def absolute(url: bytes) -> tuple[bytes, bytes] | None:
+    """Host and origin form of a URL in absolute form; None for another."""
+    found = None if url.startswith(b"/") else _ABSOLUTE.fullmatch(url)
+    if found is None:
+        return None
+    authority, rest = found.groups()
+    return authority, rest if rest.startswith(b"/") else b"/" + rest
+
+
+def without_upgrade(method: bytes, url: bytes, version: str, headers: Sequence[Header]) -> bytes:
+    """The head as it would be from a client that offers no upgrade."""
+    closing = any(name == b"connection" and b"close" in value.lower() for name, value in headers)
+    lines = [b"%b %b HTTP/%b" % (method, url, version.encode())]
+    lines += [b"%b: %b" % header for header in headers if header[0] not in _UPGRADE_HEADERS]
+    if closing:
+        lines.append(b"connection: close")
+    return b"\r\n".join(lines) + b"\r\n\r\n"

@@ -1,0 +1,67 @@
+"""How long a connection waits for what it waits for now, with one timer for all its waits.
+
+An event loop's timer costs a microsecond to set and to cancel, and a busy connection begins and ends thousands of waits
+in the time of one. So a wait only notes its end; the timer is set when none is, or when it would be too late.
+
+Called by `headrace.server.protocol`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class Patience:
+    """One wait at a time."""
+
+    __slots__ = ("_expired", "_loop", "_timer", "_timer_at", "_until")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
+        """Args:
+        expired: called when a wait has lasted as long as it may.
+        """
+        self._loop = loop
+        self._expired = expired
+        self._until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+
+    @property
+    def waits(self) -> bool:
+        return self._until > 0
+
+    def wait(self, seconds: float) -> None:
+        """A wait begins now, in place of the one before."""
+        self._until = until = self._loop.time() + seconds
+        if self._timer is not None and self._timer_at <= until:
+            return
+        self._set(until)
+
+    def stop(self) -> None:
+        """What was waited for has come."""
+        self._until = 0.0
+
+    def close(self) -> None:
+        """No wait comes after this."""
+        self.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _set(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = when
+        self._timer = self._loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._until:
+            return
+        # Loops with a clock of milliseconds call a little early.
+        if self._until - self._loop.time() > 0.001:
+            self._set(self._until)
+            return
+        self.stop()
+        self._expired()

@@ -1,0 +1,161 @@
+"""`receive` without a socket and without NATS: bytes in, and what was answered and stored.
+
+The server, the story and the short way are the real ones; a list stands where the stream is. Which bytes come in which
+pieces is the caller's to say, which no socket grants.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from headrace.core.errors import HeadraceError
+from headrace.core.event.delivery_claim import Claims
+from headrace.core.event.nats_codec import Encoded
+from headrace.core.http import Response
+from headrace.core.nats import nats_wire
+from headrace.core.nats.jetstream import PubAck
+from headrace.io import web
+from headrace.receive.route import ALLOW
+from headrace.receive.short_way import Intake
+from headrace.receive.story import Outcome, ReceiveEffects, receive
+from headrace.receive.waiting import Waiting
+from headrace.server.protocol import BoundedProtocol
+from headrace.server.states import ConnectionState
+from tests.support.http.in_memory_http import Transport
+
+MOST_WAITING = 1024 * 1024
+LARGEST = 2 * 1024
+
+
+@dataclass
+class Said:
+    """What came of a connection.
+
+    Attributes:
+        stored: subject, header lines in any order, and data of each message.
+        by_short_way: how many of them came that way.
+        kept: it ends while the short way waits for a body; an answer that needs no body comes by ASGI only.
+        held: bytes that are still counted when it is over.
+    """
+
+    written: bytes = b""
+    stored: list[tuple[str, frozenset[tuple[str, str]], bytes]] = field(default_factory=list)
+    by_short_way: int = 0
+    kept: bool = False
+    held: int = 0
+
+
+class _Receive:
+    """The ASGI application, with a short way or without."""
+
+    def __init__(self, said: Said, claims: Claims, *, short_way: bool) -> None:
+        self._said = said
+        self._waiting = Waiting(MOST_WAITING)
+        self._effects = ReceiveEffects(
+            publish=self._publish,
+            publish_at_once=self._publish_at_once,
+            wake=lambda _: None,
+            max_event_bytes=lambda: LARGEST,
+            refusal=lambda _, error: web.with_headers(web.response_of(error), ALLOW),
+            traced=lambda _: False,
+            claims=claims,
+        )
+        self._intake = Intake(self._effects, self._waiting) if short_way else None
+
+    @property
+    def held(self) -> int:
+        return self._waiting.size
+
+    def short_way(self) -> Intake | None:
+        return self._intake
+
+    async def __call__(self, scope: Any, receive_: Any, send: Any) -> None:
+        request = web.request_of(scope)
+
+        async def body(limit: int) -> bytes:
+            return await web.read_body(receive_, request, limit)
+
+        async def answer(response: Response) -> None:
+            await web.send_response(send, response, ALLOW)
+
+        try:
+            await receive(request, body, self._effects, answer)
+        except web.ClientGone:
+            pass
+        except HeadraceError as error:
+            await answer(web.response_of(error))
+
+    async def _publish(self, message: Encoded) -> PubAck:
+        return self._store(message)
+
+    def _publish_at_once(self, message: Encoded, published: Callable[[Outcome], None]) -> bool:
+        if message.size > LARGEST:
+            return False
+        self._said.by_short_way += 1
+        asyncio.get_running_loop().call_soon(published, self._store(message))
+        return True
+
+    def _store(self, message: Encoded) -> PubAck:
+        lines = frozenset(nats_wire.pairs(message.block))
+        stored = self._said.stored
+        known = any(("Nats-Msg-Id", line[1]) in one[1] for one in stored for line in lines if line[0] == "Nats-Msg-Id")
+        if not known:
+            stored.append((message.subject, lines, message.data))
+        return PubAck("KN_S", len(stored), duplicate=known)
+
+
+async def both_ways(pieces: tuple[bytes, ...], claims: Claims) -> tuple[Said, Said]:
+    """The same conversation with the short way and without, which must not be told apart."""
+    short = await converse(pieces, claims, short_way=True)
+    long = await converse(pieces, claims, short_way=False)
+    written = long.written[: len(short.written)] if short.kept else long.written
+    assert short.written == written, "another answer"
+    assert short.stored == long.stored, "another message"
+    assert (short.held, long.held, long.by_short_way) == (0, 0, 0), "bytes are counted that nobody holds"
+    return short, long
+
+
+async def converse(pieces: tuple[bytes, ...], claims: Claims, *, short_way: bool) -> Said:
+    """Feed a new connection with these pieces, let each take effect, and end it."""
+    said, transport, state = Said(), Transport(), ServerState()
+    application = _Receive(said, claims, short_way=short_way)
+    _CONFIG.loaded_app = application
+    serving = BoundedProtocol(_CONFIG, state, {}, asyncio.get_running_loop())
+    serving.connection_made(transport)
+    for piece in pieces:
+        if transport.closed:
+            break
+        serving.data_received(piece)
+        await _settled(state)
+    said.kept = serving._state is ConnectionState.KEPT  # or a test could not tell what was left open
+    transport.closed = True
+    serving.connection_lost(None)
+    await _settled(state)
+    assert not state.tasks, "a request is still served after its connection was lost"
+    said.written, said.held = bytes(transport.written), application.held
+    return said
+
+
+async def _settled(state: ServerState) -> None:
+    """Let every request go as far as it can."""
+    before = -1
+    while before != state.total_requests:
+        before = state.total_requests
+        for _ in range(6):
+            await asyncio.sleep(0)
+
+
+async def _nothing(scope: Any, receive_: Any, send: Any) -> None:
+    """In the place of the application of each connection."""
+
+
+_CONFIG = uvicorn.Config(
+    _nothing, log_config=None, access_log=False, ws="none", lifespan="off", http=BoundedProtocol, log_level="critical"
+)
+_CONFIG.load()
