@@ -10,7 +10,7 @@ from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.nats.stream import Owner, Role
 from headrace_cli.access import session as sessions
 from headrace_cli.access.place import Place
-from headrace_cli.catalog.names import ChannelScope, Ref
+from headrace_cli.catalog.names import ChannelScope, NamespacedName
 from headrace_cli.health import facts
 from headrace_cli.health.findings import findings
 from tests.cli.conftest import marked
@@ -245,7 +245,9 @@ async def test_that_there_is_no_subscription_is_concluded_from_the_channels_subs
     spec = {"subscribers": [{"uid": str(number)} for number in range(subscribers or 0)]}
     body = {"metadata": {"namespace": orders.namespace, "name": orders.name}, "spec": spec}
     async with sessions.session(Place(NatsSettings(url=shared_server.url), None, "the test")) as connected:
-        known = await facts.gather(connected, ChannelScope(orders.namespace, Ref(orders.namespace, orders.name)))
+        known = await facts.gather(
+            connected, ChannelScope(orders.namespace, NamespacedName(orders.namespace, orders.name))
+        )
 
     found = findings(facts.beside_objects(known, [] if subscribers is None else [body]))
 

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace_cli.access import session as sessions
 from headrace_cli.access.place import Place
-from headrace_cli.catalog.names import ChannelScope, Ref
+from headrace_cli.catalog.names import ChannelScope, NamespacedName
 from headrace_cli.health import check, facts
 from headrace_cli.health.check import Limits, Status
 from headrace_cli.health.facts import Facts
@@ -91,7 +91,9 @@ async def test_where_a_sink_took_nothing_that_is_said(cli: Cli, orders: Channel)
 async def gathered(server: NatsServer, channel: Channel, **info: Any) -> Facts:
     """What is known of the channel, with these members in the CONSUMER.INFO of its one Subscription."""
     async with sessions.session(Place(NatsSettings(url=server.url), None, "the test")) as session:
-        known = await facts.gather(session, ChannelScope(channel.namespace, Ref(channel.namespace, channel.name)))
+        known = await facts.gather(
+            session, ChannelScope(channel.namespace, NamespacedName(channel.namespace, channel.name))
+        )
     ((one,),) = [each.subscriptions for each in known.channels]
     subscription = replace(one.subscription, info={**one.subscription.info, **info})
     changed = replace(known.channels[0], subscriptions=(replace(one, subscription=subscription),))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.core.channel import children, related
-from headrace.core.channel.children import Apart, Cluster, NatsAccess
+from headrace.core.channel.children import Apart, Cluster, NatsMounts
 from headrace.core.channel.hook import HookRequest
 from headrace.core.conditions import Condition
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
@@ -39,7 +39,7 @@ class Account:
     """
 
     api: Administration
-    access: NatsAccess
+    access: NatsMounts
     named: SecretNames
     apart: Apart | None = None
     connection: str = ""

@@ -24,7 +24,7 @@ AHEAD = 32
 
 
 @dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StreamMessage:
     """One message of a stream.
 
     Attributes:
@@ -71,15 +71,15 @@ class MessageReader:
         state = (await self._api.call(f"STREAM.INFO.{self._stream}"))["state"]
         return Extent(int(state["first_seq"]), int(state["last_seq"]))
 
-    async def at(self, sequence: int) -> StoredMessage | None:
+    async def at(self, sequence: int) -> StreamMessage | None:
         """The message of one sequence."""
         return await self._get({"seq": sequence})
 
-    async def next(self, sequence: int) -> StoredMessage | None:
+    async def next(self, sequence: int) -> StreamMessage | None:
         """The first message at or behind a sequence; None at the end."""
         return await self._get({"seq": max(1, sequence), "next_by_subj": ">"})
 
-    async def messages(self, first: int, last: int) -> AsyncGenerator[StoredMessage]:
+    async def messages(self, first: int, last: int) -> AsyncGenerator[StreamMessage]:
         """The messages from `first` to `last`, both included, in their order; what is deleted is passed over."""
         at = max(1, first)
         while at <= last:
@@ -112,12 +112,12 @@ class MessageReader:
                 high = middle
         return low
 
-    async def _get(self, body: dict[str, Any]) -> StoredMessage | None:
+    async def _get(self, body: dict[str, Any]) -> StreamMessage | None:
         found = await self._api.find(f"STREAM.MSG.GET.{self._stream}", body)
         return None if found is None else stored(self._stream, found["message"])
 
 
-def stored(stream: str, message: dict[str, Any]) -> StoredMessage:
+def stored(stream: str, message: dict[str, Any]) -> StreamMessage:
     """A message as the API tells it."""
     found = read_stored(message)
-    return StoredMessage(stream, found.subject, found.sequence, found.time, found.headers, found.data)
+    return StreamMessage(stream, found.subject, found.sequence, found.time, found.headers, found.data)

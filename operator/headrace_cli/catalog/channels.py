@@ -13,14 +13,14 @@ from headrace.core import names
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.nats.stream import CHANNEL_KEY, CLUSTER_KEY, NAMESPACE_KEY, ROLE_KEY, UID_KEY, Role, captures
 from headrace.io.jetstream.api import JetStreamApi
-from headrace_cli.catalog.names import Ref
+from headrace_cli.catalog.names import NamespacedName
 
 Info = dict[str, Any]
 ASIDE = names.aside("")
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class CatalogChannel:
     """One channel as NATS knows it.
 
     Attributes:
@@ -63,18 +63,18 @@ class Channel:
         return found
 
     @property
-    def ref(self) -> Ref:
-        return Ref(self.namespace, self.name)
+    def ref(self) -> NamespacedName:
+        return NamespacedName(self.namespace, self.name)
 
 
-async def channels(api: JetStreamApi) -> list[Channel]:
+async def channels(api: JetStreamApi) -> list[CatalogChannel]:
     """All channels of the account, by namespace and name."""
     streams = {str(info["config"]["name"]): info async for info in api.streams()}
     found = [channel for info in streams.values() if (channel := _channel(info, streams)) is not None]
     return sorted(found, key=lambda channel: (channel.namespace, channel.name))
 
 
-async def channel(api: JetStreamApi, wanted: Ref) -> Channel:
+async def channel(api: JetStreamApi, wanted: NamespacedName) -> CatalogChannel:
     """One channel.
 
     Raises:
@@ -96,12 +96,12 @@ async def channel(api: JetStreamApi, wanted: Ref) -> Channel:
     raise Refused(f"there is no channel {wanted}: this NATS has {others}", status=404)
 
 
-def unmade(ref: Ref) -> Channel:
+def unmade(ref: NamespacedName) -> CatalogChannel:
     """A channel that somebody asks for, and whose stream could not be made."""
-    return Channel(ref.namespace, ref.name, _nothing(names.stream(ref.namespace, ref.name)), None, "unmade")
+    return CatalogChannel(ref.namespace, ref.name, _nothing(names.stream(ref.namespace, ref.name)), None, "unmade")
 
 
-def _channel(info: Info, streams: dict[str, Info]) -> Channel | None:
+def _channel(info: Info, streams: dict[str, Info]) -> CatalogChannel | None:
     config = info["config"]
     name, mark = str(config["name"]), config.get("metadata") or {}
     role = mark.get(ROLE_KEY)
@@ -118,16 +118,16 @@ def _channel(info: Info, streams: dict[str, Info]) -> Channel | None:
     plain = names.parse_stream(name)
     if plain is None or names.aside(name) in streams or not captures(config, names.channel(*plain).subject):
         return None
-    return Channel(*plain, info, None, "peer")
+    return CatalogChannel(*plain, info, None, "peer")
 
 
-def _marked(mark: dict[str, str], info: Info, aside: Info | None, origin: str) -> Channel | None:
+def _marked(mark: dict[str, str], info: Info, aside: Info | None, origin: str) -> CatalogChannel | None:
     namespace, name = mark.get(NAMESPACE_KEY, ""), mark.get(CHANNEL_KEY, "")
     try:
         names.channel(namespace, name)
     except InvalidSpec:
         return None
-    return Channel(namespace, name, info, aside, origin, mark.get(UID_KEY, ""), mark.get(CLUSTER_KEY, ""))
+    return CatalogChannel(namespace, name, info, aside, origin, mark.get(UID_KEY, ""), mark.get(CLUSTER_KEY, ""))
 
 
 def _nothing(stream: str) -> Info:

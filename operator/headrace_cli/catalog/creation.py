@@ -21,8 +21,8 @@ from headrace.core.plural import counted
 from headrace.io.process import environment
 from headrace.reconcile import reconcile
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import Channel, channel, channels
-from headrace_cli.catalog.names import Ref
+from headrace_cli.catalog.channels import CatalogChannel, channel, channels
+from headrace_cli.catalog.names import NamespacedName
 from headrace_cli.catalog.subscriptions import subscriptions
 from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION
 from headrace_cli.view.output import text_of
@@ -31,7 +31,7 @@ from headrace_cli.view.output import text_of
 _URL = "messaging.knative.dev/{kind}/{namespace}/{name}"
 
 
-async def create(session: Session, where: Ref, manifest: Mapping[str, Any]) -> str:
+async def create(session: Session, where: NamespacedName, manifest: Mapping[str, Any]) -> str:
     """Make a channel; the name of its stream.
 
     Raises:
@@ -61,12 +61,12 @@ class Deletion:
         parked: how many events are parked; they stay in the aside stream.
     """
 
-    channel: Channel
+    channel: CatalogChannel
     loss: tuple[str, ...]
     parked: int
 
 
-async def plan_deletion(session: Session, where: Ref) -> Deletion:
+async def plan_deletion(session: Session, where: NamespacedName) -> Deletion:
     """Raises:
     Misconfigured: a `headrace up` serves the channel. Refused: 404, there is none; 409, it is the Go channel's.
     """
@@ -108,6 +108,6 @@ async def _reconcile(session: Session, verb: str, parent: dict[str, Any]) -> Hoo
     return HookResponse.from_json(answer)
 
 
-def _uid(where: Ref) -> str:
+def _uid(where: NamespacedName) -> str:
     url = _URL.format(kind=CHANNEL_KIND, namespace=where.namespace, name=where.name)
     return str(uuid.uuid5(uuid.NAMESPACE_URL, url))

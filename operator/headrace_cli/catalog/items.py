@@ -10,8 +10,8 @@ from headrace.core import duration
 from headrace.core.delivery.subscriber import Destination, Subscriber
 from headrace.core.delivery.sunk import Sunk
 from headrace.core.plural import counted
-from headrace_cli.catalog.channels import Channel
-from headrace_cli.catalog.subscriptions import Subscription
+from headrace_cli.catalog.channels import CatalogChannel
+from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.cluster.items import CONDITION_COLUMNS, message_column
 from headrace_cli.view import units
 from headrace_cli.view.output import Column, Item, column, columns, fields, table
@@ -36,7 +36,7 @@ def channel_columns(items: Sequence[Item]) -> tuple[Column, ...]:
     return (*CHANNEL_COLUMNS, ("READY", lambda item: item["ready"] or "-"), *message_column(items))
 
 
-def channel_item(channel: Channel, subscriptions: int, parked: int, now: datetime) -> dict[str, Any]:
+def channel_item(channel: CatalogChannel, subscriptions: int, parked: int, now: datetime) -> dict[str, Any]:
     """One channel for a list."""
     config, state = channel.info["config"], channel.info["state"]
     return {
@@ -113,7 +113,7 @@ def channel_text(item: Item) -> str:
     return text + "\nSubscriptions:  none\n"
 
 
-def subscription_item(one: Subscription, now: datetime, sunk: Sunk | None = None) -> dict[str, Any]:
+def subscription_item(one: CatalogSubscription, now: datetime, sunk: Sunk | None = None) -> dict[str, Any]:
     """One Subscription; `sunk`: what its dead letter sink took in its place."""
     known, config = one.subscriber, one.config
     seconds = float(one.info.get("pause_remaining") or 0) / 1e9

@@ -12,9 +12,9 @@ from headrace.core.errors import Refused
 from headrace_cli.access.bulletin import Object
 from headrace_cli.access.session import Session
 from headrace_cli.catalog import items
-from headrace_cli.catalog.channels import Channel, channel, channels, unmade
-from headrace_cli.catalog.names import ChannelScope, Ref
-from headrace_cli.catalog.subscriptions import Subscription, all_subscriptions, subscriptions, sunk_of
+from headrace_cli.catalog.channels import CatalogChannel, channel, channels, unmade
+from headrace_cli.catalog.names import ChannelScope, NamespacedName
+from headrace_cli.catalog.subscriptions import CatalogSubscription, all_subscriptions, subscriptions, sunk_of
 from headrace_cli.cluster.items import readiness
 
 
@@ -38,7 +38,7 @@ async def list_channels(session: Session, scope: ChannelScope, now: datetime) ->
     return Listing([await _item(session, each, objects, now) for each in chosen], len(known))
 
 
-async def describe_channel(session: Session, wanted: Ref, now: datetime) -> dict[str, Any]:
+async def describe_channel(session: Session, wanted: NamespacedName, now: datetime) -> dict[str, Any]:
     """One channel, with its Subscriptions.
 
     Raises:
@@ -63,17 +63,19 @@ async def list_subscriptions(session: Session, scope: ChannelScope, now: datetim
     return Listing([items.subscription_item(one, now) for one in chosen], len(known))
 
 
-async def describe_subscription(session: Session, one: Subscription, now: datetime) -> dict[str, Any]:
+async def describe_subscription(session: Session, one: CatalogSubscription, now: datetime) -> dict[str, Any]:
     """One Subscription, with what its dead letter sink took."""
     return items.subscription_item(one, now, await sunk_of(session.admin, one))
 
 
-def _objects(session: Session) -> dict[Ref, Object]:
+def _objects(session: Session) -> dict[NamespacedName, Object]:
     bodies = session.place.bulletin.objects
-    return {Ref(str(body["metadata"]["namespace"]), str(body["metadata"]["name"])): body for body in bodies}
+    return {NamespacedName(str(body["metadata"]["namespace"]), str(body["metadata"]["name"])): body for body in bodies}
 
 
-async def _item(session: Session, found: Channel, objects: Mapping[Ref, Object], now: datetime) -> dict[str, Any]:
+async def _item(
+    session: Session, found: CatalogChannel, objects: Mapping[NamespacedName, Object], now: datetime
+) -> dict[str, Any]:
     parked = 0 if found.aside is None else await session.admin.count(found.aside_name, names.parked_subjects())
     consumers = int(found.info["state"].get("consumer_count", 0))
     item = items.channel_item(found, consumers, parked, now)

@@ -8,7 +8,7 @@ from typing import Any
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.event.uri import checked_uri
 from headrace.core.manifest import manifest
-from headrace_cli.catalog.names import Ref
+from headrace_cli.catalog.names import NamespacedName
 from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION, SUBSCRIPTION_KIND, SUBSCRIPTION_VERSION
 
 # Ours where nothing is said (ADR 012).
@@ -16,7 +16,7 @@ DEFAULT_BACKOFF = {"backoffDelay": "PT0.2S", "backoffPolicy": "exponential"}
 
 
 def of_channel(
-    ref: Ref, config: Mapping[str, Any], *, stream: str | None, annotations: Mapping[str, str]
+    ref: NamespacedName, config: Mapping[str, Any], *, stream: str | None, annotations: Mapping[str, str]
 ) -> dict[str, Any]:
     """A NatsJetStreamChannel, checked as `reconcile` would.
 
@@ -49,7 +49,7 @@ def of_channel(
 
 
 def of_subscription(
-    ref: Ref, channel: str, addresses: Mapping[str, str], delivery: Mapping[str, Any]
+    ref: NamespacedName, channel: str, addresses: Mapping[str, str], delivery: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A Subscription, checked as `headrace up` would.
 

@@ -16,7 +16,7 @@ from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavaila
 from headrace.core.nats.api_error import ApiError
 from headrace_cli.access.session import Session
 from headrace_cli.access.stream_reader import MessageReader
-from headrace_cli.catalog.subscriptions import Subscription
+from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.view import units
 
 RESET_NOT_ALLOWED = 10204
@@ -55,7 +55,7 @@ class Move:
     unsettled: int
 
 
-def move(one: Subscription, sequence: int) -> Move:
+def move(one: CatalogSubscription, sequence: int) -> Move:
     """What it means to go on at `sequence`."""
     state = one.channel.info["state"]
     first, last = int(state["first_seq"]), int(state["last_seq"])
@@ -69,7 +69,7 @@ def move(one: Subscription, sequence: int) -> Move:
     )
 
 
-async def plan_reset(session: Session, one: Subscription, to: ResetPoint) -> Move:
+async def plan_reset(session: Session, one: CatalogSubscription, to: ResetPoint) -> Move:
     """What it means to go on there.
 
     Raises:
@@ -78,7 +78,7 @@ async def plan_reset(session: Session, one: Subscription, to: ResetPoint) -> Mov
     return move(one, await _sequence(session, one, to))
 
 
-async def reset(session: Session, one: Subscription, sequence: int) -> None:
+async def reset(session: Session, one: CatalogSubscription, sequence: int) -> None:
     """Let it go on at a sequence, and forget what is noted of events under way.
 
     Raises:
@@ -95,7 +95,7 @@ async def reset(session: Session, one: Subscription, sequence: int) -> None:
     await session.jetstream.hint(names.wake_subject(one.channel.stream))
 
 
-async def pause(session: Session, one: Subscription, until: datetime | None) -> dict[str, Any]:
+async def pause(session: Session, one: CatalogSubscription, until: datetime | None) -> dict[str, Any]:
     """Hand out nothing until then; None: go on now.
 
     Raises:
@@ -108,13 +108,13 @@ async def pause(session: Session, one: Subscription, until: datetime | None) -> 
     return answer
 
 
-async def delete(session: Session, one: Subscription) -> None:
+async def delete(session: Session, one: CatalogSubscription) -> None:
     """Delete its consumer, and what is noted of events under way."""
     await session.api.find(f"CONSUMER.DELETE.{one.channel.stream}.{one.consumer}")
     await _forget(session, one)
 
 
-async def _sequence(session: Session, one: Subscription, to: ResetPoint) -> int:
+async def _sequence(session: Session, one: CatalogSubscription, to: ResetPoint) -> int:
     state = one.channel.info["state"]
     following = int(state["last_seq"]) + 1
     if to.time is not None:
@@ -129,7 +129,7 @@ async def _sequence(session: Session, one: Subscription, to: ResetPoint) -> int:
     return to.sequence
 
 
-async def _make_again(session: Session, one: Subscription, sequence: int, why: str) -> None:
+async def _make_again(session: Session, one: CatalogSubscription, sequence: int, why: str) -> None:
     retention = one.channel.info["config"].get("retention")
     if retention != "limits":
         raise Refused(
@@ -154,7 +154,7 @@ async def _make_again(session: Session, one: Subscription, sequence: int, why: s
                 raise
 
 
-async def _forget(session: Session, one: Subscription) -> None:
+async def _forget(session: Session, one: CatalogSubscription) -> None:
     """Stage records are of deliveries that are over; they would be taken for events that wait."""
     if one.channel.aside is None:
         return

@@ -13,7 +13,7 @@ from headrace.core.quoting import quoted
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class NamespacedName:
     """`name` in the namespace of the command, or `namespace/name`."""
 
     namespace: str
@@ -32,13 +32,13 @@ class ChannelScope:
     """
 
     namespace: str | None
-    channel: Ref | None = None
+    channel: NamespacedName | None = None
 
-    def covers(self, ref: Ref) -> bool:
+    def covers(self, ref: NamespacedName) -> bool:
         return ref == self.channel if self.channel is not None else self.namespace in (None, ref.namespace)
 
 
-def parse_ref(text: str, namespace: str) -> Ref:
+def parse_ref(text: str, namespace: str) -> NamespacedName:
     """Parse such a name.
 
     Raises:
@@ -47,7 +47,7 @@ def parse_ref(text: str, namespace: str) -> Ref:
     from headrace.core import names
 
     within, slash, name = text.rpartition("/")
-    found = Ref(within if slash else namespace, name)
+    found = NamespacedName(within if slash else namespace, name)
     try:
         names.channel(found.namespace, found.name)
     except InvalidSpec as error:

@@ -14,13 +14,13 @@ from headrace.core.delivery.sunk import Sunk
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.io.jetstream.admin import Admin
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import Channel, Info, channels
-from headrace_cli.catalog.names import Ref, parse_ref
+from headrace_cli.catalog.channels import CatalogChannel, Info, channels
+from headrace_cli.catalog.names import NamespacedName, parse_ref
 from headrace_cli.view import units
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class CatalogSubscription:
     """One consumer of a channel.
 
     Attributes:
@@ -28,7 +28,7 @@ class Subscription:
         subscriber: what its metadata says; None for a consumer that is not ours, or whose metadata are damaged.
     """
 
-    channel: Channel
+    channel: CatalogChannel
     info: Info
     subscriber: Subscriber | None
     damage: str = ""
@@ -53,8 +53,8 @@ class Subscription:
         return self.subscriber.name if self.subscriber is not None and self.subscriber.name else self.consumer
 
     @property
-    def ref(self) -> Ref:
-        return Ref(self.namespace, self.name)
+    def ref(self) -> NamespacedName:
+        return NamespacedName(self.namespace, self.name)
 
     @property
     def state(self) -> str:
@@ -94,7 +94,7 @@ class Subscription:
         return int((self.info.get("ack_floor") or {}).get("stream_seq", 0))
 
 
-async def subscriptions(admin: Admin, channel: Channel) -> list[Subscription]:
+async def subscriptions(admin: Admin, channel: CatalogChannel) -> list[CatalogSubscription]:
     """All consumers of a channel, by name.
 
     Raises:
@@ -104,7 +104,7 @@ async def subscriptions(admin: Admin, channel: Channel) -> list[Subscription]:
     return sorted(found, key=lambda one: (one.namespace, one.name))
 
 
-async def sunk_of(admin: Admin, one: Subscription) -> Sunk | None:
+async def sunk_of(admin: Admin, one: CatalogSubscription) -> Sunk | None:
     """What its dead letter sink took in its place; None for nothing. Raises Unavailable."""
     if one.channel.aside is None or one.subscriber is None:
         return None
@@ -112,7 +112,7 @@ async def sunk_of(admin: Admin, one: Subscription) -> Sunk | None:
     return None if text is None else sunk.from_json(text.encode())
 
 
-async def all_subscriptions(session: Session, of: Ref | None = None) -> list[Subscription]:
+async def all_subscriptions(session: Session, of: NamespacedName | None = None) -> list[CatalogSubscription]:
     """Those of all channels, or of one channel.
 
     Raises:
@@ -124,12 +124,12 @@ async def all_subscriptions(session: Session, of: Ref | None = None) -> list[Sub
     return [one for channel in known for one in await subscriptions(session.admin, channel)]
 
 
-async def find(session: Session, text: str, namespace: str, of: Ref | None = None) -> Subscription:
+async def find(session: Session, text: str, namespace: str, of: NamespacedName | None = None) -> CatalogSubscription:
     """The Subscription that somebody has named, of any channel or of one; raises Refused as `the_one` does."""
     return the_one(await all_subscriptions(session, of), text, namespace)
 
 
-def the_one(known: Sequence[Subscription], text: str, namespace: str) -> Subscription:
+def the_one(known: Sequence[CatalogSubscription], text: str, namespace: str) -> CatalogSubscription:
     """The Subscription that somebody has named; a consumer's name does, too.
 
     Raises:
@@ -146,8 +146,8 @@ def the_one(known: Sequence[Subscription], text: str, namespace: str) -> Subscri
     return found[0]
 
 
-def _subscription(channel: Channel, info: Info) -> Subscription:
+def _subscription(channel: CatalogChannel, info: Info) -> CatalogSubscription:
     try:
-        return Subscription(channel, info, subscribers.from_metadata(info["config"].get("metadata")))
+        return CatalogSubscription(channel, info, subscribers.from_metadata(info["config"].get("metadata")))
     except InvalidSpec as error:
-        return Subscription(channel, info, None, damage=str(error))
+        return CatalogSubscription(channel, info, None, damage=str(error))

@@ -11,7 +11,7 @@ from headrace.io.process import log
 from headrace_cli.access.place import find
 from headrace_cli.access.session import Session, session
 from headrace_cli.catalog import channels as catalog
-from headrace_cli.catalog.names import Ref
+from headrace_cli.catalog.names import NamespacedName
 from headrace_cli.catalog.subscriptions import all_subscriptions
 
 SECONDS = 1.5
@@ -27,16 +27,18 @@ def subscriptions(given: Mapping[str, Any], begun: str) -> list[str]:
     return _named(given, begun, _subscription_refs)
 
 
-async def _channel_refs(connected: Session) -> list[Ref]:
+async def _channel_refs(connected: Session) -> list[NamespacedName]:
     return [channel.ref for channel in await catalog.channels(connected.api)]
 
 
-async def _subscription_refs(connected: Session) -> list[Ref]:
+async def _subscription_refs(connected: Session) -> list[NamespacedName]:
     return [one.ref for one in await all_subscriptions(connected)]
 
 
-def _named(given: Mapping[str, Any], begun: str, ask: Callable[[Session], Awaitable[list[Ref]]]) -> list[str]:
-    async def run() -> list[Ref]:
+def _named(
+    given: Mapping[str, Any], begun: str, ask: Callable[[Session], Awaitable[list[NamespacedName]]]
+) -> list[str]:
+    async def run() -> list[NamespacedName]:
         async with asyncio.timeout(SECONDS), session(find(given.get("nats"))) as connected:
             return await ask(connected)
 

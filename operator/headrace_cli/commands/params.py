@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from headrace_cli.catalog.names import ChannelScope, Ref, parse_ref
+from headrace_cli.catalog.names import ChannelScope, NamespacedName, parse_ref
 from headrace_cli.commands import rules
 from headrace_cli.commands.rules import Given, Unless, obeying
 
@@ -149,7 +149,7 @@ def address(option: str, help: str) -> click.Option:
     return click.Option([option], metavar="URL" if option == "--url" else "URI", callback=checked, help=help)
 
 
-def channel_of(given: Given) -> Ref:
+def channel_of(given: Given) -> NamespacedName:
     """The channel that a verb's arguments name."""
     return parse_ref(given["channel"], given["namespace"])
 

@@ -16,9 +16,9 @@ from headrace.core.delivery.order_spec import DeliveryOrder, OrderSpec
 from headrace.core.event.event import Event, make_event
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import Channel
-from headrace_cli.catalog.subscriptions import Subscription, subscriptions
-from headrace_cli.events.send import Pace, Send
+from headrace_cli.catalog.channels import CatalogChannel
+from headrace_cli.catalog.subscriptions import CatalogSubscription, subscriptions
+from headrace_cli.events.send import Send, SendRate
 from headrace_cli.view import units
 from headrace_cli.view.output import Column, column, columns, table
 
@@ -55,7 +55,7 @@ class Published:
     latencies: list[float]
 
 
-def ordering_attributes(served: Sequence[Subscription]) -> tuple[str, ...]:
+def ordering_attributes(served: Sequence[CatalogSubscription]) -> tuple[str, ...]:
     """The attributes by which Subscriptions order their events."""
     orders = [one.subscriber.order if one.subscriber is not None else OrderSpec() for one in served]
     return tuple(sorted({order.key for order in orders if order.kind is DeliveryOrder.BY_KEY}))
@@ -65,7 +65,7 @@ async def publish(way: AbstractAsyncContextManager[Send], load: Load, step: Step
     """Send the events; `step` is called for each that is taken."""
     run, data = secrets.token_hex(4), os.urandom(load.size)
     numbers = iter(range(load.events))
-    pace, latencies = Pace(load.rate), list[float]()
+    pace, latencies = SendRate(load.rate), list[float]()
 
     async with way as send_one:
 
@@ -86,7 +86,7 @@ async def publish(way: AbstractAsyncContextManager[Send], load: Load, step: Step
 
 
 async def settle(
-    session: Session, found: Channel, events: int, began: float, wait: float, step: Step
+    session: Session, found: CatalogChannel, events: int, began: float, wait: float, step: Step
 ) -> list[dict[str, Any]]:
     """For each Subscription: how long it took from the first publish until it had settled everything.
 

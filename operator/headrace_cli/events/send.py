@@ -24,7 +24,7 @@ from headrace.core.event.nats_codec import encoded
 from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
 from headrace_cli.catalog import channels
-from headrace_cli.catalog.names import Ref
+from headrace_cli.catalog.names import NamespacedName
 
 SECONDS = 10.0
 ANSWER_BYTES = 16 * 1024
@@ -93,7 +93,7 @@ def _reason(body: bytes) -> str:
 
 
 @asynccontextmanager
-async def over_nats(session: Session, channel: Ref, mode: Mode) -> AsyncIterator[Send]:
+async def over_nats(session: Session, channel: NamespacedName, mode: Mode) -> AsyncIterator[Send]:
     """Into the channel's stream, as `receive` stores it, with the hint that wakes who delivers.
 
     The function raises what a publish raises: Refused 404 without such a channel, 413, 507; Unavailable.
@@ -111,7 +111,9 @@ async def over_nats(session: Session, channel: Ref, mode: Mode) -> AsyncIterator
 
 
 @asynccontextmanager
-async def to_channel(session: Session, channel: Ref, mode: Mode, *, via: str = "auto") -> AsyncIterator[Send]:
+async def to_channel(
+    session: Session, channel: NamespacedName, mode: Mode, *, via: str = "auto"
+) -> AsyncIterator[Send]:
     """To a channel: over HTTP where a receiver is known, else into its stream.
 
     Args:
@@ -141,14 +143,14 @@ async def send_each(
     way: AbstractAsyncContextManager[Send], events: Iterable[Event], per_second: float | None
 ) -> AsyncGenerator[Sent]:
     """Send one event after the other, and give each when it is taken; raises what the way raises."""
-    pace = Pace(per_second)
+    pace = SendRate(per_second)
     async with way as send:
         for event in events:
             await pace.turn()
             yield await send(event)
 
 
-class Pace:
+class SendRate:
     """Lets so many through each second, evenly; all of them at once without a rate."""
 
     def __init__(self, per_second: float | None) -> None:

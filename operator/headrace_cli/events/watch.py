@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 
-from headrace_cli.access.stream_reader import MessageReader, StoredMessage
+from headrace_cli.access.stream_reader import MessageReader, StreamMessage
 from headrace_cli.events.filters import EventFilter
 
 # How late an event may be seen; one small question to the server each.
@@ -36,7 +36,7 @@ class Start:
         return extent.last + 1
 
 
-async def peek(reader: MessageReader, start: Start, wanted: EventFilter, limit: int) -> AsyncGenerator[StoredMessage]:
+async def peek(reader: MessageReader, start: Start, wanted: EventFilter, limit: int) -> AsyncGenerator[StreamMessage]:
     """Up to `limit` events that are wanted and are there now."""
     first, last = await start.resolve(reader), (await reader.extent()).last
     found = 0
@@ -50,7 +50,7 @@ async def peek(reader: MessageReader, start: Start, wanted: EventFilter, limit: 
                 return
 
 
-async def tail(reader: MessageReader, start: Start, wanted: EventFilter) -> AsyncGenerator[StoredMessage]:
+async def tail(reader: MessageReader, start: Start, wanted: EventFilter) -> AsyncGenerator[StreamMessage]:
     """Everything wanted from there on, for ever."""
     at = await start.resolve(reader)
     while True:

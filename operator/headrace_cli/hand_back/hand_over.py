@@ -20,8 +20,8 @@ from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.nats.api_error import ApiError
 from headrace.core.nats.stream import added_subject
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import Channel
-from headrace_cli.catalog.subscriptions import Subscription
+from headrace_cli.catalog.channels import CatalogChannel
+from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.hand_back import peer_consumer as theirs
 
 _UNIQUE_FOR_A_QUEUE = "workqueue"
@@ -34,13 +34,13 @@ class HandOver:
         pull: its consumerType is Pull.
     """
 
-    def __init__(self, session: Session, channel: Channel, *, pull: bool) -> None:
+    def __init__(self, session: Session, channel: CatalogChannel, *, pull: bool) -> None:
         self._session = session
         self._channel = channel
         self._stream = channel.stream
         self._pull = pull
 
-    async def consumer(self, one: Subscription, spare: bool) -> None:
+    async def consumer(self, one: CatalogSubscription, spare: bool) -> None:
         """Give back the consumer of one Subscription.
 
         Args:
@@ -82,7 +82,7 @@ class HandOver:
         await self._session.api.find(f"STREAM.DELETE.{self._channel.aside_name}")
         return True
 
-    async def _unmark(self, one: Subscription, subscriber: Subscriber) -> None:
+    async def _unmark(self, one: CatalogSubscription, subscriber: Subscriber) -> None:
         """A pull consumer stays, with its position; what is only ours goes from its configuration."""
         wanted = theirs.config(subscriber, one.config, pull=True)
         kept = {
@@ -93,14 +93,14 @@ class HandOver:
         await self._call(f"CONSUMER.CREATE.{self._stream}.{one.consumer}", {**wanted, **kept}, "update")
         await self._forget(one.consumer)
 
-    async def _hold(self, holder: str, one: Subscription) -> None:
+    async def _hold(self, holder: str, one: CatalogSubscription) -> None:
         """Let a second one of ours keep the position; what an interrupted run has left may be behind it."""
         await self._delete(holder)
         metadata = {**one.config.get("metadata", {}), TAKEN_KEY: "peer"}
         config = {**one.config, **_at(one.settled_to + 1), "durable_name": holder, "name": holder}
         await self._make({**config, "metadata": {k: v for k, v in metadata.items() if not k.startswith("_nats.")}})
 
-    async def _replace(self, ours: str, settled: int, subscriber: Subscriber, one: Subscription) -> None:
+    async def _replace(self, ours: str, settled: int, subscriber: Subscriber, one: CatalogSubscription) -> None:
         wanted = theirs.config(subscriber, one.config, pull=self._pull)
         if one.info.get("paused"):
             wanted["pause_until"] = one.config["pause_until"]
@@ -108,7 +108,7 @@ class HandOver:
         await self._make_at(wanted, one, settled + 1)
         await self._delete(ours)
 
-    async def _make_at(self, wanted: dict[str, Any], one: Subscription, sequence: int) -> None:
+    async def _make_at(self, wanted: dict[str, Any], one: CatalogSubscription, sequence: int) -> None:
         """At first as the template has it: of another beginning the Go controller would not update anything."""
         name = wanted["name"]
         await self._make({**wanted, **theirs.beginning(one.config)})

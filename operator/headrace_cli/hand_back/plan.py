@@ -12,9 +12,9 @@ from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.plural import counted
 from headrace.io.nats.contract import Broken
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import Channel, channel, channels
+from headrace_cli.catalog.channels import CatalogChannel, channel, channels
 from headrace_cli.catalog.names import ChannelScope
-from headrace_cli.catalog.subscriptions import Subscription, subscriptions
+from headrace_cli.catalog.subscriptions import CatalogSubscription, subscriptions
 from headrace_cli.hand_back.hand_over import HandOver
 
 # Long for a server to say that nobody listens, which it does at once.
@@ -27,8 +27,8 @@ NO_STREAM = "hand-back"
 class Return:
     """One channel that goes back, with those of its Subscriptions that are ours."""
 
-    channel: Channel
-    subscriptions: tuple[Subscription, ...]
+    channel: CatalogChannel
+    subscriptions: tuple[CatalogSubscription, ...]
 
     def consequences(self) -> list[str]:
         """What it means, in lines."""
@@ -87,7 +87,7 @@ async def hand_over(session: Session, plan: Return, *, pull: bool) -> bool:
     return await work.streams()
 
 
-async def _chosen(session: Session, scope: ChannelScope) -> list[Channel]:
+async def _chosen(session: Session, scope: ChannelScope) -> list[CatalogChannel]:
     found = await channels(session.api) if scope.channel is None else [await channel(session.api, scope.channel)]
     wanted = [each for each in found if each.origin not in ("peer", "gone")]
     for each in wanted:
@@ -133,7 +133,7 @@ async def _refuse_operator(session: Session) -> None:
         )
 
 
-def _is_gone(one: Subscription) -> bool:
+def _is_gone(one: CatalogSubscription) -> bool:
     return one.subscriber is not None and one.subscriber.state is SubscriberState.GONE
 
 

@@ -15,7 +15,7 @@ from headrace.core.errors import Misconfigured
 from headrace.core.nats import payload
 from headrace.core.plural import counted
 from headrace.core.quoting import quoted
-from headrace_cli.catalog.channels import Channel
+from headrace_cli.catalog.channels import CatalogChannel
 from headrace_cli.health.facts import ChannelFacts, Facts, SubscriptionFacts, account_used, used
 from headrace_cli.view import units
 
@@ -63,7 +63,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class CheckTrouble:
     status: Status
     text: str
 
@@ -82,23 +82,23 @@ def parse_limit(text: str, option: str) -> Limit:
     return Limit(warning, critical)
 
 
-def troubles(facts: Facts, limits: Limits) -> list[Trouble]:
+def troubles(facts: Facts, limits: Limits) -> list[CheckTrouble]:
     """All that is beyond its limit, the worst first."""
     found = [trouble for each in facts.channels for trouble in _channel(each, facts, limits)]
     share, what = account_used(facts.account)
     found += _judged(limits.used, 100 * share, f"the account's {what} is {100 * share:.0f} % used")
     if facts.no_room:
-        found.append(Trouble(Status.CRITICAL, f"NATS has no room for any message: {facts.no_room}"))
+        found.append(CheckTrouble(Status.CRITICAL, f"NATS has no room for any message: {facts.no_room}"))
     if problem := payload.problem(facts.max_payload) if facts.max_payload else "":
-        found.append(Trouble(Status.CRITICAL, problem))
+        found.append(CheckTrouble(Status.CRITICAL, problem))
     return sorted(found, key=lambda trouble: -trouble.status)
 
 
-def status_of(found: Iterable[Trouble]) -> Status:
+def status_of(found: Iterable[CheckTrouble]) -> Status:
     return max((trouble.status for trouble in found), default=Status.OK)
 
 
-def text(facts: Facts, found: list[Trouble]) -> str:
+def text(facts: Facts, found: list[CheckTrouble]) -> str:
     """The lines of a monitoring plugin: the status with numbers for a graph, then each trouble."""
     subscriptions = [one for each in facts.channels for one in each.subscriptions]
     numbers = {
@@ -167,7 +167,7 @@ _OF_SUBSCRIPTIONS: tuple[tuple[str, str, Callable[[SubscriptionFacts], float]], 
 )
 
 
-def _channel(each: ChannelFacts, facts: Facts, limits: Limits) -> Iterator[Trouble]:
+def _channel(each: ChannelFacts, facts: Facts, limits: Limits) -> Iterator[CheckTrouble]:
     channel = each.channel
     for info in (channel.info, channel.aside):
         if info is not None:
@@ -180,13 +180,13 @@ def _channel(each: ChannelFacts, facts: Facts, limits: Limits) -> Iterator[Troub
         one = facts_of.subscription
         name = f"Subscription {one.ref} of {channel.ref}"
         if one.state in ("refused", "damaged"):
-            yield Trouble(Status.CRITICAL, f"{name} is {one.state}")
+            yield CheckTrouble(Status.CRITICAL, f"{name} is {one.state}")
         yield from _judged(limits.pending, one.pending, f"{name} has {counted(one.pending, 'event')} pending")
         yield from _judged(limits.unsettled, one.unacked, f"{name} has {counted(one.unacked, 'event')} unsettled")
         if facts_of.stuck:
-            yield Trouble(Status.CRITICAL, f"{name} has {counted(len(facts_of.stuck), 'stuck event')}")
+            yield CheckTrouble(Status.CRITICAL, f"{name} has {counted(len(facts_of.stuck), 'stuck event')}")
         if facts_of.discarded:
-            yield Trouble(
+            yield CheckTrouble(
                 Status.WARNING,
                 f"{name} lost {counted(facts_of.discarded, 'event')} that the server discarded",
             )
@@ -200,13 +200,13 @@ def _channel(each: ChannelFacts, facts: Facts, limits: Limits) -> Iterator[Troub
             yield from _judged(limits.stalled, seconds, words)
 
 
-def _judged(limit: Limit, value: float, words: str) -> Iterator[Trouble]:
+def _judged(limit: Limit, value: float, words: str) -> Iterator[CheckTrouble]:
     status = limit.judge(value)
     if status is not Status.OK:
-        yield Trouble(status, words)
+        yield CheckTrouble(status, words)
 
 
-def _labels(channel: Channel, subscription: str | None = None) -> str:
+def _labels(channel: CatalogChannel, subscription: str | None = None) -> str:
     # Names of Kubernetes: nothing in them has to be escaped, but a consumer's own name may be anything.
     labels = {"namespace": channel.namespace, "channel": channel.name}
     if subscription is not None:

@@ -12,7 +12,7 @@ from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.core.nats.api_error import ApiError
 from headrace_cli.access.place import Place
 from headrace_cli.access.session import session
-from headrace_cli.catalog.names import ChannelScope, Ref
+from headrace_cli.catalog.names import ChannelScope, NamespacedName
 from headrace_cli.health import facts
 from headrace_cli.health.finding import Finding, Severity
 from headrace_cli.health.findings import by_severity, findings
@@ -29,7 +29,7 @@ def in_scope(objects: Iterable[Mapping[str, Any]], scope: ChannelScope) -> Bodie
     return [
         body
         for body in objects
-        if scope.covers(Ref(str(body["metadata"].get("namespace")), str(body["metadata"]["name"])))
+        if scope.covers(NamespacedName(str(body["metadata"].get("namespace")), str(body["metadata"]["name"])))
     ]
 
 

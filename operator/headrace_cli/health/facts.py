@@ -18,9 +18,9 @@ from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats.stored_message import read_stored
 from headrace.core.subject_pattern import filters
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import Channel, channels
+from headrace_cli.catalog.channels import CatalogChannel, channels
 from headrace_cli.catalog.names import ChannelScope
-from headrace_cli.catalog.subscriptions import Subscription, subscriptions, sunk_of
+from headrace_cli.catalog.subscriptions import CatalogSubscription, subscriptions, sunk_of
 from headrace_cli.view import units
 
 # Of each consumer; enough to say what goes wrong.
@@ -46,7 +46,7 @@ class SubscriptionFacts:
         oldest: when the oldest event was stored that it has not been handed; None: not known, or there is none.
     """
 
-    subscription: Subscription
+    subscription: CatalogSubscription
     retrying: int = 0
     records: tuple[StageRecord, ...] = ()
     stuck: tuple[int, ...] = ()
@@ -74,7 +74,7 @@ class ChannelFacts:
         subscribers: how many its object has in spec.subscribers; None where the object was not looked at.
     """
 
-    channel: Channel
+    channel: CatalogChannel
     subscriptions: tuple[SubscriptionFacts, ...]
     parked: int = 0
     subjects: Mapping[str, int] = field(default_factory=dict)
@@ -117,7 +117,7 @@ async def gather(session: Session, scope: ChannelScope) -> Facts:
     return Facts(account, tuple(found), datetime.now(UTC), time.monotonic(), await session.admin.max_payload(), room)
 
 
-async def _no_room(session: Session, chosen: list[Channel]) -> str:
+async def _no_room(session: Session, chosen: list[CatalogChannel]) -> str:
     """Asked at one aside stream of each kind of storage; whoever may not ask is told nothing."""
     by_storage = {str(one.aside["config"].get("storage")): one for one in chosen if one.aside is not None}
     for one in by_storage.values():
@@ -141,7 +141,7 @@ def beside_objects(known: Facts, bodies: Iterable[Mapping[str, Any]]) -> Facts:
     return replace(known, channels=tuple(channels))
 
 
-async def _channel(session: Session, channel: Channel) -> ChannelFacts:
+async def _channel(session: Session, channel: CatalogChannel) -> ChannelFacts:
     found = await subscriptions(session.admin, channel)
     info = await session.admin.info(channel.stream, ">")
     subjects = (info or {"state": {}})["state"].get("subjects") or {}
@@ -173,7 +173,7 @@ async def _channel(session: Session, channel: Channel) -> ChannelFacts:
 
 
 async def _records(
-    session: Session, channel: Channel, consumer: str, sequences: tuple[int, ...]
+    session: Session, channel: CatalogChannel, consumer: str, sequences: tuple[int, ...]
 ) -> tuple[StageRecord, ...]:
     found = []
     for sequence in reversed(sequences):
@@ -186,7 +186,7 @@ async def _records(
     return tuple(found)
 
 
-async def _oldest(session: Session, one: Subscription) -> datetime | None:
+async def _oldest(session: Session, one: CatalogSubscription) -> datetime | None:
     """When the first of the events was stored that a consumer has still to hand out."""
     if not one.pending or one.state != "ready":
         return None
@@ -199,11 +199,11 @@ async def _oldest(session: Session, one: Subscription) -> datetime | None:
     return min(found, default=None)
 
 
-async def _discarded(session: Session, channel: Channel, consumer: str) -> int:
+async def _discarded(session: Session, channel: CatalogChannel, consumer: str) -> int:
     return await session.admin.number(channel.aside_name, channel.names.discarded_subject(consumer))
 
 
-async def _forgotten(session: Session, one: Subscription, waiting: tuple[int, ...]) -> tuple[int, ...]:
+async def _forgotten(session: Session, one: CatalogSubscription, waiting: tuple[int, ...]) -> tuple[int, ...]:
     suspects, names, dues = forgotten.suspects(waiting, one.info), one.channel.names, {}
     for sequence in suspects.sequences[:SUSPECTS] if suspects.most else ():
         text = await session.admin.text(one.channel.aside_name, names.stage_subject(one.consumer, sequence))
@@ -212,7 +212,7 @@ async def _forgotten(session: Session, one: Subscription, waiting: tuple[int, ..
     return tuple(sorted(forgotten.overdue(dues, suspects.most, datetime.now(UTC))))
 
 
-async def _vain_pulls(session: Session, one: Subscription) -> str:
+async def _vain_pulls(session: Session, one: CatalogSubscription) -> str:
     text = await session.admin.text(one.channel.aside_name, one.channel.names.pull_trouble_subject(one.consumer))
     note = pull_trouble.from_json((text or "").encode())
     return note.words if note is not None and note.holds(one.info) else ""

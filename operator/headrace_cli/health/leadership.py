@@ -9,15 +9,15 @@ from typing import NamedTuple
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats.api_error import ApiError
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import Channel
-from headrace_cli.catalog.subscriptions import Subscription
+from headrace_cli.catalog.channels import CatalogChannel
+from headrace_cli.catalog.subscriptions import CatalogSubscription
 
 # Elections take a second or two.
 LOOKS, LOOK_SECONDS = 50, 0.2
 NOT_CLUSTERED = 10010
 
 
-class Election(NamedTuple):
+class Leadership(NamedTuple):
     """Of what, in words; who led it, empty for nobody; and who leads it now."""
 
     of: str
@@ -25,7 +25,7 @@ class Election(NamedTuple):
     leader: str
 
 
-async def step_down(session: Session, channel: Channel, one: Subscription | None) -> Election:
+async def step_down(session: Session, channel: CatalogChannel, one: CatalogSubscription | None) -> Leadership:
     """Ask the leader of a channel's stream to go, or with a Subscription that of its consumer.
 
     Raises:
@@ -46,7 +46,7 @@ async def step_down(session: Session, channel: Channel, one: Subscription | None
     # It may be the same again; without any, nobody has been chosen yet.
     for _ in range(LOOKS):
         if leader := await _leader(session, kind, path):
-            return Election(of, before, leader)
+            return Leadership(of, before, leader)
         await asyncio.sleep(LOOK_SECONDS)
     raise Unavailable(f"{of} has no leader yet: which servers are away? `kn jetstream doctor` may know")
 

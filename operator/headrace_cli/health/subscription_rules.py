@@ -11,7 +11,7 @@ from headrace.core.channel import health
 from headrace.core.delivery import stage_record
 from headrace.core.delivery.subscriber import SubscriberState
 from headrace.core.plural import counted
-from headrace_cli.catalog.subscriptions import Subscription
+from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.health.facts import SubscriptionFacts
 from headrace_cli.health.finding import Finding, Severity
 from headrace_cli.view import units
@@ -267,5 +267,5 @@ OF_SUBSCRIPTIONS: tuple[Callable[[SubscriptionFacts, datetime], Iterator[Finding
 )
 
 
-def _where(one: Subscription) -> str:
+def _where(one: CatalogSubscription) -> str:
     return f"{one.ref} of {one.channel.ref}"

@@ -40,7 +40,7 @@ class Ended(Unavailable):
     """All children were killed, and none is started any more."""
 
 
-class Child:
+class ChildProcess:
     """One running process.
 
     Attributes:
@@ -101,16 +101,16 @@ class Child:
         _log.warning(f"waiting for {self.name}, which {what}", pid=self.pid, killed_in_s=round(left))
 
 
-class Children:
+class ChildProcesses:
     """Starts processes and knows all that run."""
 
     def __init__(self) -> None:
-        self._running: set[Child] = set()
+        self._running: set[ChildProcess] = set()
         self.killed = False
 
     async def start(
         self, name: str, argv: Sequence[str], environment: Mapping[str, str], url: str, ready: Probe, *, why: str
-    ) -> Child:
+    ) -> ChildProcess:
         """Start a process and wait until its probe is good.
 
         Raises:
@@ -119,7 +119,7 @@ class Children:
         if self.killed:
             raise Ended(f"{name} is not started any more")
         process = await _spawn(name, argv, environment)
-        child = Child(name, process, url)
+        child = ChildProcess(name, process, url)
         self._running = {other for other in self._running if other.alive} | {child}
         if self.killed:
             child.kill()
@@ -183,7 +183,7 @@ async def first_line(host: str, port: int, request: bytes = b"") -> bytes:
         return b""
 
 
-async def _until_ready(child: Child, ready: Probe) -> None:
+async def _until_ready(child: ChildProcess, ready: Probe) -> None:
     try:
         async with asyncio.timeout(START_SECONDS):
             while not await ready():

@@ -15,7 +15,7 @@ from headrace.core import names
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import manifest
 from headrace.core.quoting import cut, quoted
-from headrace_cli.laptop.resolver import Resolver
+from headrace_cli.laptop.resolver import ReferenceResolver
 from headrace_cli.manifests import documents, kinds, our_annotations
 from headrace_cli.manifests.documents import Document
 from headrace_cli.manifests.kinds import CHANNEL, CHANNEL_KINDS, GROUP, LONGEST_NAME
@@ -64,7 +64,7 @@ def read(paths: Sequence[str], base: str) -> FileChannels:
     if not channels:
         found = "".join(f"\n  {sentence}" for sentence in ignored)
         raise InvalidSpec(f"there is no {CHANNEL} in {', '.join(paths)}: add one{found}", field="-f")
-    resolver = Resolver(base.rstrip("/"), channels)
+    resolver = ReferenceResolver(base.rstrip("/"), channels)
     parents = {key: resolver.channel(document, key) for key, document in channels.items()}
     for key, document in channels.items():
         _check(document, parents[key])

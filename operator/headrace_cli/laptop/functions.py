@@ -14,7 +14,7 @@ from typing import Any
 
 from headrace.core.channel.hook import HookRequest, HookResponse
 from headrace.core.delivery.lease import Lease, LeaseAnswer
-from headrace_cli.laptop.child import Child, Children, answers_200, free_port
+from headrace_cli.laptop.child import ChildProcess, ChildProcesses, answers_200, free_port
 from headrace_cli.laptop.local_process import AlwaysOn, OnDemand
 from headrace_cli.laptop.options import Listen
 from headrace_operator.channels.hook_client import HookClient
@@ -29,7 +29,7 @@ FINISHES = {
 LOOPBACK = "127.0.0.1"
 
 
-class Functions:
+class LocalFunctions:
     """All three; made inside the loop that uses them.
 
     Attributes:
@@ -40,7 +40,7 @@ class Functions:
 
     def __init__(
         self,
-        children: Children,
+        children: ChildProcesses,
         listen: Listen,
         token: str,
         *,
@@ -94,7 +94,7 @@ class Functions:
 
             return await self._leases.open(url, lease, meanwhile._replace(ending=let_go))
 
-    async def _start(self, target: str, why: str, at: Listen | None = None) -> Child:
+    async def _start(self, target: str, why: str, at: Listen | None = None) -> ChildProcess:
         at = at or Listen(LOOPBACK, free_port())
         # Unless told otherwise: a laptop has more to do.
         variables = {"RECEIVE_WORKERS": "1", **self.environment, "METRICS_PORT": ""}

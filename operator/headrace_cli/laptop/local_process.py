@@ -11,13 +11,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from headrace.io.process import log
-from headrace_cli.laptop.child import Child, Ended
+from headrace_cli.laptop.child import ChildProcess, Ended
 
 RESTART_SECONDS = (0.1, 5.0)
 
 _log = log.get("up")
 
-Start = Callable[[str], Awaitable[Child]]
+Start = Callable[[str], Awaitable[ChildProcess]]
 """Starts a process for a reason."""
 
 
@@ -27,7 +27,7 @@ class AlwaysOn:
     def __init__(self, start: Start, on_change: Callable[[], None] = lambda: None) -> None:
         self._start = start
         self._on_change = on_change
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._wanted_anew = ""
         self.starts = 0
@@ -54,7 +54,7 @@ class AlwaysOn:
             self._wanted_anew = why
             self._child.terminate()
 
-    async def _keep(self, child: Child) -> None:
+    async def _keep(self, child: ChildProcess) -> None:
         pause = RESTART_SECONDS[0]
         while True:
             self._child = child
@@ -91,7 +91,7 @@ class OnDemand:
         self._start = start
         self._idle_seconds = idle_seconds
         self._on_change = on_change
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
         self._users = 0
         self._starting = asyncio.Lock()
         self._idle: asyncio.TimerHandle | None = None
@@ -148,7 +148,7 @@ class OnDemand:
             await self._stop(child, why)
         await asyncio.gather(*self._stopping)
 
-    async def _ready(self, why: str) -> Child:
+    async def _ready(self, why: str) -> ChildProcess:
         async with self._starting:
             child = self._child
             if child is not None and child.alive:
@@ -180,12 +180,12 @@ class OnDemand:
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)
 
-    async def _outlive(self, child: Child) -> None:
+    async def _outlive(self, child: ChildProcess) -> None:
         await child.wait()
         self.stops += 1
         self._on_change()
 
-    async def _stop(self, child: Child, why: str) -> None:
+    async def _stop(self, child: ChildProcess, why: str) -> None:
         await child.stop(why)
         self.stops += 1
         self._on_change()

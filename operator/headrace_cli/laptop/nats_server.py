@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from headrace.core.errors import Misconfigured
-from headrace_cli.laptop.child import Child, Children, demand_free, first_line, free_port
+from headrace_cli.laptop.child import ChildProcess, ChildProcesses, demand_free, first_line, free_port
 
 HOST = "127.0.0.1"
 
@@ -30,7 +30,9 @@ class NatsServer:
         Misconfigured: somebody listens on that port, or there is no server to run.
     """
 
-    def __init__(self, children: Children, data: Path, environment: Mapping[str, str], port: int | None = None) -> None:
+    def __init__(
+        self, children: ChildProcesses, data: Path, environment: Mapping[str, str], port: int | None = None
+    ) -> None:
         self._children = children
         self._environment = environment
         self._binary = find()
@@ -48,7 +50,7 @@ class NatsServer:
         """What the server itself says."""
         return self._data / "nats-server.log"
 
-    async def start(self, why: str) -> Child:
+    async def start(self, why: str) -> ChildProcess:
         """Raises Unavailable when it does not come up."""
         argv = [self._binary, "-a", HOST, "-p", str(self._port), "-js", "-sd", str(self._data)]
         argv += ["-l", str(self.log)]

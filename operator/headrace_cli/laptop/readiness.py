@@ -31,7 +31,7 @@ _log = log.get("up")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ChannelState:
     """How one channel stands.
 
     Attributes:
@@ -68,7 +68,7 @@ class Standing:
         return next((each for each in self.status.get("conditions") or () if each.get("type") == "Ready"), {})
 
 
-class Readiness:
+class AllReady:
     """Of all channels that are to stay.
 
     Attributes:
@@ -82,8 +82,8 @@ class Readiness:
         self._progress = asyncio.Event()
         channels.listeners.append(self._on_channel)
 
-    def __iter__(self) -> Iterator[Standing]:
-        return (Standing(each, self._errors.get(key(each), "")) for each in self._channels if not is_going(each))
+    def __iter__(self) -> Iterator[ChannelState]:
+        return (ChannelState(each, self._errors.get(key(each), "")) for each in self._channels if not is_going(each))
 
     @property
     def late(self) -> list[str]:

@@ -21,11 +21,18 @@ from headrace.core.manifest.own_address import OwnAddress
 from headrace.core.quoting import cut, quoted
 from headrace_cli.manifests import kinds, our_annotations
 from headrace_cli.manifests.documents import Document
-from headrace_cli.manifests.kinds import CHANNEL, CHANNEL_KINDS, GROUP, LONGEST_NAME, Destination, SubscriptionSpec
+from headrace_cli.manifests.kinds import (
+    CHANNEL,
+    CHANNEL_KINDS,
+    GROUP,
+    LONGEST_NAME,
+    DestinationFields,
+    SubscriptionSpec,
+)
 from headrace_operator.kube.kinds import Key
 
 
-class Resolver:
+class ReferenceResolver:
     """Resolves what manifests refer to; `channels` are all that can be referred to."""
 
     def __init__(self, base: str, channels: Mapping[Key, Document]) -> None:
@@ -119,7 +126,7 @@ class Resolver:
         except InvalidSpec as error:
             raise document.fault(str(error), field=field) from None
 
-    def _address(self, document: Document, destination: Destination, namespace: str, field: str) -> str:
+    def _address(self, document: Document, destination: DestinationFields, namespace: str, field: str) -> str:
         """The URI of a destination, as Knative's resolver would have it."""
         ref, uri = destination.ref, destination.uri
         if ref is None:

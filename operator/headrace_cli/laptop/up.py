@@ -27,14 +27,14 @@ from headrace.io.process import environment, log
 from headrace_cli.access import announcement
 from headrace_cli.access.bulletin import BulletinWriter
 from headrace_cli.laptop import file_channels, full_disk, metrics_page, store, strays
-from headrace_cli.laptop.child import Children, demand_free, free_port
+from headrace_cli.laptop.child import ChildProcesses, demand_free, free_port
 from headrace_cli.laptop.file_channels import FileChannels
 from headrace_cli.laptop.file_world import FileWorld
-from headrace_cli.laptop.functions import Functions
+from headrace_cli.laptop.functions import LocalFunctions
 from headrace_cli.laptop.local_process import AlwaysOn
 from headrace_cli.laptop.nats_server import NatsServer
 from headrace_cli.laptop.options import Listen, UpOptions
-from headrace_cli.laptop.readiness import Readiness
+from headrace_cli.laptop.readiness import AllReady
 from headrace_cli.laptop.status_file import StatusFile
 from headrace_operator.channels.channel_work import ChannelWork
 from headrace_operator.channels.one_channel import OneChannel
@@ -73,7 +73,7 @@ def run(options: UpOptions) -> int:
 
 async def _supervised(options: UpOptions, found: FileChannels) -> int:
     """Serve, and translate signals: the first ends it in order, a second one at once."""
-    children = Children()
+    children = ChildProcesses()
     laptop = Laptop(options, children, found)
     serving = asyncio.create_task(laptop.serve(), name="serve")
     signals: list[str] = []
@@ -109,14 +109,14 @@ async def _supervised(options: UpOptions, found: FileChannels) -> int:
 class Laptop:
     """Everything that one `headrace up` runs; made inside its loop."""
 
-    def __init__(self, options: UpOptions, children: Children, found: FileChannels) -> None:
+    def __init__(self, options: UpOptions, children: ChildProcesses, found: FileChannels) -> None:
         self._options = options
         self._children = children
         self._nats_url = options.nats or ""
         self._token = secrets.token_urlsafe(32)
         self._status = StatusFile(options.status_file, self._state)
         self._bulletin = BulletinWriter(None)
-        self._functions = Functions(
+        self._functions = LocalFunctions(
             children,
             options.listen,
             self._token,
@@ -127,7 +127,7 @@ class Laptop:
         self._world = FileWorld()
         self._apply(found)
         self._work: ChannelWork | None = None
-        self._readiness = Readiness(self._world.channels)
+        self._readiness = AllReady(self._world.channels)
         self._readiness.on_news += [self._status.touch, self._write_bulletin]
 
     async def serve(self) -> None:

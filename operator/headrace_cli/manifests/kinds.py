@@ -54,7 +54,7 @@ class ObjectRef(_Model):
     address: str = ""
 
 
-class Destination(_Model):
+class DestinationFields(_Model):
     """An address: a URI, or an object with a path below its own address."""
 
     ref: ObjectRef | None = None
@@ -65,7 +65,7 @@ class Destination(_Model):
     _object = model_validator(mode="before")(refuse_bare_address)
 
     @model_validator(mode="after")
-    def _leads_somewhere(self) -> Destination:
+    def _leads_somewhere(self) -> DestinationFields:
         if self.ref is None and self.uri is None:
             raise PydanticCustomError("leads_nowhere", "it has neither a uri nor a ref: give one")
         return self
@@ -83,7 +83,7 @@ class Delivery(delivery_spec.DeliverySpec):
 
     model_config = ConfigDict(extra="forbid")
 
-    dead_letter_sink: Destination | None = None  # type: ignore[assignment]  # the same, more strictly
+    dead_letter_sink: DestinationFields | None = None  # type: ignore[assignment]  # the same, more strictly
 
 
 class ChannelRef(_Model):
@@ -99,8 +99,8 @@ class SubscriptionSpec(_Model):
     """`spec` of a messaging.knative.dev/v1 Subscription."""
 
     channel: ChannelRef
-    subscriber: Destination | None = None
-    reply: Destination | None = None
+    subscriber: DestinationFields | None = None
+    reply: DestinationFields | None = None
     delivery: Delivery | None = None
 
     @model_validator(mode="after")

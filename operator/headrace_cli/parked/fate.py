@@ -12,8 +12,8 @@ from headrace.core.delivery.subscriber import Destination
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.http import Headers, HttpAnswer
 from headrace.io.http import HttpClient
-from headrace_cli.catalog.names import Ref
-from headrace_cli.events.send import Pace
+from headrace_cli.catalog.names import NamespacedName
+from headrace_cli.events.send import SendRate
 from headrace_cli.parked import items
 from headrace_cli.parked.selection import Selection
 from headrace_cli.parked.shelf import Shelf
@@ -38,7 +38,7 @@ async def settle_each(
     Raises:
         Unavailable: of several in a row, which were given before.
     """
-    pace, in_a_row = Pace(per_second), 0
+    pace, in_a_row = SendRate(per_second), 0
     async with aclosing(shelf.each(selection)) as events:
         async for one in events:
             failure: HeadraceError | None = None
@@ -59,7 +59,7 @@ def to_subscriber(shelf: Shelf, run: str) -> Work:
     return lambda one: shelf.events.replay_to_subscriber(one.position, run)
 
 
-def to_channel(shelf: Shelf, run: str, to: Ref) -> Work:
+def to_channel(shelf: Shelf, run: str, to: NamespacedName) -> Work:
     """To a channel, for all its Subscriptions."""
     return lambda one: shelf.events.replay_to_channel(one.position, run, to.namespace, to.name)
 

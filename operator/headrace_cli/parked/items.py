@@ -10,7 +10,7 @@ from headrace.core.delivery.delivery import ERROR_DATA_BYTES
 from headrace.core.delivery.parked import Parked
 from headrace.core.delivery.sunk import Sunk
 from headrace.core.plural import counted
-from headrace_cli.catalog.subscriptions import Subscription
+from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.view import event as event_view
 from headrace_cli.view import units
 from headrace_cli.view.output import Column, column, columns, plain
@@ -58,7 +58,7 @@ def item(one: Parked, channel: str, now: datetime) -> dict[str, Any]:
     }
 
 
-def sunk_item(one: Subscription, sunk: Sunk, now: datetime) -> dict[str, Any]:
+def sunk_item(one: CatalogSubscription, sunk: Sunk, now: datetime) -> dict[str, Any]:
     """What the dead letter sink of one Subscription took."""
     return {
         "name": str(one.ref),

@@ -11,7 +11,7 @@ from headrace.core.event.nats_codec import FOREIGN_TYPE
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.aside import ParkedEvents
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import Channel, channel, channels
+from headrace_cli.catalog.channels import CatalogChannel, channel, channels
 from headrace_cli.catalog.names import ChannelScope
 from headrace_cli.parked.selection import Selection
 
@@ -21,7 +21,7 @@ PAGE = 500
 class Shelf:
     """The parked events of one channel."""
 
-    def __init__(self, session: Session, channel: Channel) -> None:
+    def __init__(self, session: Session, channel: CatalogChannel) -> None:
         """Raises:
         Refused: 404, the channel has no aside stream.
         """

@@ -9,17 +9,17 @@ from headrace.core.delivery.parked import EXPECTED_STREAM, ONLY
 from headrace.core.event import nats_codec
 from headrace.core.event.nats_codec import FOREIGN_TYPE, MSG_ID, NatsMessage
 from headrace.core.nats.nats_wire import can_carry, pairs
-from headrace_cli.access.stream_reader import StoredMessage
+from headrace_cli.access.stream_reader import StreamMessage
 
 _NOT_THE_EVENTS = ("nats-", "headrace-")
 
 
-def is_copy(stored: StoredMessage) -> bool:
+def is_copy(stored: StreamMessage) -> bool:
     """Whether it is a replay itself, for one consumer: its original was in the stream, too."""
     return ONLY.lower() in stored.headers
 
 
-def to_consumer(stored: StoredMessage, run: str, consumer: str, subject: str = "") -> NatsMessage:
+def to_consumer(stored: StreamMessage, run: str, consumer: str, subject: str = "") -> NatsMessage:
     """For one consumer of its own stream, and for no other.
 
     Args:
@@ -30,12 +30,12 @@ def to_consumer(stored: StoredMessage, run: str, consumer: str, subject: str = "
     return NatsMessage(again.subject, headers, again.data)
 
 
-def to_subject(stored: StoredMessage, run: str, subject: str) -> NatsMessage:
+def to_subject(stored: StreamMessage, run: str, subject: str) -> NatsMessage:
     """For all that a channel's subject is delivered to."""
     return _again(stored, run, subject)
 
 
-def _again(stored: StoredMessage, run: str, subject: str) -> NatsMessage:
+def _again(stored: StreamMessage, run: str, subject: str) -> NatsMessage:
     event = stored.event
     if event.type == FOREIGN_TYPE and "ce-type" not in stored.headers:
         # Its place gave it its identity, and would now give it another.

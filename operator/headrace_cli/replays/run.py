@@ -22,12 +22,12 @@ from headrace.core.event.nats_codec import NatsMessage, encoded
 from headrace.core.http import HttpAnswer
 from headrace.io.http import HttpClient
 from headrace_cli.access.session import Session
-from headrace_cli.access.stream_reader import MessageReader, StoredMessage
-from headrace_cli.catalog.channels import Channel, channel
-from headrace_cli.catalog.names import Ref
+from headrace_cli.access.stream_reader import MessageReader, StreamMessage
+from headrace_cli.catalog.channels import CatalogChannel, channel
+from headrace_cli.catalog.names import NamespacedName
 from headrace_cli.catalog.subscriptions import subscriptions, the_one
 from headrace_cli.events.filters import EventFilter
-from headrace_cli.events.send import Pace
+from headrace_cli.events.send import SendRate
 from headrace_cli.replays import message
 from headrace_cli.replays.position import ReplayPosition, save
 
@@ -39,7 +39,7 @@ TRIES = 4
 FIRST_PAUSE = 0.5
 SAVE_EVERY = 100
 
-Bring = Callable[[StoredMessage, str], Awaitable[None]]
+Bring = Callable[[StreamMessage, str], Awaitable[None]]
 
 
 class ReplayTarget(NamedTuple):
@@ -49,7 +49,7 @@ class ReplayTarget(NamedTuple):
     words: str
 
 
-async def to_subscription(session: Session, source: Channel, name: str) -> ReplayTarget:
+async def to_subscription(session: Session, source: CatalogChannel, name: str) -> ReplayTarget:
     """One Subscription of the channel: through its stream, marked for its consumer, with all that a delivery has.
 
     Raises:
@@ -61,13 +61,15 @@ async def to_subscription(session: Session, source: Channel, name: str) -> Repla
     # A stream with a transform stores under other subjects than those that it listens on.
     subject = source.subject if source.transform else ""
 
-    async def bring(stored: StoredMessage, run: str) -> None:
+    async def bring(stored: StreamMessage, run: str) -> None:
         await _publish(session, message.to_consumer(stored, run, one.consumer, subject))
 
     return ReplayTarget(bring, f"Subscription {one.ref}")
 
 
-async def to_channel(session: Session, source: Channel, wanted: Ref, *, may_be_same: bool) -> ReplayTarget:
+async def to_channel(
+    session: Session, source: CatalogChannel, wanted: NamespacedName, *, may_be_same: bool
+) -> ReplayTarget:
     """A channel, for all its Subscriptions.
 
     Raises:
@@ -78,7 +80,7 @@ async def to_channel(session: Session, source: Channel, wanted: Ref, *, may_be_s
         problem = f"{to.ref} is where they are: all its Subscriptions would get them again"
         raise Misconfigured(f"{problem}; add --to-same-channel if that is meant", field="--to-channel")
 
-    async def bring(stored: StoredMessage, run: str) -> None:
+    async def bring(stored: StreamMessage, run: str) -> None:
         await _publish(session, message.to_subject(stored, run, to.subject))
 
     return ReplayTarget(bring, f"channel {to.ref}")
@@ -100,7 +102,7 @@ async def replay(
     bring: Bring,
     position: ReplayPosition,
     *,
-    pace: Pace,
+    pace: SendRate,
     checkpoint: Path | None,
     step: Callable[[int, str], None],
 ) -> None:
@@ -143,7 +145,7 @@ def _to_uri(client: HttpClient, uri: str) -> Bring:
     """By one POST that is tried again a few times."""
     to = Destination(uri)
 
-    async def bring(stored: StoredMessage, _: str) -> None:
+    async def bring(stored: StreamMessage, _: str) -> None:
         sent = http_codec.to_http(stored.event)
         headers = sent.headers + nats_codec.passthrough_of(stored.message)
         pause = FIRST_PAUSE

@@ -17,7 +17,7 @@ from headrace.core import names
 from headrace.core.errors import Misconfigured
 from headrace.core.quoting import quoted
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import Channel
+from headrace_cli.catalog.channels import CatalogChannel
 from headrace_cli.storage import snapshot
 from headrace_cli.storage.snapshot import OnBytes, Snapshot
 from headrace_cli.view import units
@@ -90,12 +90,12 @@ class Backup:
         beside.replace(self.directory / LIST)
 
 
-def streams_of(channel: Channel) -> list[str]:
+def streams_of(channel: CatalogChannel) -> list[str]:
     """What is saved of a channel, in this order."""
     return [channel.stream, *([channel.aside_name] if channel.aside is not None else [])]
 
 
-def begin(directory: Path, channel: Channel, *, again: bool) -> Backup:
+def begin(directory: Path, channel: CatalogChannel, *, again: bool) -> Backup:
     """What an interrupted run has left in the directory, or a new beginning.
 
     Args:

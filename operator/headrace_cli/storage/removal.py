@@ -13,10 +13,10 @@ from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused
 from headrace_cli.access.session import Session
-from headrace_cli.access.stream_reader import MessageReader, StoredMessage
-from headrace_cli.catalog.channels import Channel, channel
-from headrace_cli.catalog.names import Ref
-from headrace_cli.catalog.subscriptions import Subscription, subscriptions
+from headrace_cli.access.stream_reader import MessageReader, StreamMessage
+from headrace_cli.catalog.channels import CatalogChannel, channel
+from headrace_cli.catalog.names import NamespacedName
+from headrace_cli.catalog.subscriptions import CatalogSubscription, subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class Purge:
         unsettled: Subscriptions that have not settled up to so many of them.
     """
 
-    channel: Channel
+    channel: CatalogChannel
     request: dict[str, Any]
     count: int
-    unsettled: tuple[tuple[Ref, int], ...]
+    unsettled: tuple[tuple[NamespacedName, int], ...]
 
 
-async def plan_purge(session: Session, where: Ref, extent: PurgeExtent) -> Purge:
+async def plan_purge(session: Session, where: NamespacedName, extent: PurgeExtent) -> Purge:
     """Raises Refused: 404, there is no such channel."""
     found = await channel(session.api, where)
     last = int(found.info["state"]["last_seq"])
@@ -74,7 +74,7 @@ async def purge(session: Session, plan: Purge) -> int:
     return int(answer["purged"])
 
 
-async def _count(session: Session, found: Channel, extent: PurgeExtent, last: int) -> int:
+async def _count(session: Session, found: CatalogChannel, extent: PurgeExtent, last: int) -> int:
     state = found.info["state"]
     held = int(state["messages"])
     if extent.subject is not None:
@@ -86,7 +86,7 @@ async def _count(session: Session, found: Channel, extent: PurgeExtent, last: in
     return max(0, min(held, last - int(state["first_seq"]) + 1))
 
 
-def _left(one: Subscription, last: int, count: int) -> int:
+def _left(one: CatalogSubscription, last: int, count: int) -> int:
     """Of events up to `last`: how many this Subscription has not settled, at most."""
     return min(one.pending + one.unacked, max(0, last - one.settled_to), count)
 
@@ -95,11 +95,11 @@ def _left(one: Subscription, last: int, count: int) -> int:
 class Single:
     """One event that is to be deleted, and the Subscriptions that may not have settled it."""
 
-    event: StoredMessage
-    unsettled: tuple[Ref, ...]
+    event: StreamMessage
+    unsettled: tuple[NamespacedName, ...]
 
 
-async def find_events(session: Session, found: Channel, sequences: Sequence[int]) -> list[Single]:
+async def find_events(session: Session, found: CatalogChannel, sequences: Sequence[int]) -> list[Single]:
     """Raises Refused: 404, the channel holds no event at one of them."""
     reader = MessageReader(session.api, found.stream)
     events = [await _stored(reader, sequence, found) for sequence in sequences]
@@ -107,7 +107,7 @@ async def find_events(session: Session, found: Channel, sequences: Sequence[int]
     return [Single(each, tuple(one.ref for one in served if one.settled_to < each.sequence)) for each in events]
 
 
-async def remove(session: Session, found: Channel, sequence: int, *, erase: bool) -> None:
+async def remove(session: Session, found: CatalogChannel, sequence: int, *, erase: bool) -> None:
     """Delete one event; `erase`, its bytes on disk are overwritten."""
     await session.api.call(f"STREAM.MSG.DELETE.{found.stream}", {"seq": sequence, "no_erase": not erase})
     if found.aside is None:
@@ -119,7 +119,7 @@ async def remove(session: Session, found: Channel, sequence: int, *, erase: bool
             await session.api.call(f"STREAM.PURGE.{found.aside_name}", {"filter": subject})
 
 
-async def _stored(reader: MessageReader, sequence: int, found: Channel) -> StoredMessage:
+async def _stored(reader: MessageReader, sequence: int, found: CatalogChannel) -> StreamMessage:
     event = await reader.at(sequence)
     if event is None:
         state = found.info["state"]

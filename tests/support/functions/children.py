@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.channel import children, consumer
-from headrace.core.channel.children import Cluster, Functions, NatsAccess, ServedConsumer
+from headrace.core.channel.children import Cluster, Functions, NatsMounts, ServedConsumer
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import manifest
 from tests.support.functions.channels import channel
@@ -29,7 +29,7 @@ def wanted(
     *entries: dict[str, Any],
     apis: Iterable[str] | None = BOTH,
     observed: Iterable[dict[str, Any]] = (),
-    access: NatsAccess | None = None,
+    access: NatsMounts | None = None,
     settings: dict[str, Any] | None = None,
     reached: bool = True,
     elsewhere: bool = False,

@@ -13,7 +13,7 @@ from typing import Any
 from headrace.core import names
 from headrace.core.channel import granted, peer
 from headrace.core.channel.binding import Binding
-from headrace.core.channel.children import Forward, Functions, Readiness, ServedConsumer
+from headrace.core.channel.children import Forward, Functions, ServedConsumer, SubscriberReadiness
 from headrace.core.channel.dead_letter import Unresolved
 from headrace.core.channel.desired import Desired
 from headrace.core.channel.granted import Lowered
@@ -224,7 +224,7 @@ def _subscribers(desired: Desired, result: Result) -> list[dict[str, Any]]:
         elif refused or state is SubscriberState.REFUSED:
             found.append(_subscriber(binding.uid, binding.generation, refused or reason))
         else:
-            delivers = result.functions.readiness.get(binding.durable, Readiness())
+            delivers = result.functions.readiness.get(binding.durable, SubscriberReadiness())
             message = delivers.message or binding.drift
             found.append(_subscriber(binding.uid, binding.generation, message, ready=delivers.ready))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.core.errors import Misconfigured, Refused
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import Channel
+from headrace_cli.catalog.channels import CatalogChannel
 from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.console import confirmed, say, tell
 from headrace_cli.commands.params import scope_of
@@ -47,7 +47,7 @@ async def _hand_over(session: Session, each: Return, given: Given, objects: Obje
     return 0
 
 
-async def _is_pull(objects: Objects, where: Channel) -> bool:
+async def _is_pull(objects: Objects, where: CatalogChannel) -> bool:
     known = await objects.channel(where.namespace, where.name)
     template = ((known or {}).get("spec") or {}).get("consumerConfigTemplate") or {}
     return template.get("consumerType") == "Pull"

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 
 from headrace_cli.access.session import Session
-from headrace_cli.access.stream_reader import MessageReader, StoredMessage
+from headrace_cli.access.stream_reader import MessageReader, StreamMessage
 from headrace_cli.catalog.channels import channel
 from headrace_cli.commands.console import show, tell
 from headrace_cli.commands.params import channel_of
@@ -58,7 +58,7 @@ def _start(given: Given) -> Start:
     return Start(given["sequence"], since, given["last"])
 
 
-def _print(stored: StoredMessage, output: str) -> None:
+def _print(stored: StreamMessage, output: str) -> None:
     if output == "json":
         about = {"stream": stored.stream, "sequence": stored.sequence, "stored": stamp(stored.time)}
         show(f"{event_view.line(stored.event, **about)}\n")

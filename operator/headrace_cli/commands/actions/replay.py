@@ -10,13 +10,13 @@ from pathlib import Path
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
 from headrace_cli.access.stream_reader import MessageReader
-from headrace_cli.catalog.channels import Channel, channel
+from headrace_cli.catalog.channels import CatalogChannel, channel
 from headrace_cli.catalog.names import parse_ref
 from headrace_cli.commands.console import tell
 from headrace_cli.commands.params import channel_of
 from headrace_cli.commands.rules import Given
 from headrace_cli.events.filters import event_filter
-from headrace_cli.events.send import Pace
+from headrace_cli.events.send import SendRate
 from headrace_cli.replays import position, run
 from headrace_cli.replays.position import ReplayPosition, Span
 from headrace_cli.replays.run import ReplayTarget
@@ -37,7 +37,7 @@ async def replay(session: Session, given: Given) -> int:
         elif checkpoint is not None:
             # What can't be written is told before anything is brought.
             position.save(checkpoint, at)
-        pace = Pace(None if given["dry_run"] else given["rate"])
+        pace = SendRate(None if given["dry_run"] else given["rate"])
         with Progress("looked at", at.last - at.next + 1) as progress:
             try:
                 await run.replay(reader, wanted, bring, at, pace=pace, checkpoint=checkpoint, step=progress.step)
@@ -50,7 +50,7 @@ async def _nothing(*_: object) -> None:
     """What a dry run does with an event."""
 
 
-async def _target(session: Session, source: Channel, given: Given, stack: AsyncExitStack) -> ReplayTarget:
+async def _target(session: Session, source: CatalogChannel, given: Given, stack: AsyncExitStack) -> ReplayTarget:
     if given["to_subscription"]:
         return await run.to_subscription(session, source, given["to_subscription"])
     if given["to_channel"]:
@@ -73,7 +73,7 @@ async def _position(
     return await position.begin(reader, span, run=given["run"] or secrets.token_hex(4), stream=stream, target=target)
 
 
-def _report(at: ReplayPosition, source: Channel, given: Given) -> None:
+def _report(at: ReplayPosition, source: CatalogChannel, given: Given) -> None:
     words = "would be replayed" if given["dry_run"] else "replayed"
     tell(f"{counted(at.replayed, 'event')} of {source.ref} {words} to {at.target}")
     if at.over or given["dry_run"]:

@@ -16,7 +16,7 @@ from headrace.core.errors import InvalidEvent, Misconfigured
 from headrace.core.event.event import Event
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.names import Ref
+from headrace_cli.catalog.names import NamespacedName
 from headrace_cli.commands.console import say, show, tell
 from headrace_cli.commands.rules import Given
 from headrace_cli.events import send
@@ -53,16 +53,18 @@ def events_of(given: Given) -> Iterator[Event]:
     return _from_form(form, given["count"])
 
 
-def to_url(given: Given, channel: Ref, events: Iterator[Event]) -> int:
+def to_url(given: Given, channel: NamespacedName, events: Iterator[Event]) -> int:
     return asyncio.run(_send_all(send.over_http(given["url"], Mode(given["mode"])), given, channel, events))
 
 
-async def to_channel(session: Session, given: Given, channel: Ref, events: Iterator[Event]) -> int:
+async def to_channel(session: Session, given: Given, channel: NamespacedName, events: Iterator[Event]) -> int:
     way = send.to_channel(session, channel, Mode(given["mode"]), via=given["via"])
     return await _send_all(way, given, channel, events)
 
 
-async def _send_all(way: AbstractAsyncContextManager[Send], given: Given, channel: Ref, events: Iterator[Event]) -> int:
+async def _send_all(
+    way: AbstractAsyncContextManager[Send], given: Given, channel: NamespacedName, events: Iterator[Event]
+) -> int:
     sent, again, over = 0, 0, False
     total = given["count"] if given["type"] else None
     try:

@@ -12,7 +12,7 @@ from headrace_cli.access.session import Session
 from headrace_cli.catalog import items, listing, manifest, moves, subscriptions
 from headrace_cli.catalog.moves import FOR_EVER, Move, ResetPoint
 from headrace_cli.catalog.names import parse_ref
-from headrace_cli.catalog.subscriptions import Subscription
+from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.cluster import items as objects_as_items
 from headrace_cli.cluster.items import NAMESPACE
 from headrace_cli.cluster.objects import Objects
@@ -112,7 +112,7 @@ async def delete(session: Session, given: Given) -> int:
     return 0
 
 
-async def _found(session: Session, given: Given) -> Subscription:
+async def _found(session: Session, given: Given) -> CatalogSubscription:
     of = parse_ref(given["channel"], given["namespace"]) if given["channel"] else None
     return await subscriptions.find(session, given["subscription"], given["namespace"], of)
 
@@ -145,7 +145,7 @@ def _reset_point(given: Given) -> ResetPoint:
     return ResetPoint(given["to_sequence"], end="next" if given["new"] else "first")
 
 
-def _consequences(one: Subscription, plan: Move) -> str:
+def _consequences(one: CatalogSubscription, plan: Move) -> str:
     parts = []
     if plan.again:
         parts.append(f"gets up to {counted(plan.again, 'event')} again")

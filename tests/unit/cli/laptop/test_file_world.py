@@ -13,7 +13,7 @@ import pytest
 from headrace.core.channel.hook import HookRequest, HookResponse
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace_cli.laptop.file_world import FileWorld
-from headrace_cli.laptop.readiness import Readiness
+from headrace_cli.laptop.readiness import AllReady
 from headrace_operator.channels import work_queue
 from headrace_operator.channels.channel_work import ChannelWork
 from headrace_operator.channels.one_channel import OneChannel
@@ -54,7 +54,7 @@ class Served:
 
     world: FileWorld
     work: ChannelWork
-    readiness: Readiness
+    readiness: AllReady
     scaler: Any
 
     def apply(self, *names: str, generation: int = 1) -> None:
@@ -86,7 +86,7 @@ async def served(reconcile: Reconcile, monkeypatch: pytest.MonkeyPatch) -> Async
     )
     world = FileWorld()
     work = ChannelWork(world, OneChannel(world, reconcile), woken, workers=4)
-    readiness = Readiness(world.channels)
+    readiness = AllReady(world.channels)
     work.on_end.append(readiness.note_end)
     working = asyncio.create_task(work.run())
     await asyncio.sleep(0)

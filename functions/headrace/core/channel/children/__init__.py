@@ -4,11 +4,11 @@ Pure: a channel, its consumers and the knowledge about the cluster go in, whole 
 Knative Services, Deployments, Services and ScaledObjects; does not apply anything. Called by `headrace.reconcile`.
 """
 
-from headrace.core.channel.children.access import Mount, MountedFile, NatsAccess, by_settings, with_own
+from headrace.core.channel.children.access import Mount, MountedFile, NatsMounts, by_settings, with_own
 from headrace.core.channel.children.decision import Apart, Cluster, Forward, Functions, ServedConsumer
 from headrace.core.channel.children.functions import apart, functions, remaining
 from headrace.core.channel.children.observed import legible, named_secrets
-from headrace.core.channel.children.readiness import Readiness, worked
+from headrace.core.channel.children.readiness import SubscriberReadiness, worked
 
 __all__ = [
     "Apart",
@@ -17,9 +17,9 @@ __all__ = [
     "Functions",
     "Mount",
     "MountedFile",
-    "NatsAccess",
-    "Readiness",
+    "NatsMounts",
     "ServedConsumer",
+    "SubscriberReadiness",
     "apart",
     "by_settings",
     "functions",

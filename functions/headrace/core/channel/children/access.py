@@ -48,7 +48,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class NatsAccess:
+class NatsMounts:
     """What the pods of a channel are given to reach NATS, and to know their callers.
 
     Attributes:
@@ -66,23 +66,23 @@ class NatsAccess:
     digests: Digests | None = None
     delivery_keys: DeliveryKeys | None = None
 
-    def with_credentials(self, level: str, files: Iterable[MountedFile]) -> NatsAccess:
+    def with_credentials(self, level: str, files: Iterable[MountedFile]) -> NatsMounts:
         """With further credentials, of the level cluster, namespace or channel; the last are a channel's own."""
         mount = Mount(f"nats-{level}", f"{CREDENTIALS_DIRECTORY}/{level}", tuple(files))
         told = self._with_variable("NATS_CREDENTIALS_DIR", CREDENTIALS_DIRECTORY)
         return replace(told, mounts=(*self.mounts, mount), own=self.own or level.startswith("channel"))
 
-    def with_secret(self, level: str, secret: str) -> NatsAccess:
+    def with_secret(self, level: str, secret: str) -> NatsMounts:
         """With a Secret of this level, mounted whole: those of its keys that are known and there."""
         told = self.with_credentials(level, _files(secret_files.of_secret(secret)))
         return replace(told, whole=(*self.whole, (level, secret)))
 
-    def with_named(self, secrets: Iterable[SecretFile]) -> NatsAccess:
+    def with_named(self, secrets: Iterable[SecretFile]) -> NatsMounts:
         """With the Secrets that the ConfigMap of the pods' namespace names; a missing one must not hold up pods."""
         files = [replace(one, optional=True) for one in _files(secrets)]
         return self.with_credentials("namespace", files) if files else self
 
-    def for_function(self, target: str) -> NatsAccess:
+    def for_function(self, target: str) -> NatsMounts:
         """With the credentials of this function alone: a Secret `<name>-<function>` beside each one mounted whole."""
         own = [(level, f"{secret}-{target}") for level, secret in self.whole]
         told = self
@@ -92,24 +92,24 @@ class NatsAccess:
                 told = told.with_credentials(f"{level}{OF_FUNCTION}", _files(secret_files.of_secret(secret)))
         return told._with_variable("NATS_FUNCTION_INBOX_PREFIX", f"_INBOX_{target}") if own else told
 
-    def with_config_map(self, name: str) -> NatsAccess:
+    def with_config_map(self, name: str) -> NatsMounts:
         """With a ConfigMap that says where NATS is, and the proposal's beside it (`config_choice.order`)."""
         told = self._with_config_map(name, "/named")
         proposed = MountedFile(config_map=PROPOSED_NAME, optional=True)
         mount = Mount("nats-config-proposed", f"{CONFIG_DIRECTORY}/proposed", (proposed,))
         return replace(told, mounts=(*told.mounts, mount)) if name != PROPOSED_NAME else told
 
-    def with_chosen_config_map(self, name: str) -> NatsAccess:
+    def with_chosen_config_map(self, name: str) -> NatsMounts:
         """With this one alone."""
         return self._with_config_map(name, "")
 
-    def _with_config_map(self, name: str, folder: str) -> NatsAccess:
+    def _with_config_map(self, name: str, folder: str) -> NatsMounts:
         # Optional: a namespace without it, whose functions are told NATS_URL, is no reason for pods that never start.
         mount = Mount("nats-config", CONFIG_DIRECTORY + folder, (MountedFile(config_map=name, optional=True),))
         told = self._with_variable("NATS_CONFIG_DIR", CONFIG_DIRECTORY)._with_variable("NATS_CONFIG_NAME", name)
         return replace(told, mounts=(*self.mounts, mount))
 
-    def _with_variable(self, name: str, value: str) -> NatsAccess:
+    def _with_variable(self, name: str, value: str) -> NatsMounts:
         return replace(self, variables=(*(one for one in self.variables if one[0] != name), (name, value)))
 
 
@@ -119,14 +119,14 @@ def by_settings(
     delivery_keys: DeliveryKeys | None = None,
     *,
     config_map: str = "",
-) -> NatsAccess:
+) -> NatsMounts:
     """What the installation gives to all channels.
 
     Args:
         config_map: the one that `configName` chooses for these pods.
     """
     variables = (("NATS_URL", settings.functions_nats_url),) if settings.functions_nats_url else ()
-    access = NatsAccess(variables, digests=digests, delivery_keys=delivery_keys)
+    access = NatsMounts(variables, digests=digests, delivery_keys=delivery_keys)
     if config_map:
         access = access.with_chosen_config_map(config_map)
     elif settings.nats_config_map:
@@ -134,7 +134,7 @@ def by_settings(
     return access.with_secret("cluster", settings.creds_secret) if settings.creds_secret else access
 
 
-def with_own(access: NatsAccess, secret: str) -> NatsAccess:
+def with_own(access: NatsMounts, secret: str) -> NatsMounts:
     """With the keys of a channel's own Secret, if it has one."""
     return access.with_secret("channel", secret) if secret else access
 

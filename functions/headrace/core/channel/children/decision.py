@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.core.channel.children import knative
 from headrace.core.channel.children.pod import COMPONENT_LABEL
-from headrace.core.channel.children.readiness import Readiness
+from headrace.core.channel.children.readiness import SubscriberReadiness
 from headrace.core.conditions import Condition
 from headrace.core.delivery.subscriber import Subscriber
 
@@ -89,7 +89,7 @@ class Functions:
     urls: tuple[str, ...] = ()
     forwards: Mapping[str, Forward] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
-    readiness: Mapping[str, Readiness] = field(default_factory=dict)
+    readiness: Mapping[str, SubscriberReadiness] = field(default_factory=dict)
 
     @property
     def receive(self) -> str:

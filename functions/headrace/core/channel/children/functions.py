@@ -13,7 +13,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.channel.children import deployment, knative, observed, services
-from headrace.core.channel.children.access import NatsAccess
+from headrace.core.channel.children.access import NatsMounts
 from headrace.core.channel.children.decision import Apart, Cluster, Forward, Functions, ServedConsumer
 from headrace.core.channel.children.live import Live
 from headrace.core.channel.children.pod import COMPONENT_LABEL, SHARED_LABEL, Function
@@ -39,7 +39,7 @@ def functions(
     stream: str,
     served: Sequence[ServedConsumer] | None,
     settings: ReconcileSettings,
-    access: NatsAccess,
+    access: NatsMounts,
     cluster: Cluster,
 ) -> Functions:
     """All functions of a channel; none where no image is set.
@@ -69,7 +69,7 @@ def functions(
 
 
 def remaining(
-    metadata: Metadata, settings: ReconcileSettings, access: NatsAccess, cluster: Cluster, *, addressed: bool
+    metadata: Metadata, settings: ReconcileSettings, access: NatsMounts, cluster: Cluster, *, addressed: bool
 ) -> tuple[dict[str, Any], ...]:
     """The objects of a channel whose spec is invalid: those that it has, so that its deliveries go on.
 
@@ -93,7 +93,7 @@ def remaining(
     return (*wanted.account(), *wanted.objects.values())
 
 
-def apart(channel: Manifest, settings: ReconcileSettings, access: NatsAccess, cluster: Cluster) -> Apart | None:
+def apart(channel: Manifest, settings: ReconcileSettings, access: NatsMounts, cluster: Cluster) -> Apart | None:
     """The `reconcile` through which a channel's NATS account is reached; None where it is the installation's own."""
     if not settings.image:
         return None
@@ -122,7 +122,7 @@ class _Wanted:
         channel: Manifest,
         stream: str,
         settings: ReconcileSettings,
-        access: NatsAccess,
+        access: NatsMounts,
         cluster: Cluster,
         scope: Scope,
     ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from headrace.core.channel.children import knative, observed, proof, readiness, state
 from headrace.core.channel.children.decision import Cluster, ServedConsumer
 from headrace.core.channel.children.pod import COMPONENT_LABEL, SHARED_LABEL
-from headrace.core.channel.children.readiness import FunctionPart, Readiness
+from headrace.core.channel.children.readiness import FunctionPart, SubscriberReadiness
 from headrace.core.channel.children.state import State
 from headrace.core.conditions import Condition
 from headrace.core.delivery.subscriber import SubscriberState
@@ -52,19 +52,21 @@ class Live:
         """FunctionsReady, of all that is wanted."""
         return readiness.condition(self._parts(objects))
 
-    def readiness(self, served: Iterable[ServedConsumer], delivers: Mapping[str, Object]) -> dict[str, Readiness]:
+    def readiness(
+        self, served: Iterable[ServedConsumer], delivers: Mapping[str, Object]
+    ) -> dict[str, SubscriberReadiness]:
         """Of what delivers for each consumer.
 
         Args:
             delivers: the function, by consumer; nothing where there can be none.
         """
-        told: dict[str, Readiness] = {}
+        told: dict[str, SubscriberReadiness] = {}
         for one in served:
             if one.subscriber.state is SubscriberState.REFUSED:
                 continue
             function = delivers.get(one.durable)
             if function is None:
-                told[one.durable] = Readiness("False", NOTHING_DELIVERS)
+                told[one.durable] = SubscriberReadiness("False", NOTHING_DELIVERS)
             elif (found := self.state(function)) is not None:
                 told[one.durable] = readiness.of_subscriber(function["metadata"]["name"], found)
         return told

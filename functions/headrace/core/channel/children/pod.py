@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core.channel.children.access import Mount, NatsAccess
+from headrace.core.channel.children.access import Mount, NatsMounts
 from headrace.core.installation.reconcile_settings import FunctionsSettings
 from headrace.core.manifest.pod_template import PodTemplate
 
@@ -53,7 +53,7 @@ class Function:
     name: str
     namespace: str
     settings: FunctionsSettings
-    access: NatsAccess
+    access: NatsMounts
     shared: bool = False
     variables: tuple[tuple[str, str], ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
@@ -126,7 +126,7 @@ def probe(path: str, **timing: int) -> dict[str, Any]:
     return {"httpGet": {"path": path, "port": PORT}, **timing}
 
 
-def _container(function: Function, author: dict[str, Any], access: NatsAccess) -> dict[str, Any]:
+def _container(function: Function, author: dict[str, Any], access: NatsMounts) -> dict[str, Any]:
     variables = {**dict(function.settings.functions_env), "FUNCTION_TARGET": function.target}
     variables |= {**dict(access.variables), **dict(function.variables)}
     body = {

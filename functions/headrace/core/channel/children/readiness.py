@@ -31,7 +31,7 @@ class FunctionPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Readiness:
+class SubscriberReadiness:
     """What a subscriber is told of its `forward`; `ready` is a condition's status."""
 
     ready: str = "True"
@@ -66,15 +66,15 @@ def worked(status: Mapping[str, Any]) -> bool:
     return any(one.get("status") == "True" or one.get("severity") == "Info" for one in told)
 
 
-def of_subscriber(name: str, state: State) -> Readiness:
+def of_subscriber(name: str, state: State) -> SubscriberReadiness:
     """What a subscriber is told whose `forward` this is."""
     if state.serves:
-        return Readiness()
+        return SubscriberReadiness()
     if state.standing is FunctionState.FAILED:
-        return Readiness("False", f"{name}, which delivers, has failed: {state.words}")
+        return SubscriberReadiness("False", f"{name}, which delivers, has failed: {state.words}")
     if state.standing is FunctionState.NO_ROOM:
-        return Readiness("Unknown", f"there is no room for {name}, which delivers: {state.words}")
-    return Readiness("Unknown", f"{name}, which delivers, is not ready yet")
+        return SubscriberReadiness("Unknown", f"there is no room for {name}, which delivers: {state.words}")
+    return SubscriberReadiness("Unknown", f"{name}, which delivers, is not ready yet")
 
 
 def _told(parts: Sequence[FunctionPart]) -> str:

@@ -8,7 +8,7 @@ installation, a `reconcile` among them acts in that account (`docs/adr/030-conne
 from __future__ import annotations
 
 from headrace.core.channel.children import child_names
-from headrace.core.channel.children.access import NatsAccess
+from headrace.core.channel.children.access import NatsMounts
 from headrace.core.channel.children.decision import ServedConsumer
 from headrace.core.channel.children.pod import Function
 from headrace.core.delivery.placement_spec import Scope
@@ -31,7 +31,7 @@ class Site:
         channel: Manifest,
         stream: str,
         settings: ReconcileSettings,
-        access: NatsAccess,
+        access: NatsMounts,
         scope: Scope,
         *,
         stock: bool = False,

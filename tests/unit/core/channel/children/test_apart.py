@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.core.channel import children
-from headrace.core.channel.children import Cluster, NatsAccess
+from headrace.core.channel.children import Cluster, NatsMounts
 from headrace.core.installation import secret_files
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.installation.secret_files import SecretFile
@@ -75,7 +75,7 @@ def test_that_reconcile_can_be_asked_before_nats_lets_it_in_and_has_what_the_oth
     [pytest.param(USUAL, "knative-eventing", id="the installation's"), pytest.param(OWN, "shop", id="their own")],
 )
 def test_receive_and_forward_have_the_key_of_their_namespace_and_reconcile_has_none(
-    access: children.NatsAccess, namespace: str
+    access: children.NatsMounts, namespace: str
 ) -> None:
     functions = wanted(entry(), access=access, settings={"runtime": "deployment"})
 
@@ -145,7 +145,7 @@ def test_the_proposals_config_map_is_mounted_beside_the_one_that_is_named_unless
 
 
 def test_a_name_that_leaves_no_room_for_a_functions_has_none() -> None:
-    access = children.with_own(NatsAccess(), "x" * 250)
+    access = children.with_own(NatsMounts(), "x" * 250)
 
     assert [one.volume for one in access.for_function("receive").mounts] == ["nats-channel"]
 

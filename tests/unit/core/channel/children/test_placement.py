@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.channel.children import MountedFile, NatsAccess
+from headrace.core.channel.children import MountedFile, NatsMounts
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest.manifest import parse
@@ -16,7 +16,7 @@ from tests.support.functions.children import IMAGE, at, called, the, wanted
 
 KSVC, DEPLOYMENT = "Service.serving.knative.dev/v1", "Deployment.apps/v1"
 NAMESPACED = {"eventing.knative.dev/scope": "namespace"}
-OWN = NatsAccess().with_credentials("channel", [MountedFile("nats.creds", "nats.creds", secret="theirs")])
+OWN = NatsMounts().with_credentials("channel", [MountedFile("nats.creds", "nats.creds", secret="theirs")])
 
 
 def namespaces(**given: Any) -> set[str]:
@@ -178,7 +178,7 @@ def test_credentials_of_the_channel_are_in_a_folder_of_their_own_beside_the_clus
         MountedFile("ca.crt", "ca.crt", secret="ca", optional=True),
     ]
     access = (
-        NatsAccess()
+        NatsMounts()
         .with_credentials("cluster", [MountedFile("t", "token", secret="ours")])
         .with_credentials("channel", files)
     )
