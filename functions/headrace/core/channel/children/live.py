@@ -1,7 +1,7 @@
 """The functions of one channel as they are in the cluster, its own and those that it shares.
 
-A shared function that a request does not show may be absent, or the caller may not show such functions at all. The
-caller decides which of the two it is. Pure; called by `headrace.core.channel.children.functions`.
+A shared function that a request does not show may be absent, or the caller may not show such functions at all. It
+follows from the caller which of the two it is. Pure; called by `headrace.core.channel.children.functions`.
 """
 
 from __future__ import annotations
