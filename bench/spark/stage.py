@@ -20,7 +20,7 @@ from bench.processes import cpu_seconds, peak_rss
 from headrace.core.event import nats_codec
 from headrace.core.event.event import make_event
 from headrace.core.nats.nats_wire import header_block
-from pyspark_jetstream.client import Access, BlockingApi, Connection, Publisher
+from pyspark_jetstream.client import Access, BlockingApi, Connection, Outgoing, Publisher
 from tests.support.nats.nats_server import NatsServer
 from tests.support.spark.spark_session import local_session
 
@@ -140,5 +140,5 @@ def _fill(servers: str, messages: int) -> None:
                 "datacontenttype": "application/json",
             }
             stored = nats_codec.to_binary(make_event(attributes, b"x" * DATA_BYTES), SUBJECT)
-            publisher.publish(stored.subject, stored.data, header_block(stored.headers))
+            publisher.send(Outgoing(stored.subject, header_block(stored.headers), stored.data))
         publisher.finish()

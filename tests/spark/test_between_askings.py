@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from pyspark_jetstream import JetStreamDataSource
-from pyspark_jetstream.client import BlockingApi, Connection, Publisher
+from pyspark_jetstream.client import BlockingApi, Connection, Outgoing, Publisher
 from pyspark_jetstream.stream_reader import StreamReader
 from tests.support.spark.spark_queries import Query
 from tests.support.spark.spark_streams import Streams
@@ -28,7 +28,7 @@ def busy_source(subject: str) -> type[JetStreamDataSource]:
             with Connection(self._options.access) as connection:
                 publisher = Publisher(connection)
                 for _ in range(BETWEEN):
-                    publisher.publish(subject, b"between")
+                    publisher.send(Outgoing(subject, b"", b"between"))
                 publisher.finish()
             return offset
 

@@ -63,10 +63,6 @@ class FastPublisher:
     def duplicates(self) -> int:
         return self._window.duplicates
 
-    def publish(self, subject: str, data: bytes, block: bytes = b"", row: int = 0) -> None:
-        """As `Publisher.publish`."""
-        self.send(Outgoing(subject, block, data, row))
-
     def send(self, message: Outgoing) -> None:
         """As `Publisher.send`."""
         size = len(message.block) + len(message.data)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats import nats_wire
-from headrace.core.nats.jetstream import PubAck
 from headrace.core.nats.nats_wire import Arrival
 from headrace.core.plural import counted
 from pyspark_jetstream.client.api import BlockingApi
@@ -46,7 +45,7 @@ class Outgoing(NamedTuple):
     subject: str
     block: bytes
     data: bytes
-    row: int
+    row: int = 0
 
 
 def raise_refusal(_message: Outgoing, refusal: Refused) -> None:
@@ -67,11 +66,9 @@ class Publisher:
         connection: Connection,
         *,
         window: int = WINDOW_MESSAGES,
-        on_ack: Callable[[PubAck], None] | None = None,
         on_refusal: Callable[[Outgoing, Refused], None] = raise_refusal,
     ) -> None:
         """Args:
-        on_ack: told of each ack; costs the parsing of its JSON.
         on_refusal: told of a message that can't be stored for what it is: too large (413), or on a subject that no
             stream captures (404). What is wrong with the stream is always raised.
         """
@@ -80,7 +77,6 @@ class Publisher:
         self.most = 0
         self._connection = connection
         self._window = window
-        self._on_ack = on_ack
         self._on_refusal = on_refusal
         self._generation = -1
         self._again = False
@@ -90,10 +86,6 @@ class Publisher:
         self._unacked_bytes = 0
         self._buffer: list[bytes] = []
         self._buffered = 0
-
-    def publish(self, subject: str, data: bytes, block: bytes = b"", row: int = 0) -> None:
-        """Hand one message over; as `send`."""
-        self.send(Outgoing(subject, block, data, row))
 
     def send(self, message: Outgoing) -> None:
         """Hand one message over; returns before it is stored, and waits while the window is full.
@@ -129,7 +121,7 @@ class Publisher:
             self._again = True
 
     def finish(self) -> None:
-        """Wait until all is stored. Raises as `publish`."""
+        """Wait until all is stored. Raises as `send`."""
         self._wait(0, 0)
 
     def _wait(self, most: int, most_bytes: int) -> None:
@@ -199,9 +191,6 @@ class Publisher:
             is_duplicate = b'"duplicate"' in data and bool(json.loads(data).get("duplicate"))
             self.duplicates += is_duplicate
             self.stored += not is_duplicate
-            if self._on_ack is not None:
-                said = json.loads(data)
-                self._on_ack(PubAck(str(said["stream"]), int(said["seq"]), is_duplicate))
         else:
             self._failed(answer.subject, message, data)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.core.nats.nats_wire import header_block
-from pyspark_jetstream.client import BlockingApi, Publisher
+from pyspark_jetstream.client import BlockingApi, Outgoing, Publisher
 
 Message = tuple[str, Mapping[str, str], bytes]
 
@@ -41,7 +41,7 @@ class Streams:
         """Publish and wait for every PubAck."""
         publisher = Publisher(self.jetstream.connection)
         for subject, headers, data in messages:
-            publisher.publish(subject, data, header_block(headers) if headers else b"")
+            publisher.send(Outgoing(subject, header_block(headers) if headers else b"", data))
         publisher.finish()
 
     def fill(self, count: int, *, start: int = 0, suffix: str = "", data: bytes = b"x" * 50) -> None:
