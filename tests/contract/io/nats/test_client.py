@@ -1,4 +1,4 @@
-"""What the port to NATS promises, kept against a real server."""
+"""What the NATS client promises, kept against a real server."""
 
 from __future__ import annotations
 
