@@ -17,7 +17,7 @@ LOOKS, LOOK_SECONDS = 50, 0.2
 NOT_CLUSTERED = 10010
 
 
-class Leadership(NamedTuple):
+class LeaderChange(NamedTuple):
     """Of what, in words; who led it, empty for nobody; and who leads it now."""
 
     of: str
@@ -25,7 +25,7 @@ class Leadership(NamedTuple):
     leader: str
 
 
-async def step_down(session: Session, channel: CatalogChannel, one: CatalogSubscription | None) -> Leadership:
+async def step_down(session: Session, channel: CatalogChannel, one: CatalogSubscription | None) -> LeaderChange:
     """Ask the leader of a channel's stream to go, or with a Subscription that of its consumer.
 
     Raises:
@@ -46,7 +46,7 @@ async def step_down(session: Session, channel: CatalogChannel, one: CatalogSubsc
     # It may be the same again; without any, nobody has been chosen yet.
     for _ in range(LOOKS):
         if leader := await _leader(session, kind, path):
-            return Leadership(of, before, leader)
+            return LeaderChange(of, before, leader)
         await asyncio.sleep(LOOK_SECONDS)
     raise Unavailable(f"{of} has no leader yet: which servers are away? `kn jetstream doctor` may know")
 

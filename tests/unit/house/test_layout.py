@@ -235,3 +235,12 @@ def test_tests_stand_in_the_folder_of_what_they_test(suite):
 def test_no_folder_of_tests_is_too_full_to_be_looked_through():
     counted = Counter(str(Path(name).parent) for name in files("tests/**/*.py"))
     assert {folder: count for folder, count in counted.items() if count > MOST_FLAT} == {}
+
+
+def test_a_class_name_means_one_thing():
+    owners: dict[str, list[str]] = {}
+    for name in files("functions/*.py", "operator/*.py", "spark/*.py"):
+        for node in parsed(name).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                owners.setdefault(node.name, []).append(name)
+    assert {name: found for name, found in owners.items() if len(found) > 1} == {}
