@@ -7,7 +7,6 @@ from typing import Any
 
 from headrace.core.channel.hook import PARENT_ANNOTATIONS
 from headrace_operator.kube.api import Body
-from headrace_operator.kube.kinds import Key
 
 FINALIZER = "headrace.dev/channel"
 
@@ -40,15 +39,6 @@ def mentioned(channel: Mapping[str, Any]) -> set[str]:
         *(status.get("consumers") or ()),
     )
     return {str(row["uid"]) for row in rows if isinstance(row, Mapping) and row.get("uid")}
-
-
-def named_by(subscription: Mapping[str, Any]) -> Key:
-    """Namespace and name of the channel that a Subscription is for; empty names of what is none."""
-    spec = subscription.get("spec")
-    channel = spec.get("channel") if isinstance(spec, Mapping) else None
-    if not isinstance(channel, Mapping):
-        return "", ""
-    return str(channel.get("namespace") or subscription["metadata"].get("namespace") or ""), str(channel.get("name"))
 
 
 def says_the_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

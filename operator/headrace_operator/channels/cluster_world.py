@@ -169,9 +169,7 @@ class ClusterWorld:
         return channel
 
     async def _swap(self, channel: Body, *operations: dict[str, Any]) -> Body:
-        """Patch it; Conflict when anything of the object has changed since it was read."""
-        test = {"op": "test", "path": "/metadata/resourceVersion", "value": channel["metadata"]["resourceVersion"]}
-        return await self.api.patch(CHANNEL.path(*key(channel)), [test, *operations])
+        return await self.api.swap(CHANNEL.path(*key(channel)), channel, *operations)
 
     def _noted(self, channel: Body) -> Body:
         self.channels.note(channel)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.core.channel.hook import RelatedRule
+from headrace.core.channel.truth import channel_of
 from headrace.io.process import log
 from headrace_operator.channels import channel_object
 from headrace_operator.kube.api import Body, KubeApi
@@ -59,7 +60,7 @@ class ObjectTexts:
             place = key(old)
             self._texts.pop(place, None)
             self._by_uid.pop(str(old["metadata"].get("uid")), None)
-            named = channel_object.named_by(old)
+            named = channel_of(old)
             if others := self._by_channel.get(named):
                 others.discard(place)
                 if not others:
@@ -68,7 +69,7 @@ class ObjectTexts:
             place = key(new)
             self._texts[place] = json.dumps(new).encode()
             self._by_uid[str(new["metadata"].get("uid"))] = place
-            self._by_channel.setdefault(channel_object.named_by(new), set()).add(place)
+            self._by_channel.setdefault(channel_of(new), set()).add(place)
 
 
 class RelatedObjects:

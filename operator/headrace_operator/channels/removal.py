@@ -32,10 +32,9 @@ class Removal:
         kind, place = spot
         references = live["metadata"].get("ownerReferences") or []
         kept = [one for one in references if one["uid"] != uid]
-        test = {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
-        swap = {"op": "replace", "path": "/metadata/ownerReferences", "value": kept}
+        taken_out = {"op": "replace", "path": "/metadata/ownerReferences", "value": kept}
         try:
-            patched = await self.api.patch(kind.path(*place), [test, swap])
+            patched = await self.api.swap(kind.path(*place), live, taken_out)
         except Refused as error:
             return [] if error.status == 404 else [ChildProblem(f"{title(spot)}: {error}", passes(error))]
         self.cache(kind).note(patched)

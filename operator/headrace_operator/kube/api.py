@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self
 
 import aiohttp
@@ -141,10 +141,12 @@ class KubeApi:
         parameters = {"fieldManager": FIELD_MANAGER}
         return await self._call("patch", "PATCH", path, body, content=MERGE, parameters=parameters)
 
-    async def patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> Body:
-        """JSON patch; a test that fails is a Conflict."""
+    async def swap(self, path: str, known: Body, *operations: Mapping[str, Any]) -> Body:
+        """JSON patch; Conflict when anything of the object has changed since it was as we know it."""
+        version = known["metadata"]["resourceVersion"]
+        test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
         parameters = {"fieldManager": FIELD_MANAGER}
-        return await self._call("patch", "PATCH", path, operations, content=JSON_PATCH, parameters=parameters)
+        return await self._call("patch", "PATCH", path, [test, *operations], content=JSON_PATCH, parameters=parameters)
 
     async def delete(self, path: str, uid: str) -> None:
         """Delete the object with this uid, and in the background what it owns; one that is gone is no error."""

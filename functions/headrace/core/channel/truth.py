@@ -105,13 +105,15 @@ def _subscription(found: Mapping[str, Any]) -> Subscription | None:
         if isinstance(annotations, dict)
         else {},
         going=bool(metadata.get("deletionTimestamp")),
-        channel=_channel(found, namespace),
+        channel=channel_of(found),
     )
 
 
-def _channel(found: Mapping[str, Any], own: str) -> tuple[str, str]:
-    spec = found.get("spec")
+def channel_of(subscription: Mapping[str, Any]) -> tuple[str, str]:
+    """Namespace and name of the channel that a Subscription is for; empty ones where it names none."""
+    spec = subscription.get("spec")
     channel = spec.get("channel") if isinstance(spec, Mapping) else None
     if not isinstance(channel, Mapping):
         return "", ""
-    return str(channel.get("namespace") or own), str(channel.get("name") or "")
+    namespace = channel.get("namespace") or subscription["metadata"].get("namespace")
+    return str(namespace or ""), str(channel.get("name") or "")
