@@ -57,7 +57,7 @@ def announce(nats: str, listen: str) -> Iterator[BulletinWriter]:
     A place that can't be written costs the convenience only: the verbs then want `--nats`.
     """
     path = _path(os.getpid())
-    lock = _written(path, json.dumps({"pid": os.getpid(), "nats": _USERINFO.sub("//", nats), "listen": listen}))
+    lock = _written(path, json.dumps({"pid": os.getpid(), "nats": without_credentials(nats), "listen": listen}))
     try:
         yield BulletinWriter(None if lock is None else file_of(path))
     finally:
@@ -84,6 +84,11 @@ def running() -> list[Announcement]:
             path.unlink(missing_ok=True)
             file_of(path).unlink(missing_ok=True)
     return found
+
+
+def without_credentials(url: str) -> str:
+    """The URL, or the list of them, as it may be shown."""
+    return _USERINFO.sub("//", url)
 
 
 def _path(pid: int) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,10 +11,10 @@ from headrace.io.jetstream.admin import Admin
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
+from headrace_cli.access.announcement import without_credentials
 from headrace_cli.access.place import Place
 
 CONNECT_SECONDS = 5.0
-_USERINFO = re.compile(r"//[^/@,]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ async def session(place: Place) -> AsyncIterator[Session]:
         try:
             await client.ready(CONNECT_SECONDS)
         except Unavailable as error:
-            url = _USERINFO.sub("//", place.nats.url)
+            url = without_credentials(place.nats.url)
             raise Unavailable(f"no NATS at {url}, which is from {place.source}: {error}") from None
         api = JetStreamApi(client)
         yield Session(place, client, api, JetStream(client, api))

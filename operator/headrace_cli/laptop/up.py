@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import secrets
 import signal
 import sys
@@ -186,12 +185,11 @@ class Laptop:
             "LOG_LEVEL": self._options.log_level,
             "LOG_FORMAT": _log_format(),
         }
-        inherited = {name: value for name, value in os.environ.items() if name != "HEADRACE_TOKEN_FILE"}
+        inherited = self._options.variables(os.environ)
+        inherited.pop("HEADRACE_TOKEN_FILE", None)
         if self._options.nats is not None:
-            ours["NATS_URL"] = self._options.nats
             await self._reach({**inherited, **ours})
             return {**inherited, **ours}
-        inherited = self._options.variables(inherited)
         data = stack.enter_context(store.opened(self._options.data))
         server = NatsServer(self._children, data, inherited, self._options.nats_port)
         self._nats_url = server.url
@@ -228,7 +226,7 @@ class Laptop:
     def _state(self) -> dict[str, Any]:
         """What the status file says."""
         return {
-            "nats": re.sub(r"//[^/@,]*@", "//", self._nats_url),
+            "nats": announcement.without_credentials(self._nats_url),
             "listen": self._options.listen.url,
             **self._functions.rows,
             "channels": {
