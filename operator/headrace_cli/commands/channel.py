@@ -101,19 +101,15 @@ def _annotations(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
 
 
 _STREAM: list[click.Parameter] = [
-    click.Option(["--replicas"], type=click.IntRange(1, 5), metavar="N", help="Copies of the stream."),
-    click.Option(["--storage"], type=click.Choice(("File", "Memory")), help="Where the stream is kept."),
-    click.Option(["--retention"], type=click.Choice(("Limits", "Interest", "Work")), help="How long events are kept."),
-    click.Option(
-        ["--discard"],
-        type=click.Choice(("Old", "New")),
-        help="What is dropped when it is full: old events, or new ones.",
-    ),
-    click.Option(["--max-age"], metavar="SPAN", help="How long events are kept, as 168h."),
+    params.number("--replicas", "Copies of the stream.", least=1, most=5),
+    params.choice("--storage", ("File", "Memory"), "Where the stream is kept."),
+    params.choice("--retention", ("Limits", "Interest", "Work"), "How long events are kept."),
+    params.choice("--discard", ("Old", "New"), "What is dropped when it is full: old events, or new ones."),
+    params.value("--max-age", "SPAN", "How long events are kept, as 168h."),
     click.Option(["--max-bytes"], type=int, metavar="N", help="How many bytes the stream may hold."),
     click.Option(["--max-messages"], type=int, metavar="N", help="How many events it may hold."),
-    click.Option(["--duplicate-window"], metavar="SPAN", help="How long a repeated event is recognised, as 2m."),
-    click.Option(["--stream"], metavar="NAME", help="Use this stream, which may exist (overrideName)."),
+    params.value("--duplicate-window", "SPAN", "How long a repeated event is recognised, as 2m."),
+    params.value("--stream", "NAME", "Use this stream, which may exist (overrideName)."),
 ]
 
 GROUP = click.Group(
@@ -151,9 +147,7 @@ GROUP = click.Group(
                 callback=_annotations,
                 help="An annotation, as headrace.dev/delivery-order=ordered. Repeatable.",
             ),
-            click.Option(
-                ["--dry-run"], is_flag=True, help="Only print the manifest; with --cluster its API server judges it."
-            ),
+            params.flag("--dry-run", "Only print the manifest; with --cluster its API server judges it."),
             objects=True,
             formats=("yaml", "json"),
             obeys=[NO_NATS_WITH_CLUSTER],

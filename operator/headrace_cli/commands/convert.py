@@ -41,20 +41,20 @@ COMMAND = click.Command(
     short_help="Convert manifests of other systems.",
     epilog=CONVERT_EXAMPLES,
     params=[
-        click.Option(
-            ["-f", "--file", "files"],
+        params.value(
+            "-f --file files",
+            "FILE",
+            "Manifest file or directory; - for standard input. Repeatable.",
             multiple=True,
             required=True,
-            metavar="FILE",
-            help="Manifest file or directory; - for standard input. Repeatable.",
         ),
-        click.Option(
-            ["--suffix"],
-            metavar="TEXT",
+        params.value(
+            "--suffix",
+            "TEXT",
+            "Append it to the names of Subscriptions, so that old and new ones deliver side by side.",
             default="",
-            help="Append it to the names of Subscriptions, so that old and new ones deliver side by side.",
         ),
-        click.Option(["--strict"], is_flag=True, help="Fail when something has no equal."),
+        params.flag("--strict", "Fail when something has no equal."),
         params.output("yaml", "json"),
     ],
 )

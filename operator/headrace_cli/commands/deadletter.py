@@ -88,14 +88,14 @@ def _discard(**given: Any) -> int:
 
 
 _FILTERS: list[click.Parameter] = [
-    click.Option(["--subscription"], metavar="NAME", help="Only those that this Subscription did not take."),
-    click.Option(["--reason"], metavar="TEXT", help="Only those with this in their reason."),
-    click.Option(["--older-than"], metavar="SPAN", help="Only those parked longer ago: 90s, 10m, 2h, 3d."),
-    click.Option(["--newer-than"], metavar="SPAN", help="Only those parked since then."),
+    params.value("--subscription", "NAME", "Only those that this Subscription did not take."),
+    params.value("--reason", "TEXT", "Only those with this in their reason."),
+    params.value("--older-than", "SPAN", "Only those parked longer ago: 90s, 10m, 2h, 3d."),
+    params.value("--newer-than", "SPAN", "Only those parked since then."),
     *params.event_filters(),
 ]
 _POSITIONS = click.Argument(["positions"], nargs=-1, type=click.IntRange(1), metavar="[POSITION]...")
-_ALL = click.Option(["--all"], is_flag=True, help="All that are parked.")
+_ALL = params.flag("--all", "All that are parked.")
 _FILTER_NAMES = ("subscription", "reason", "older_than", "newer_than", "types", "sources", "attributes")
 _CHOICE_RULES = [
     *(
@@ -129,16 +129,9 @@ GROUP = click.Group(
             params.Words(LIST, LIST_EXAMPLES, "List parked events, with the reason."),
             click.Argument(["channel"], required=False, metavar="[CHANNEL]"),
             *_FILTERS,
-            click.Option(["--sunk"], is_flag=True, help="What dead letter sinks took, by Subscription."),
-            click.Option(["--summary"], is_flag=True, help="Only how many, by channel, Subscription and reason."),
-            click.Option(
-                ["--limit"],
-                type=click.IntRange(1),
-                default=100,
-                metavar="N",
-                show_default=True,
-                help="At most so many.",
-            ),
+            params.flag("--sunk", "What dead letter sinks took, by Subscription."),
+            params.flag("--summary", "Only how many, by channel, Subscription and reason."),
+            params.number("--limit", "At most so many.", least=1, default=100),
             every=True,
             formats=("table", "json", "yaml", "name"),
             obeys=[
@@ -170,10 +163,10 @@ GROUP = click.Group(
             _POSITIONS,
             _ALL,
             *_FILTERS,
-            click.Option(["--to-channel"], metavar="CHANNEL", help="To all Subscriptions of this channel."),
+            params.value("--to-channel", "CHANNEL", "To all Subscriptions of this channel."),
             params.address("--to-uri", "To this address, by one POST each."),
             params.rate(),
-            click.Option(["--run"], metavar="NAME", help="The name of an interrupted replay, to go on with it."),
+            params.value("--run", "NAME", "The name of an interrupted replay, to go on with it."),
             params.dry_run(),
             obeys=[*_CHOICE_RULES, _NO_RUN, *one_of("to_channel", "to_uri", says="where to")],
         ),
@@ -185,7 +178,7 @@ GROUP = click.Group(
             _POSITIONS,
             _ALL,
             *_FILTERS,
-            click.Option(["--save"], metavar="FILE", help="Write them there before; what it holds is kept."),
+            params.value("--save", "FILE", "Write them there before; what it holds is kept."),
             params.dry_run(),
             params.yes(),
             obeys=_CHOICE_RULES,

@@ -98,7 +98,7 @@ _CHANNEL = click.Argument(["channel"], required=False, metavar="[CHANNEL]")
 
 
 def _limit(name: str, default: str | None, text: str) -> click.Option:
-    return click.Option([f"--{name}"], metavar="W,C", default=default, show_default=default is not None, help=text)
+    return params.value(f"--{name}", metavar="W,C", help=text, default=default)
 
 
 COMMANDS = [
@@ -115,7 +115,7 @@ COMMANDS = [
             show_default=True,
             help="Seconds between two looks; 0: one look, without rates.",
         ),
-        click.Option(["--watch"], is_flag=True, help="Again and again, until Ctrl-C."),
+        params.flag("--watch", "Again and again, until Ctrl-C."),
         every=True,
         formats=("table", "json", "yaml"),
     ),
@@ -130,7 +130,7 @@ COMMANDS = [
         _limit("sunk", "1", "Events of one Subscription that its dead letter sink took, the last within an hour."),
         _limit("used", "80,95", "Percent of a limit that a stream or the account has used."),
         _limit("stalled", "60,300", "Seconds that the oldest pending event waits while none is handed out."),
-        click.Option(["--prometheus"], is_flag=True, help="Numbers in Prometheus' text format."),
+        params.flag("--prometheus", "Numbers in Prometheus' text format."),
         every=True,
     ),
     params.verb(
@@ -147,6 +147,6 @@ COMMANDS = [
         _step_down,
         params.Words(STEP_DOWN, STEP_DOWN_EXAMPLES, "Let a stream or consumer choose another leader."),
         params.channel(),
-        click.Option(["--subscription"], metavar="NAME", help="The consumer of this Subscription, not the stream."),
+        params.value("--subscription", "NAME", "The consumer of this Subscription, not the stream."),
     ),
 ]

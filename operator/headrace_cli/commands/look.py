@@ -54,9 +54,9 @@ def _peek(**given: Any) -> int:
 
 def _starts(last: str) -> list[click.Parameter]:
     return [
-        click.Option(["--sequence"], type=click.IntRange(1), metavar="N", help="Begin at this sequence of the stream."),
-        click.Option(["--since"], metavar="TIME", help="Begin at what was stored then: RFC 3339, or 10m, 2h, 3d ago."),
-        click.Option(["--last"], type=click.IntRange(0), metavar="N", help=last),
+        params.number("--sequence", "Begin at this sequence of the stream.", least=1),
+        params.value("--since", "TIME", "Begin at what was stored then: RFC 3339, or 10m, 2h, 3d ago."),
+        params.number("--last", last, least=0),
     ]
 
 
@@ -69,7 +69,7 @@ TAIL_COMMAND = params.verb(
     params.channel(),
     *_starts("Begin with the last so many. Default: with what comes next."),
     *params.event_filters(),
-    click.Option(["--count"], type=click.IntRange(1), metavar="N", help="End after so many."),
+    params.number("--count", "End after so many.", least=1),
     formats=("table", "json"),
     obeys=_ONE_START,
 )
@@ -81,9 +81,7 @@ PEEK_COMMAND = params.verb(
     params.channel(),
     *_starts("Begin with the last so many."),
     *params.event_filters(),
-    click.Option(
-        ["--limit"], type=click.IntRange(1), default=10, metavar="N", show_default=True, help="At most so many."
-    ),
+    params.number("--limit", "At most so many.", least=1, default=10),
     formats=("table", "json"),
     obeys=_ONE_START,
 )

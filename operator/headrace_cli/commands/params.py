@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -64,13 +64,46 @@ def verb(
     )
 
 
+def value(
+    names: str, metavar: str, help: str, *, default: str | None = None, multiple: bool = False, required: bool = False
+) -> click.Option:
+    """An option that takes text.
+
+    Args:
+        names: of the option, with a blank between two; the last may be its name in Python.
+    """
+    more = _default(default)
+    return click.Option(names.split(), metavar=metavar, help=help, multiple=multiple, required=required, **more)
+
+
+def number(
+    names: str, help: str, *, least: int, most: int | None = None, default: int | None = None, metavar: str = "N"
+) -> click.Option:
+    """An option that takes a whole number, both bounds included."""
+    kind = click.IntRange(least, most)
+    return click.Option(names.split(), type=kind, metavar=metavar, help=help, **_default(default))
+
+
+def choice(names: str, among: Sequence[str], help: str, *, default: str | None = None) -> click.Option:
+    return click.Option(names.split(), type=click.Choice(among), help=help, **_default(default))
+
+
+def _default(default: str | int | None) -> dict[str, Any]:
+    # A default of None would be one for click, and a required option never missing.
+    return {} if default is None else {"default": default, "show_default": default != ""}
+
+
+def flag(names: str, help: str) -> click.Option:
+    return click.Option(names.split(), is_flag=True, help=help)
+
+
 def nats() -> list[click.Parameter]:
     """Where NATS is."""
     return [
-        click.Option(
-            ["--nats"],
-            metavar="URL",
-            help="NATS server. Default: NATS_URL, else that of the `headrace up` that runs here, else the local one; "
+        value(
+            "--nats",
+            "URL",
+            "NATS server. Default: NATS_URL, else that of the `headrace up` that runs here, else the local one; "
             "credentials and TLS come from the NATS_* variables.",
         )
     ]
@@ -79,21 +112,17 @@ def nats() -> list[click.Parameter]:
 def cluster() -> list[click.Parameter]:
     """Whether to ask a cluster's API server, and which."""
     return [
-        click.Option(["--cluster"], is_flag=True, help="Ask the API server of the current kubeconfig, not NATS."),
-        click.Option(["--kubeconfig"], metavar="FILE", help="Ask the API server of this kubeconfig."),
-        click.Option(["--context"], metavar="NAME", help="Ask the API server of this context."),
+        flag("--cluster", "Ask the API server of the current kubeconfig, not NATS."),
+        value("--kubeconfig", "FILE", "Ask the API server of this kubeconfig."),
+        value("--context", "NAME", "Ask the API server of this context."),
     ]
 
 
 def namespace(*, every: bool = False) -> list[click.Parameter]:
     """The namespace, and with `every` also `-A`."""
-    found: list[click.Parameter] = [
-        click.Option(
-            ["-n", "--namespace"], metavar="NS", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace."
-        )
-    ]
+    found: list[click.Parameter] = [value("-n --namespace", "NS", "Namespace.", default=DEFAULT_NAMESPACE)]
     if every:
-        found.append(click.Option(["-A", "--all-namespaces"], is_flag=True, help="Those of all namespaces."))
+        found.append(flag("-A --all-namespaces", "Those of all namespaces."))
     return found
 
 
@@ -113,27 +142,22 @@ def subscription() -> list[click.Parameter]:
     """The Subscription that is meant."""
     return [
         click.Argument(["subscription"], metavar="SUBSCRIPTION", shell_complete=_subscriptions),
-        click.Option(["--channel"], metavar="CHANNEL", help="Only if it is a Subscription of this channel."),
+        value("--channel", "CHANNEL", "Only if it is a Subscription of this channel."),
     ]
 
 
 def event_filters() -> list[click.Parameter]:
     """Which events are meant."""
     return [
-        click.Option(
-            ["--type", "types"],
-            multiple=True,
-            metavar="PATTERN",
-            help="Only of this type; * and ? stand for any. Repeatable.",
+        value(
+            "--type types", "PATTERN", "Only of this type; * and ? stand for any. Repeatable.", multiple=True
         ),  # a table row
-        click.Option(
-            ["--source", "sources"], multiple=True, metavar="PATTERN", help="Only of this source. Repeatable."
-        ),
-        click.Option(
-            ["--attribute", "attributes"],
+        value("--source sources", "PATTERN", "Only of this source. Repeatable.", multiple=True),
+        value(
+            "--attribute attributes",
+            "NAME=PATTERN",
+            "Only with this value of an attribute or extension. Repeatable: all must match.",
             multiple=True,
-            metavar="NAME=PATTERN",
-            help="Only with this value of an attribute or extension. Repeatable: all must match.",
         ),
     ]
 
@@ -163,11 +187,11 @@ def scope_of(given: Given) -> ChannelScope:
 
 
 def yes() -> click.Option:
-    return click.Option(["-y", "--yes"], is_flag=True, help="Don't ask.")
+    return flag("-y --yes", "Don't ask.")
 
 
 def dry_run() -> click.Option:
-    return click.Option(["--dry-run"], is_flag=True, help="Only say what would be done.")
+    return flag("--dry-run", "Only say what would be done.")
 
 
 def rate() -> click.Option:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from headrace.core.errors import Misconfigured
 from headrace_cli.commands import params
 from headrace_cli.commands.rules import Unless, one_of
@@ -48,19 +46,19 @@ COMMAND = params.verb(
     _replay,
     params.Words(HELP, EPILOG, "Deliver stored events again, to whom you choose."),
     params.channel(),
-    click.Option(["--sequence"], type=click.IntRange(1), metavar="N", help="Begin at this sequence."),
-    click.Option(["--since"], metavar="TIME", help="Begin at what was stored then: RFC 3339, or 10m, 2h, 3d ago."),
-    click.Option(["--from-start"], is_flag=True, help="Begin at the first event of the stream."),
-    click.Option(["--until-sequence"], type=click.IntRange(1), metavar="N", help="End with this sequence."),
-    click.Option(["--until"], metavar="TIME", help="End before what was stored then. Default: what is there now."),
+    params.number("--sequence", "Begin at this sequence.", least=1),
+    params.value("--since", "TIME", "Begin at what was stored then: RFC 3339, or 10m, 2h, 3d ago."),
+    params.flag("--from-start", "Begin at the first event of the stream."),
+    params.number("--until-sequence", "End with this sequence.", least=1),
+    params.value("--until", "TIME", "End before what was stored then. Default: what is there now."),
     *params.event_filters(),
-    click.Option(["--to-subscription"], metavar="NAME", help="To this Subscription of the channel alone."),
-    click.Option(["--to-channel"], metavar="CHANNEL", help="To all Subscriptions of this channel."),
-    click.Option(["--to-same-channel"], is_flag=True, help="--to-channel may be the channel itself."),
+    params.value("--to-subscription", "NAME", "To this Subscription of the channel alone."),
+    params.value("--to-channel", "CHANNEL", "To all Subscriptions of this channel."),
+    params.flag("--to-same-channel", "--to-channel may be the channel itself."),
     params.address("--to-uri", "To this address, by one POST each."),
     params.rate(),
-    click.Option(["--run"], metavar="NAME", help="The name of an interrupted replay, to go on with it."),
-    click.Option(["--checkpoint"], metavar="FILE", help="Keep there how far it is; goes on where FILE says."),
+    params.value("--run", "NAME", "The name of an interrupted replay, to go on with it."),
+    params.value("--checkpoint", "FILE", "Keep there how far it is; goes on where FILE says."),
     params.dry_run(),
     obeys=[
         *one_of("sequence", "since", "from_start", says="where to begin"),

@@ -86,11 +86,11 @@ COMMANDS = [
         _purge,
         params.Words(PURGE, PURGE_EXAMPLES, "Delete events of a channel."),
         params.channel(),
-        click.Option(["--until-sequence"], type=click.IntRange(1), metavar="N", help="Up to this one, included."),
-        click.Option(["--older-than"], metavar="SPAN", help="Those stored longer ago: 90s, 10m, 2h, 3d."),
-        click.Option(["--keep"], type=click.IntRange(1), metavar="N", help="All but the newest so many."),
-        click.Option(["--subject"], metavar="SUBJECT", help="Only those on this NATS subject; wildcards will do."),
-        click.Option(["--all"], is_flag=True, help="All of them."),
+        params.number("--until-sequence", "Up to this one, included.", least=1),
+        params.value("--older-than", "SPAN", "Those stored longer ago: 90s, 10m, 2h, 3d."),
+        params.number("--keep", "All but the newest so many.", least=1),
+        params.value("--subject", "SUBJECT", "Only those on this NATS subject; wildcards will do."),
+        params.flag("--all", "All of them."),
         params.dry_run(),
         params.yes(),
         obeys=[
@@ -108,7 +108,7 @@ COMMANDS = [
         params.Words(REMOVE, REMOVE_EXAMPLES, "Delete single events."),
         params.channel(),
         click.Argument(["sequences"], nargs=-1, required=True, type=click.IntRange(1), metavar="SEQUENCE..."),
-        click.Option(["--no-erase"], is_flag=True, help="Only mark them as deleted, which is faster."),
+        params.flag("--no-erase", "Only mark them as deleted, which is faster."),
         params.yes(),
     ),
     params.verb(
@@ -117,7 +117,7 @@ COMMANDS = [
         params.Words(BACKUP, BACKUP_EXAMPLES, "Save a channel to a directory."),
         params.channel(),
         click.Argument(["directory"], metavar="DIRECTORY"),
-        click.Option(["--again"], is_flag=True, help="Replace what the directory holds."),
+        params.flag("--again", "Replace what the directory holds."),
     ),
     click.Command(
         "restore",
@@ -127,7 +127,7 @@ COMMANDS = [
         epilog=RESTORE_EXAMPLES,
         params=[
             click.Argument(["directory"], metavar="DIRECTORY"),
-            click.Option(["--verify"], is_flag=True, help="Only verify the checksums."),
+            params.flag("--verify", "Only verify the checksums."),
             params.yes(),
             *params.nats(),
         ],

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from headrace.core.errors import Misconfigured
+from headrace_cli.commands import params
 from headrace_cli.commands.rules import Given
 from headrace_cli.laptop import options
 
@@ -76,32 +77,26 @@ COMMAND = click.Command(
     short_help="Run everything on this machine.",
     epilog=EPILOG,
     params=[
-        click.Option(
-            ["-f", "--file", "files"],
+        params.value(
+            "-f --file files",
+            "FILE...",
+            "Manifest file or directory: NatsJetStreamChannel (or Channel) and Subscription objects. "
+            "Several may follow, and it may be repeated.",
             multiple=True,
             required=True,
-            metavar="FILE...",
-            help="Manifest file or directory: NatsJetStreamChannel (or Channel) and Subscription objects. "
-            "Several may follow, and it may be repeated.",
         ),
         # What a shell makes of -f *.yaml.
         click.Argument(["more"], nargs=-1, metavar=""),
-        click.Option(
-            ["--listen"],
-            default="127.0.0.1:8080",
-            metavar="HOST:PORT",
-            show_default=True,
-            help="Where events are received; port 0: any free one.",
+        params.value(
+            "--listen", "HOST:PORT", "Where events are received; port 0: any free one.", default="127.0.0.1:8080"
         ),
-        click.Option(
-            ["--data"], metavar="DIR", help="Keep events here. Default: a temporary directory, gone at the end."
-        ),
-        click.Option(["--nats"], metavar="URL", help="Use this NATS server instead of one of our own."),
-        click.Option(
-            ["--nats-port"],
-            type=click.IntRange(1, 65_535),
-            metavar="N",
-            help="Port of our own NATS server, for Spark and other clients. Default: any free one.",
+        params.value("--data", "DIR", "Keep events here. Default: a temporary directory, gone at the end."),
+        params.value("--nats", "URL", "Use this NATS server instead of one of our own."),
+        params.number(
+            "--nats-port",
+            "Port of our own NATS server, for Spark and other clients. Default: any free one.",
+            least=1,
+            most=65_535,
         ),
         click.Option(
             ["--idle-seconds"],
@@ -111,22 +106,17 @@ COMMAND = click.Command(
             show_default=True,
             help="How long forward and reconcile stay up with nothing to do.",
         ),
-        click.Option(
-            ["--status-file"],
-            metavar="PATH",
-            help="Write the state of everything to this file, as JSON, at each change.",
+        params.value("--status-file", "PATH", "Write the state of everything to this file, as JSON, at each change."),
+        params.value(
+            "--metrics",
+            "HOST:PORT",
+            "Serve metrics for Prometheus at /metrics there. Default: nowhere; port 0: any free one.",
         ),
-        click.Option(
-            ["--metrics"],
-            metavar="HOST:PORT",
-            help="Serve metrics for Prometheus at /metrics there. Default: nowhere; port 0: any free one.",
-        ),
-        click.Option(
-            ["--log-level"],
-            type=click.Choice(("debug", "info", "warning", "error")),
+        params.choice(
+            "--log-level",
+            ("debug", "info", "warning", "error"),
+            "Least severity to log; single deliveries are debug.",
             default="info",
-            show_default=True,
-            help="Least severity to log; single deliveries are debug.",
         ),
     ],
 )
