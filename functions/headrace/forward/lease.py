@@ -29,7 +29,7 @@ from headrace.forward.line import TWIN_PAUSE, Line
 from headrace.forward.one_event import deliver, judge
 from headrace.forward.ports import Effects, Inbox
 from headrace.forward.reading import words
-from headrace.forward.straight import Straight, StraightWay
+from headrace.forward.short_way import Handover, ShortWay
 
 # All in seconds. How long freed slots are gathered before a pull is sent for fewer than a quarter of the window.
 PATIENCE = 0.02
@@ -76,8 +76,8 @@ async def _serve(run: _Run) -> Tally:
     effects, subscriber = run.effects, run.subscriber
     if effects.survey is not None:
         run.line = Line(subscriber, run.window.within(run.share.fair), effects, run.tally, run.changed.set)
-    elif effects.at_once is not None and subscriber.subscriber is not None:
-        run.straight_way = StraightWay(subscriber, effects, effects.at_once, run.tally, run.on_straight)
+    elif effects.short_way is not None and subscriber.subscriber is not None:
+        run.short_way = ShortWay(subscriber, effects, effects.short_way, run.tally, run.on_handed_over)
     run.inbox = await effects.open_inbox(run.on_message, run.on_end)
     try:
         await run.pull_until_over()
@@ -101,8 +101,8 @@ class _Run:
     stop: asyncio.Event
     gaps: Gaps | None
     share: Share
-    # The deliveries under way: tasks on the long way, `Straight` on the short one.
-    tasks: set[asyncio.Task[None] | Straight] = field(default_factory=set)
+    # The deliveries under way: tasks on the long way, `Handover` on the short one.
+    tasks: set[asyncio.Task[None] | Handover] = field(default_factory=set)
     over: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     # Since when a pull could have been sent; None while one is open or no slot is free.
@@ -116,7 +116,7 @@ class _Run:
     too_large: bool = False
     # A by-key consumer has a line, any other may have a short way.
     line: Line | None = None
-    straight_way: StraightWay | None = None
+    short_way: ShortWay | None = None
     tally: Tally = field(init=False)
     pace: Pace = field(init=False)
     inbox: Inbox = field(init=False)
@@ -253,17 +253,17 @@ class _Run:
         self.pace.came(self.last_size, self.arrived)
         self._not_before(self.pace.paid_until)
         self.share.came(self.last_size)
-        if self.straight_way is not None and not self._leaving:
-            straight = self.straight_way.begin(message)
-            if straight is not None:
-                self.tasks.add(straight)
+        if self.short_way is not None and not self._leaving:
+            handover = self.short_way.begin(message)
+            if handover is not None:
+                self.tasks.add(handover)
                 return
         self._begin(message, self._work(message))
 
-    def on_straight(self, straight: Straight, answer: HttpAnswer | None) -> None:
+    def on_handed_over(self, handover: Handover, answer: HttpAnswer | None) -> None:
         """The short way of an event is over; if the answer has not settled it, a task goes on from that answer."""
-        self.tasks.discard(straight)
-        message = straight.message
+        self.tasks.discard(handover)
+        message = handover.message
         if answer is None:
             self.share.settled(message.size)
             self._wake()

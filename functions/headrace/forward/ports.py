@@ -65,7 +65,7 @@ class Sending(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class AtOnce:
+class ShortEffects:
     """What the short way needs; neither waits, and each may decline.
 
     Attributes:
@@ -93,7 +93,7 @@ class Effects:
         monotonic: seconds, for deadlines. now: UTC, for due times and dates in answers.
         report: one line per outcome; of success at debug level only.
         survey: for by-key consumers.
-        at_once: for the short way; without it every event goes the long one.
+        short_way: what it needs; without it every event goes the long one.
         claims: proves to channels of ours which delivery a POST is.
         tally: where the lease counts what it does; its maker may read it at any time.
     """
@@ -113,6 +113,6 @@ class Effects:
     report: Callable[[Outcome, Message, str], None]
     in_hand: Callable[[Message], bool] = lambda _: False
     survey: Survey | None = None
-    at_once: AtOnce | None = None
+    short_way: ShortEffects | None = None
     claims: Claims = field(default_factory=Claims)
     tally: Tally = field(default_factory=Tally)

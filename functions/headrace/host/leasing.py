@@ -12,23 +12,22 @@ from functools import partial
 from typing import Any
 
 from headrace.core import names
-from headrace.core.delivery import gaps, lease, order_spec, pull_trouble, stage_record, sunk
-from headrace.core.delivery import subscriber as subscribers
+from headrace.core.delivery import admission, gaps, lease, pull_trouble, stage_record, sunk
 from headrace.core.delivery.byte_pool import BytePool
 from headrace.core.delivery.lease import Lease, Outcome, Tally
 from headrace.core.delivery.order_spec import DeliveryOrder
 from headrace.core.delivery.pull_trouble import PullTrouble
 from headrace.core.delivery.stage_record import StageRecord
-from headrace.core.delivery.subscriber import Subscriber, SubscriberState
+from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.delivery.window import ENVELOPE
-from headrace.core.errors import InvalidSpec, Refused, Unavailable
+from headrace.core.errors import Refused, Unavailable
 from headrace.core.event.delivery_claim import Claims
 from headrace.core.event.nats_codec import Encoded, NatsMessage, encoded
 from headrace.core.http import Request, Response, json_response, problem
 from headrace.core.installation.function_settings import ForwardSettings
 from headrace.core.metrics import Snapshot
 from headrace.core.nats.jetstream import Message
-from headrace.forward import AtOnce, Effects, Survey, forward
+from headrace.forward import Effects, ShortEffects, Survey, forward
 from headrace.host import lease_news, standing
 from headrace.host.forward_counts import ForwardCounts
 from headrace.host.outcome_log import OutcomeLog
@@ -136,7 +135,7 @@ class Leasing:
         info = await self._info(asked)
         if info is None:
             return problem(404, "No such consumer", f"stream {asked.stream!r} has no consumer {asked.consumer!r}")
-        subscriber = _subscriber(asked, info)
+        subscriber = admission.admit(asked.consumer, info["config"])
         return subscriber if isinstance(subscriber, Response) else (info, subscriber)
 
     async def _serve(
@@ -301,14 +300,14 @@ class Leasing:
             now=lambda: datetime.now(UTC),
             report=self._log.reporter(subscriber),
             survey=survey,
-            at_once=self._at_once(subscriber),
+            short_way=self._short_way(subscriber),
             claims=self._claims,
             tally=tally,
         )
 
-    def _at_once(self, subscriber: Subscriber) -> AtOnce | None:
+    def _short_way(self, subscriber: Subscriber) -> ShortEffects | None:
         sender = self._posting.sender(subscriber)
-        return None if sender is None else AtOnce(sender.send, self._jetstream.settle_now)
+        return None if sender is None else ShortEffects(sender.send, self._jetstream.settle_now)
 
     def _survey(self, asked: Lease, aside: str) -> Survey:
         async def unsettled() -> int:
@@ -329,21 +328,3 @@ class Leasing:
             _log.warning("events of an earlier lease did not come back, order is not sure", **words)
 
         return Survey(unsettled, records, overdue)
-
-
-def _subscriber(asked: Lease, info: dict[str, Any]) -> Subscriber | Response:
-    """The consumer's own word on where its events go; a caller can't send them anywhere else."""
-    try:
-        found = subscribers.from_metadata(info["config"].get("metadata"))
-    except InvalidSpec as error:
-        return problem(409, "Damaged consumer", str(error))
-    if found is None:
-        return problem(409, "Not our consumer", f"consumer {asked.consumer!r} was not made by Headrace")
-    if found.state is not SubscriberState.READY:
-        return problem(409, "Not deliverable", f"{found.state}: {found.reason or 'the Subscription is gone'}")
-    if any(to is not None and to.audience for to in (found.subscriber, found.reply, found.dead_letter)):
-        return problem(409, "Not deliverable", "OIDCNotSupported: an address asks for a token that can't be sent yet")
-    if found.order.kind is DeliveryOrder.BY_KEY and not order_spec.enforced(info["config"]):
-        needs = "its order by key is not enforced by the server: it needs NATS 2.11 or later"
-        return problem(409, "Not deliverable", f"consumer {asked.consumer!r} is not pinned; {needs}")
-    return found

@@ -47,8 +47,8 @@ class ReceiveCounts:
         self._refused[code] = self._refused.get(code, 0) + 1
 
     def snapshot(self, waiting: int) -> Snapshot:
-        at_once = sum(self._stored.values()) - self.long_way
-        codes = {**self._refused, 202: at_once} if at_once else self._refused
+        by_short_way = sum(self._stored.values()) - self.long_way
+        codes = {**self._refused, 202: by_short_way} if by_short_way else self._refused
         started: dict[Labels, Value] = {} if self._first is None else {("receive", "answer"): round(self._first, 3)}
         return {
             families.REQUESTS.name: {("receive", str(code)): count for code, count in codes.items()},

@@ -64,7 +64,7 @@ class Receiving:
         self._full = FullHints(self._jetstream)
         self._effects = ReceiveEffects(
             publish=self._publish,
-            publish_at_once=self._publish_at_once,
+            publish_now=self._publish_at_once,
             wake=WakeHints(self._jetstream.hint, settings.wake_interval.total_seconds()),
             max_event_bytes=lambda: self._jetstream.max_event_bytes,
             refusal=self._refusal_of_short_way,
@@ -164,7 +164,7 @@ class Receiving:
             if isinstance(outcome, PubAck):
                 self._counts.stored(message.subject, outcome, monotonic() - began)
 
-        return self._jetstream.publish_at_once(message, self._publish_seconds, counted)
+        return self._jetstream.publish_now(message, self._publish_seconds, counted)
 
     def _is_traced(self, block: bytes) -> bool:
         return self._tracing is not None and not self._tracing.leaves_out_block(block)

@@ -59,7 +59,7 @@ class Intake:
             for response in conclusion(outcome, post.claim, effects):
                 answer(response)
 
-        if not effects.publish_at_once(message, published):
+        if not effects.publish_now(message, published):
             waiting.drop(held)
             return None
         return 0

@@ -45,7 +45,7 @@ class ReceiveEffects:
 
     Attributes:
         publish: store one message; raises Refused or Unavailable (see `headrace.io.jetstream.data_path`).
-        publish_at_once: the same without a coroutine; False: that can't be done now, and nothing has happened.
+        publish_now: the same without a coroutine; False: that can't be done now, and nothing has happened.
         wake: tell the operator that a stream has something new.
         max_event_bytes: largest message that may be stored, headers included.
         refusal: the answer to an event for that subject that could not be stored; it is told of in the log, too.
@@ -54,7 +54,7 @@ class ReceiveEffects:
     """
 
     publish: Callable[[Encoded], Awaitable[PubAck]]
-    publish_at_once: Callable[[Encoded, Callable[[Outcome], None]], bool]
+    publish_now: Callable[[Encoded, Callable[[Outcome], None]], bool]
     wake: Callable[[str], None]
     max_event_bytes: Callable[[], int]
     refusal: Callable[[str, HeadraceError], Response]

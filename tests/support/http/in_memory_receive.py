@@ -59,7 +59,7 @@ class _Receive:
         self._waiting = Waiting(MOST_WAITING)
         self._effects = ReceiveEffects(
             publish=self._publish,
-            publish_at_once=self._publish_at_once,
+            publish_now=self._publish_at_once,
             wake=lambda _: None,
             max_event_bytes=lambda: LARGEST,
             refusal=lambda _, error: web.with_headers(web.response_of(error), ALLOW),

@@ -59,7 +59,7 @@ class World:
                 raise self.outcome
             return self.outcome
 
-        def publish_at_once(message: Encoded, published: Callable[[Outcome], None]) -> bool:
+        def publish_now(message: Encoded, published: Callable[[Outcome], None]) -> bool:
             if self.can_publish:
                 self.happened.append("publish")
                 self.stored.append(message)
@@ -72,7 +72,7 @@ class World:
 
         return ReceiveEffects(
             publish=publish,
-            publish_at_once=publish_at_once,
+            publish_now=publish_now,
             wake=lambda stream: self.happened.append(f"wake {stream}"),
             max_event_bytes=lambda: 1000,
             refusal=refusal,
@@ -180,7 +180,7 @@ def test_whatever_needs_a_closer_look_is_declined_and_nothing_has_happened(
     assert (world.happened, world.waiting.size) == ([], 0)
 
 
-def test_one_that_can_not_be_published_at_once_is_declined() -> None:
+def test_one_that_can_not_be_published_now_is_declined() -> None:
     world = World(can_publish=False)
     assert Intake(world.effects(), world.waiting).take(post(HOST, *EVENT), world.answer) is None
     assert (world.happened, world.waiting.size) == ([], 0)

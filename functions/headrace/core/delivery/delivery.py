@@ -139,7 +139,7 @@ def read_answer(answer: HttpAnswer, now: datetime, *, replies: bool) -> Answer:
 def completes(answer: HttpAnswer, subscriber: Subscriber) -> bool:
     """Does this answer to the first POST, the one to the subscriber, complete the delivery?
 
-    A short cut past `read_answer` and `decide` for the answer that nearly every POST gets. Wherever it says yes, those
+    A short way past `read_answer` and `decide`, for the answer that nearly every POST gets. Wherever it says yes, those
     two together decide `Ack`.
     """
     status = answer.status

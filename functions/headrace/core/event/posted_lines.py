@@ -1,6 +1,6 @@
 """A stored event's header block, straight to the header lines of the POST that hands it on.
 
-The short cut of `forward`: one pass over the block and no event in between, for events as `headrace.receive` stores
+The short way of `forward`: one pass over the block and no event in between, for events as `headrace.receive` stores
 them. Whatever needs a closer look (escapes, quotes, other alphabets, structured mode, any fault at all) is declined,
 and the codecs read it. Both ways lead to the same lines in the same order; a property test holds them to it.
 

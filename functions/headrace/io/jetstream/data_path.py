@@ -93,7 +93,7 @@ class JetStream:
         """
         return await self._publish(message, _Past(timeout), headroom=HEADROOM_BYTES)
 
-    def publish_at_once(self, message: Encoded, timeout: float, done: OnPublished) -> bool:
+    def publish_now(self, message: Encoded, timeout: float, done: OnPublished) -> bool:
         """Like `publish`, without a coroutine as long as all goes well, and only where it can be sent at once.
 
         Args:

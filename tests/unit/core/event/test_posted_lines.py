@@ -1,4 +1,4 @@
-"""The short cut of `forward` posts what the codecs would post, or declines."""
+"""The short way of `forward` posts what the codecs would post, or declines."""
 
 from __future__ import annotations
 

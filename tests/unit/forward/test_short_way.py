@@ -20,7 +20,7 @@ from headrace.core.http import Headers, HttpAnswer
 from headrace.core.nats.jetstream import Message
 from headrace.core.nats.nats_wire import Headers as Block
 from headrace.core.nats.pull_status import PullEnd
-from headrace.forward import AtOnce, Effects, closing_headers, forward
+from headrace.forward import Effects, ShortEffects, closing_headers, forward
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 BILLING = Destination("http://billing/")
@@ -81,11 +81,11 @@ class World:
 
     answer: HttpAnswer
     messages: list[Message]
-    straight: bool
+    short_way: bool
     away: bool = False
     busy: bool = False
     did: list[object] = field(default_factory=list)
-    straight_posts: int = 0
+    short_posts: int = 0
     held: set[str] = field(default_factory=set)
     clock: float = 0.0
     step: float = 0.0
@@ -131,7 +131,7 @@ class World:
     def send(self, lines: bytes, body: bytes, told: Callable[[HttpAnswer], None]) -> World | None:
         if self.busy:
             return None
-        self.straight_posts += 1
+        self.short_posts += 1
         pairs = [line.split(b": ", 1) for line in lines.split(b"\r\n")[:-1]]
         headers = tuple((name, value) for name, value in pairs)
         self.did.append((BILLING.uri, headers + closing_headers(PLAIN, Stage.SUBSCRIBER), body))
@@ -183,7 +183,7 @@ class World:
             monotonic=self.monotonic,
             now=lambda: NOW,
             report=lambda outcome, one, why: self.did.append((outcome, one.sequence, why)),
-            at_once=AtOnce(self.send, self.settle_now) if self.straight else None,
+            short_way=ShortEffects(self.send, self.settle_now) if self.short_way else None,
             claims=Claims(b"the key of claims"),
         )
         lease = Lease("KN_S", "KN_SUB_U", 20.0, linger, slots, 10_000_000, self.rate)
@@ -192,10 +192,10 @@ class World:
 
 
 async def on_both_ways(whom: Subscriber, answer: HttpAnswer, *messages: Message) -> tuple[World, World]:
-    short, long = (World(answer, list(messages), straight) for straight in (True, False))
+    short, long = (World(answer, list(messages), short_way) for short_way in (True, False))
     tallies = [await world.lease(whom) for world in (short, long)]
     assert tallies[0] == tallies[1]
-    assert long.straight_posts == 0
+    assert long.short_posts == 0
     return short, long
 
 
@@ -204,21 +204,21 @@ async def on_both_ways(whom: Subscriber, answer: HttpAnswer, *messages: Message)
 async def test_whatever_the_answer_both_ways_do_the_same(whom: Subscriber, answer: HttpAnswer) -> None:
     short, long = await on_both_ways(whom, answer, message())
     assert short.did == long.did
-    assert short.straight_posts == (1 if whom.subscriber else 0)
+    assert short.short_posts == (1 if whom.subscriber else 0)
 
 
 @pytest.mark.parametrize(("block", "delivered"), list(product(BLOCKS, (1, 2))))
 async def test_whatever_the_message_both_ways_do_the_same(block: str, delivered: int) -> None:
     short, long = await on_both_ways(WITH_SINK, HttpAnswer(503), message(BLOCKS[block], delivered=delivered))
     assert short.did == long.did
-    assert short.straight_posts == (delivered == 1 and block in ("stored by receive", "of another channel"))
+    assert short.short_posts == (delivered == 1 and block in ("stored by receive", "of another channel"))
 
 
 async def test_many_events_are_each_delivered_once_and_their_room_is_given_back() -> None:
     messages = [message(sequence=sequence) for sequence in range(1, 101)]
     short, long = await on_both_ways(PLAIN, HttpAnswer(202), *messages)
     assert sorted(map(repr, short.did)) == sorted(map(repr, long.did))
-    assert short.straight_posts == 100
+    assert short.short_posts == 100
     # All that was in hand is given back.
     assert short.asked[-1] == long.asked[-1] == (10, 10_000_000)
 
@@ -245,20 +245,20 @@ async def test_what_nobody_foresaw_costs_one_event_and_not_the_lease() -> None:
         async def settle(self, *_: object) -> None:
             raise OverflowError
 
-    tally = await Broken(HttpAnswer(202), [message()], straight=True).lease(PLAIN)
+    tally = await Broken(HttpAnswer(202), [message()], short_way=True).lease(PLAIN)
     assert tally.counts[Outcome.UNSETTLED] == 1
 
 
 async def test_without_a_free_connection_an_event_goes_the_long_way() -> None:
-    world = World(HttpAnswer(202), [message()], straight=True, busy=True)
+    world = World(HttpAnswer(202), [message()], short_way=True, busy=True)
     tally = await world.lease(PLAIN)
-    assert (world.straight_posts, tally.counts[Outcome.DELIVERED]) == (0, 1)
+    assert (world.short_posts, tally.counts[Outcome.DELIVERED]) == (0, 1)
 
 
 async def test_an_ack_that_can_t_be_sent_at_once_is_sent_the_long_way() -> None:
-    world = World(HttpAnswer(202), [message()], straight=True, away=True)
+    world = World(HttpAnswer(202), [message()], short_way=True, away=True)
     tally = await world.lease(PLAIN)
-    assert (world.straight_posts, tally.counts[Outcome.DELIVERED]) == (1, 1)
+    assert (world.short_posts, tally.counts[Outcome.DELIVERED]) == (1, 1)
     assert (1, b"+ACK") in world.did
 
 
@@ -270,8 +270,8 @@ class Hanging(World):
     cancelled: int = 0
 
     def send(self, *_: object) -> World | None:
-        self.straight_posts += 1
-        if self.straight_posts == 2:
+        self.short_posts += 1
+        if self.short_posts == 2:
             self.has_both.set()
         return self
 
@@ -280,7 +280,7 @@ class Hanging(World):
 
 
 async def test_a_lease_that_is_cut_off_leaves_no_post_behind() -> None:
-    world = Hanging(HttpAnswer(202), [message(sequence=sequence) for sequence in (1, 2)], straight=True)
+    world = Hanging(HttpAnswer(202), [message(sequence=sequence) for sequence in (1, 2)], short_way=True)
     leasing = asyncio.create_task(world.lease(PLAIN))
     await world.has_both.wait()
     leasing.cancel()
@@ -295,7 +295,11 @@ async def test_a_pause_that_runs_out_while_the_lease_looks_does_not_cost_its_nap
     sizes = message().size * 8
     step = 0.0001
     world = World(
-        HttpAnswer(204), [message(sequence=n) for n in range(1, 4)], straight=True, step=step, rate=sizes / step / reads
+        HttpAnswer(204),
+        [message(sequence=n) for n in range(1, 4)],
+        short_way=True,
+        step=step,
+        rate=sizes / step / reads,
     )
     async with asyncio.timeout(8):
         assert (await world.lease(PLAIN, linger=10.0)).counts[Outcome.DELIVERED] == 3

@@ -22,22 +22,22 @@ from headrace.core.http import HttpAnswer
 from headrace.core.nats import jetstream
 from headrace.core.nats.jetstream import Message
 from headrace.core.nats.nats_wire import Headers
-from headrace.forward.ports import AtOnce, Effects, Sending
+from headrace.forward.ports import Effects, Sending, ShortEffects
 
 # Bytes of the body of an answer that is worth being held.
 _REMEMBERED = 512
 
-Over: TypeAlias = "Callable[[Straight, HttpAnswer | None], None]"
+Over: TypeAlias = "Callable[[Handover, HttpAnswer | None], None]"
 """Called when the short way of an event ends: with None when it is settled, else with the answer to judge it by."""
 
 
-class StraightWay:
+class ShortWay:
     """The short way to one subscriber."""
 
-    def __init__(self, subscriber: Subscriber, effects: Effects, at_once: AtOnce, tally: Tally, over: Over) -> None:
+    def __init__(self, subscriber: Subscriber, effects: Effects, short: ShortEffects, tally: Tally, over: Over) -> None:
         self.subscriber = subscriber
         self.effects = effects
-        self.at_once = at_once
+        self.short = short
         self.tally = tally
         self.over = over
         self._lines = PostedLines()
@@ -45,7 +45,7 @@ class StraightWay:
         # The last answer that was found to complete a delivery: most are that one again.
         self.completing: HttpAnswer | None = None
 
-    def begin(self, message: Message) -> Straight | None:
+    def begin(self, message: Message) -> Handover | None:
         """POST a message that has just come; None when it must go the other way, and nothing has happened."""
         headers = message.headers
         # A redelivery may have a stage record, and messages of other clients have no block.
@@ -54,14 +54,14 @@ class StraightWay:
         read = self._lines.of(headers.block)
         if read is None or read[1] >= MOST_HOPS:
             return None
-        straight = Straight(self, message)
+        handover = Handover(self, message)
         lines = read[0] + self._told(message, read[1])
-        sending = self.at_once.send(lines, message.data, straight.answered)
+        sending = self.short.send(lines, message.data, handover.answered)
         if sending is None:
             return None
-        straight.sending = sending
+        handover.sending = sending
         self.effects.hold(message)
-        return straight
+        return handover
 
     def _told(self, message: Message, hops: int) -> bytes:
         """The lines that tell a channel which delivery this is, as `one_event` has them."""
@@ -76,12 +76,12 @@ class StraightWay:
         return b"%b: %d\r\n%b: %b\r\n" % (HOPS, hops + 1, CLAIM, claim)
 
 
-class Straight:
+class Handover:
     """One event on the short way; it is in the subscriber's hands."""
 
     __slots__ = ("_way", "message", "sending")
 
-    def __init__(self, way: StraightWay, message: Message) -> None:
+    def __init__(self, way: ShortWay, message: Message) -> None:
         self._way = way
         self.message = message
         self.sending: Sending
@@ -106,7 +106,7 @@ class Straight:
                 return False
             # Answers are remembered while they are short (`headrace.io.http.answer`), so this holds no large one.
             way.completing = answer if len(answer.body) <= _REMEMBERED else None
-        if not way.at_once.settle(message, jetstream.ACK):
+        if not way.short.settle(message, jetstream.ACK):
             return False
         way.effects.release(message)
         way.tally.counts[Outcome.DELIVERED] += 1

@@ -1,0 +1,39 @@
+"""Which consumers `forward` serves, and what it answers to a lease on any other.
+
+Pure. Called by `headrace.host.leasing` with what the server says of the consumer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.core.delivery import order_spec, subscriber
+from headrace.core.delivery.order_spec import DeliveryOrder
+from headrace.core.delivery.subscriber import Subscriber, SubscriberState
+from headrace.core.errors import InvalidSpec
+from headrace.core.http import Response, problem
+
+
+def admit(consumer: str, config: Mapping[str, Any]) -> Subscriber | Response:
+    """Whom a consumer serves, or why it can't be served.
+
+    The consumer's own metadata says where its events go; whoever opens a lease can't send them anywhere else.
+
+    Args:
+        config: the consumer's, as the server has it.
+    """
+    try:
+        found = subscriber.from_metadata(config.get("metadata"))
+    except InvalidSpec as error:
+        return problem(409, "Damaged consumer", str(error))
+    if found is None:
+        return problem(409, "Not our consumer", f"consumer {consumer!r} was not made by Headrace")
+    if found.state is not SubscriberState.READY:
+        return problem(409, "Not deliverable", f"{found.state}: {found.reason or 'the Subscription is gone'}")
+    if any(to is not None and to.audience for to in (found.subscriber, found.reply, found.dead_letter)):
+        return problem(409, "Not deliverable", "OIDCNotSupported: an address asks for a token that can't be sent yet")
+    if found.order.kind is DeliveryOrder.BY_KEY and not order_spec.enforced(config):
+        needs = "its order by key is not enforced by the server: it needs NATS 2.11 or later"
+        return problem(409, "Not deliverable", f"consumer {consumer!r} is not pinned; {needs}")
+    return found
