@@ -19,7 +19,7 @@ import nats
 import pytest
 import yaml
 
-from headrace.core.channel.children.pod import standard_labels
+from headrace.core.channel.child_marks import standard_labels
 from headrace.core.channel.children.services import CHANNEL_ROLE
 from headrace.core.channel.peer import ADVICE
 from headrace.core.installation.nats_settings import NatsSettings

@@ -12,15 +12,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from headrace_operator.channels.child import MANAGED_BY, US
+from headrace.core.channel.child_marks import COMPONENT_LABEL, MANAGED_BY, US
 from headrace_operator.kube.api import Body, KubeApi
-from headrace_operator.kube.kinds import Kind
+from headrace_operator.kube.kinds import DEPLOYMENT
 from headrace_operator.kube.watch import Watch
 
-DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 # Knative puts this label on all that it makes for a Knative Service.
 SERVICE = "serving.knative.dev/service"
-RECEIVES = f"{MANAGED_BY}={US},app.kubernetes.io/component=receive,{SERVICE}"
+RECEIVES = f"{MANAGED_BY}={US},{COMPONENT_LABEL}=receive,{SERVICE}"
 
 CATCHES_UP_SECONDS = 0.5
 

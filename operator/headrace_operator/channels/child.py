@@ -14,16 +14,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.core.channel.child_marks import (
+    CHANNEL_ANNOTATION,
+    DIGEST_ANNOTATION,
+    MANAGED_BY,
+    SHARED_LABEL,
+    UID_LABEL,
+    US,
+)
 from headrace_operator.kube.api import FIELD_MANAGER, Body
 from headrace_operator.kube.kinds import CHANNEL, Key, Kind
 
-MANAGED_BY, US = "app.kubernetes.io/managed-by", "headrace"
-UID_LABEL = "headrace.dev/channel-uid"
-SHARED_LABEL = "headrace.dev/shared"
-SCOPE_LABEL = "headrace.dev/scope"
-# The channel's name: for people, and for looking the channel up when only the child is left.
-CHANNEL_ANNOTATION = "headrace.dev/channel"
-DIGEST_ANNOTATION = "headrace.dev/applied"
 # The API server and other controllers write these.
 NOT_OURS = ("resourceVersion", "generation", "uid", "creationTimestamp", "managedFields")
 

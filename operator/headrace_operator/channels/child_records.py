@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.core.channel.child_marks import DIGEST_ANNOTATION
 from headrace_operator.channels import child as children_of
 from headrace_operator.channels.child import Child, Spot
 from headrace_operator.kube.api import Body
@@ -67,7 +68,7 @@ class ChildRecords:
     def is_there(self, parent: Mapping[str, Any], child: Child, live: Body) -> bool:
         """Is the live object as it is wanted, and this channel's?"""
         annotations = live["metadata"].get("annotations") or {}
-        if annotations.get(children_of.DIGEST_ANNOTATION) != child.digest:
+        if annotations.get(DIGEST_ANNOTATION) != child.digest:
             return False
         if children_of.may_own(child, parent) and parent["metadata"]["uid"] not in children_of.owners(live):
             return False

@@ -13,27 +13,28 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any
 
+from headrace.core.channel.child_marks import MANAGED_BY, UID_LABEL, US
+from headrace.core.channel.hook import KEDA_API, SERVING_API
 from headrace.core.errors import Refused
 from headrace.io.process import log
 from headrace_operator.channels import channel_object
 from headrace_operator.channels import child as children_of
-from headrace_operator.channels.child import MANAGED_BY, UID_LABEL, US, Child, Spot
+from headrace_operator.channels.child import Child, Spot
 from headrace_operator.channels.child_records import ChildProblem, ChildRecords, ChildrenOutcome
 from headrace_operator.channels.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
 from headrace_operator.channels.removal import Removal
 from headrace_operator.kube.api import Body, KubeApi, NamespaceGoing, passes
-from headrace_operator.kube.kinds import Discovery, Kind, key
+from headrace_operator.kube.kinds import DEPLOYMENT, Discovery, Kind, key
 from headrace_operator.kube.watch import Cache, Watch
 
 KINDS = (
     Kind("v1", "Service", "services"),
     Kind("v1", "ServiceAccount", "serviceaccounts"),
-    Kind("apps/v1", "Deployment", "deployments"),
-    Kind("serving.knative.dev/v1", "Service", "services"),
-    Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
+    DEPLOYMENT,
+    Kind(SERVING_API, "Service", "services"),
+    Kind(KEDA_API, "ScaledObject", "scaledobjects"),
 )
 """The kinds that the hook can answer; one of an optional API is watched once the cluster serves it."""
-OPTIONAL_APIS = ("serving.knative.dev/v1", "keda.sh/v1alpha1")
 # A child that is being deleted must be gone before it can be made anew.
 GOING_SECONDS = 1.0
 
@@ -84,7 +85,7 @@ class Children:
     @property
     def apis(self) -> frozenset[str]:
         """Which optional APIs the cluster serves."""
-        return frozenset(filter(self._discovery.serves, OPTIONAL_APIS))
+        return frozenset(filter(self._discovery.serves, (SERVING_API, KEDA_API)))
 
     def all(self) -> Iterator[tuple[Spot, Body]]:
         """Every child that there is."""

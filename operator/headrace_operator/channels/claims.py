@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from headrace.core.channel.child_marks import SCOPE_LABEL, SHARED_LABEL, UID_LABEL
 from headrace_operator.channels import child as children_of
-from headrace_operator.channels.child import SCOPE_LABEL, SHARED_LABEL, UID_LABEL, Spot
+from headrace_operator.channels.child import Spot
 from headrace_operator.kube.api import Body
 
 

@@ -14,12 +14,13 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from headrace.core.channel.hook import SERVING_API
 from headrace.io.process import log
 from headrace_operator.kube.api import Body, KubeApi
-from headrace_operator.kube.kinds import Discovery, Key, Kind, key
+from headrace_operator.kube.kinds import DEPLOYMENT, Discovery, Key, Kind, key
 from headrace_operator.kube.watch import Watch
 
-KINDS = (Kind("apps/v1", "Deployment", "deployments"), Kind("serving.knative.dev/v1", "Service", "services"))
+KINDS = (DEPLOYMENT, Kind(SERVING_API, "Service", "services"))
 # The old pods may be asked for a moment longer, until every node knows that they go.
 LATE_SECONDS = 5.0
 

@@ -11,12 +11,13 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from headrace.core.channel.child_marks import CHANNEL_ANNOTATION
 from headrace.core.errors import Refused, Unavailable
 from headrace.io.process import log
 from headrace.io.process.trouble import Trouble
 from headrace_operator.channels import channel_object
 from headrace_operator.channels.channel_work import ChannelWork
-from headrace_operator.channels.child import CHANNEL_ANNOTATION, title
+from headrace_operator.channels.child import title
 from headrace_operator.channels.cluster_world import ClusterWorld
 from headrace_operator.kube.api import Body, passes
 from headrace_operator.kube.kinds import CHANNEL, Key, key

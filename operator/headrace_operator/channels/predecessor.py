@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.core.channel.child_marks import COMPONENT_LABEL, NAME_LABEL, US
 from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace.io.process import log
 from headrace_operator.kube.api import Body, KubeApi
@@ -18,7 +19,7 @@ from headrace_operator.kube.kinds import Discovery
 
 LOOK_AGAIN_SECONDS = 5.0
 # An object of that name without these labels is somebody else's, and stays.
-LABELS = {"app.kubernetes.io/name": "headrace", "app.kubernetes.io/component": "reconcile"}
+LABELS = {NAME_LABEL: US, COMPONENT_LABEL: "reconcile"}
 
 _log = log.get("operator")
 

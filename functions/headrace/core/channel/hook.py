@@ -15,9 +15,11 @@ from math import isfinite
 from typing import Any, NoReturn, Self
 
 from headrace.core.errors import InvalidSpec, Refused
+from headrace.core.manifest.own_address import KIND
 from headrace.core.quoting import quoted
 
-KIND = "NatsJetStreamChannel"
+SERVING_API, KEDA_API = "serving.knative.dev/v1", "keda.sh/v1alpha1"
+"""The optional APIs: a cluster may serve them, and children may be of their kinds."""
 PARENT_ANNOTATIONS = {"messaging.knative.dev/subscribable": "v1"}
 """What each channel should bear: whoever subscribes reads off it in which form. Source: Knative's Channel Spec."""
 EXTENSION = "headrace"
@@ -47,7 +49,7 @@ class HookRequest:
         unserved: the kinds that were asked for and that the cluster does not serve, as `related` writes them.
         unseen: objects that were asked for by name and could not be looked for, as `ConfigMap.v1/NAMESPACE/NAME`.
         ending: the channel's namespace is being deleted: what it needs there can't be made again.
-        apis: which of the optional APIs the cluster serves, as `serving.knative.dev/v1`; None when nobody says.
+        apis: which of the optional APIs the cluster serves; None when nobody says.
         shared: the children that several channels share, whoever owns them, written as `children`; None when nobody
             says.
         watched: the one namespace that the operator watches; empty when it watches all of them.

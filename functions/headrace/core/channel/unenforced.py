@@ -11,11 +11,11 @@ from typing import Any
 
 from headrace.core.channel import related
 from headrace.core.conditions import Condition
+from headrace.core.manifest.own_address import GROUP, KIND
 from headrace.core.quoting import quoted
 
 TYPE = "SecurityEnforced"
 NOT_SEEN = "SecurityNotSeen"
-GROUP, KIND = "messaging.knative.dev", "NatsJetStreamChannel"
 POLICIES = f"{related.EVENT_POLICY}.{related.EVENT_POLICY_API}"
 SEEN_BY = {
     f"ConfigMap.v1/{related.EVENTING}/{related.FEATURES}": f"ConfigMap {related.EVENTING}/{related.FEATURES}",

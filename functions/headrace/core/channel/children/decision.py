@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core.channel.children import knative
-from headrace.core.channel.children.pod import COMPONENT_LABEL
+from headrace.core.channel.child_marks import COMPONENT_LABEL
 from headrace.core.channel.children.readiness import SubscriberReadiness
+from headrace.core.channel.hook import SERVING_API
 from headrace.core.conditions import Condition
 from headrace.core.delivery.subscriber import Subscriber
 
@@ -96,6 +96,6 @@ class Functions:
         """The Knative Service that takes the channel's events, as namespace/name; empty where it is none."""
         for one in self.objects:
             labels = one["metadata"].get("labels", {})
-            if one["apiVersion"] == knative.API_VERSION and labels.get(COMPONENT_LABEL) == "receive":
+            if one["apiVersion"] == SERVING_API and labels.get(COMPONENT_LABEL) == "receive":
                 return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
         return ""

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.core.channel.children.pod import LIVENESS, PORT, READINESS, Function, probe, template
+from headrace.core.channel.hook import KEDA_API
 from headrace.core.delivery.subscriber import Subscriber
-
-KEDA_API_VERSION = "keda.sh/v1alpha1"
 
 
 def deployment(function: Function, grace_seconds: int) -> dict[str, Any]:
@@ -68,7 +67,7 @@ def scaled_object(function: Function, stream: str, durable: str, subscriber: Sub
     settings = function.settings
     endpoint = settings.keda_monitoring or ""
     return {
-        "apiVersion": KEDA_API_VERSION,
+        "apiVersion": KEDA_API,
         "kind": "ScaledObject",
         "metadata": function.metadata(),
         "spec": {

@@ -12,12 +12,14 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.core import names
+from headrace.core.channel.child_marks import COMPONENT_LABEL, SHARED_LABEL
 from headrace.core.channel.children import deployment, knative, observed, services
 from headrace.core.channel.children.access import NatsMounts
 from headrace.core.channel.children.decision import Apart, Cluster, Forward, Functions, ServedConsumer
 from headrace.core.channel.children.live import Live
-from headrace.core.channel.children.pod import COMPONENT_LABEL, SHARED_LABEL, Function
+from headrace.core.channel.children.pod import Function
 from headrace.core.channel.children.site import Site
+from headrace.core.channel.hook import KEDA_API, SERVING_API
 from headrace.core.conditions import Condition
 from headrace.core.delivery import placement_spec
 from headrace.core.delivery.placement_spec import Isolation, Keda, PlacementSpec, Runtime, Scope
@@ -26,8 +28,7 @@ from headrace.core.errors import InvalidSpec
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest.manifest import Manifest, Metadata
 
-SERVING, KEDA = knative.API_VERSION, deployment.KEDA_API_VERSION
-_DEPLOYMENT, _SERVICE = "Deployment.apps/v1", f"Service.{SERVING}"
+_DEPLOYMENT, _SERVICE = "Deployment.apps/v1", f"Service.{SERVING_API}"
 _ELSEWHERE = (
     "the operator does not see this channel's stream, which is in another NATS account: a forward for each subscriber "
     "runs all the time and pulls by itself"
@@ -135,11 +136,13 @@ class _Wanted:
         self._unwoken = cluster.elsewhere or cluster.stock
         apis = cluster.apis or frozenset()
         self._setting = None if settings.runtime == "auto" else Runtime(settings.runtime)
-        existing = cluster.children.get(f"Service.{SERVING}")
+        existing = cluster.children.get(f"Service.{SERVING_API}")
         # The settings may promise Knative Serving; and where one of its Services exists, it must be installed.
-        self._serving = self._setting is Runtime.KNATIVE or SERVING in apis or bool(existing) or cluster.apis is None
-        self._auto = Runtime.KNATIVE if SERVING in apis or existing else Runtime.DEPLOYMENT
-        self._keda = KEDA in apis
+        self._serving = (
+            self._setting is Runtime.KNATIVE or SERVING_API in apis or bool(existing) or cluster.apis is None
+        )
+        self._auto = Runtime.KNATIVE if SERVING_API in apis or existing else Runtime.DEPLOYMENT
+        self._keda = KEDA_API in apis
         self._lacking: dict[str, list[str]] = {}
         self.live = Live(cluster, channel.metadata.namespace)
         # As a Knative Service: it proves a template for the others.
@@ -226,15 +229,15 @@ class _Wanted:
 
     def conditions(self, spec: PlacementSpec) -> Iterable[Condition]:
         """What the cluster lacks."""
-        if whom := self._lacking.get(SERVING):
+        if whom := self._lacking.get(SERVING_API):
             # Without `receive` nothing works; a Subscription that asks for a missing API harms only itself.
             informative = self._runtime(spec) is not Runtime.KNATIVE
             advice = f"install Knative Serving, or take the annotation {placement_spec.RUNTIME}: knative out"
-            message = f"the cluster does not serve {SERVING}, which {', '.join(whom[:3])} asks for: {advice}"
+            message = f"the cluster does not serve {SERVING_API}, which {', '.join(whom[:3])} asks for: {advice}"
             yield Condition("ServingInstalled", False, "ServingNotInstalled", message, informative=informative)
         if self._cluster.elsewhere:
             yield Condition("WokenByOperator", False, "StreamElsewhere", _ELSEWHERE, informative=True)
-        if whom := self._lacking.get(KEDA):
+        if whom := self._lacking.get(KEDA_API):
             message = f"{', '.join(whom[:3])}: {placement_spec.KEDA} is not obeyed, one pod pulls and is not scaled"
             yield Condition("ScaledByKeda", False, "KedaNotUsed", message, informative=True)
 
@@ -274,20 +277,20 @@ class _Wanted:
         elif self._cluster.elsewhere:
             reason = "the stream is in another NATS account than HEADRACE_KEDA_ACCOUNT"
         elif not self._keda:
-            reason = f"the cluster does not serve {KEDA}"
+            reason = f"the cluster does not serve {KEDA_API}"
         elif not self._settings.keda_monitoring:
             reason = "HEADRACE_KEDA_MONITORING is not set"
         else:
             self._add(deployment.scaled_object(function, self._stream, served.durable, subscriber))
             return
         if asked is Keda.YES:
-            self._lack(KEDA, f"{subscriber.full_name} ({reason})")
+            self._lack(KEDA_API, f"{subscriber.full_name} ({reason})")
 
     def _knative(self, function: Function, scaling: knative.Scaling, whom: str) -> dict[str, Any] | None:
         """The Knative Service, where there is Knative Serving; to be added."""
         if self._serving:
             return knative.service(function, scaling)
-        self._lack(SERVING, whom)
+        self._lack(SERVING_API, whom)
         return None
 
     def _lack(self, api: str, whom: str) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from headrace.core.channel.children import proof
 from headrace.core.channel.children.pod import LIVENESS, PORT, READINESS, Function, probe, template
+from headrace.core.channel.hook import SERVING_API
 
-API_VERSION = "serving.knative.dev/v1"
 # A lease of 20 s, a cold start and what waits for a pod have 30 s, beside the one delivery that a lease may end with.
 LEASE_SECONDS = 30
 LEAST_TIMEOUT_SECONDS = 60
@@ -97,7 +97,7 @@ def service(function: Function, scaling: Scaling) -> dict[str, Any]:
     }
     return proof.marked(
         {
-            "apiVersion": API_VERSION,
+            "apiVersion": SERVING_API,
             "kind": "Service",
             # No way in from outside of the cluster.
             "metadata": function.metadata(**{"networking.knative.dev/visibility": "cluster-local"}),

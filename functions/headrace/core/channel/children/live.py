@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headrace.core.channel.children import knative, observed, proof, readiness, state
+from headrace.core.channel.child_marks import COMPONENT_LABEL, SHARED_LABEL
+from headrace.core.channel.children import observed, proof, readiness, state
 from headrace.core.channel.children.decision import Cluster, ServedConsumer
-from headrace.core.channel.children.pod import COMPONENT_LABEL, SHARED_LABEL
 from headrace.core.channel.children.readiness import FunctionPart, SubscriberReadiness
 from headrace.core.channel.children.state import State
+from headrace.core.channel.hook import SERVING_API
 from headrace.core.conditions import Condition
 from headrace.core.delivery.subscriber import SubscriberState
 
 Object = dict[str, Any]
-NOTHING_DELIVERS = f"nothing can deliver: the cluster does not serve {knative.API_VERSION}"
+NOTHING_DELIVERS = f"nothing can deliver: the cluster does not serve {SERVING_API}"
 
 
 class Live:
@@ -87,7 +88,7 @@ class Live:
 
     def _parts(self, objects: Iterable[Object]) -> Iterable[FunctionPart]:
         for one in objects:
-            runs = one["kind"] == "Deployment" or one["apiVersion"] == knative.API_VERSION
+            runs = one["kind"] == "Deployment" or one["apiVersion"] == SERVING_API
             if runs and (found := self.state(one)) is not None:
                 needed = observed.labels(one).get(COMPONENT_LABEL) != "forward"
                 yield FunctionPart(one["metadata"]["name"], found, needed=needed)

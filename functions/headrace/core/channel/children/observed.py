@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from headrace.core.channel.child_marks import COMPONENT_LABEL, DIGEST_ANNOTATION, UID_LABEL
 from headrace.core.channel.children.access import NAMED_VOLUME
-from headrace.core.channel.children.pod import COMPONENT_LABEL
-from headrace.core.channel.hook import KIND
 from headrace.core.installation.secret_files import SecretFile
+from headrace.core.manifest.own_address import KIND
 
 Place = tuple[str, str, str, str]
 _OURS = ("headrace.dev/", "app.kubernetes.io/", "networking.knative.dev/", "messaging.knative.dev/")
 # The operator's own, which it adds to whatever it is answered.
-_OPERATORS = ("headrace.dev/applied", "headrace.dev/channel-uid")
+_OPERATORS = (DIGEST_ANNOTATION, UID_LABEL)
 _REVISIONS = ("latestReadyRevisionName", "latestCreatedRevisionName")
 # Given by the server, and not ours to ask for; replicas are an autoscaler's, or a person's.
 _ALLOCATED = (

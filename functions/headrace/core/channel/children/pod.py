@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.core.channel.child_marks import FUNCTION_LABEL, SHARED_LABEL, standard_labels
 from headrace.core.channel.children.access import Mount, NatsMounts
 from headrace.core.installation.reconcile_settings import FunctionsSettings
 from headrace.core.manifest.pod_template import PodTemplate
 
 PORT = 8080
 LIVENESS, READINESS = "/health/liveness", "/health/readiness"
-FUNCTION_LABEL = "headrace.dev/function"
-SHARED_LABEL = "headrace.dev/shared"
-COMPONENT_LABEL = "app.kubernetes.io/component"
 
 # Idle it has 50 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since
 # bytes are copied on their way out. One CPU, since `receive` has a process with such limits for each (ADR 019), and
@@ -74,15 +72,6 @@ class Function:
             "labels": {**standard_labels(self.target), **self.selector, **marks, **self.labels, **labels},
         }
         return {**body, "annotations": self.annotations} if self.annotations else body
-
-
-def standard_labels(component: str) -> dict[str, str]:
-    """What every object of ours is labelled with."""
-    return {
-        "app.kubernetes.io/name": "headrace",
-        COMPONENT_LABEL: component,
-        "app.kubernetes.io/managed-by": "headrace",
-    }
 
 
 def template(function: Function, annotations: dict[str, str], container: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.core import names
-from headrace.core.channel.children.pod import SHARED_LABEL, Function, standard_labels
+from headrace.core.channel.child_marks import SCOPE_LABEL, SHARED_LABEL, standard_labels
+from headrace.core.channel.children.pod import Function
 
 CHANNEL_ROLE = {"messaging.knative.dev/role": "nats-jetstream-channel"}
 """What the Go channel labels the Services of channels with."""
@@ -32,7 +33,7 @@ def of_channel(namespace: str, name: str, receive: Function, domain: str) -> dic
 
 def account(name: str, namespace: str) -> dict[str, Any]:
     """The service account of the functions of a namespace; it has no rights, and needs none."""
-    labels = {**standard_labels("functions"), SHARED_LABEL: "true", "headrace.dev/scope": "namespace"}
+    labels = {**standard_labels("functions"), SHARED_LABEL: "true", SCOPE_LABEL: "namespace"}
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",

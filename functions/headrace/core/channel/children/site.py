@@ -7,6 +7,7 @@ installation, a `reconcile` among them acts in that account (`docs/adr/030-conne
 
 from __future__ import annotations
 
+from headrace.core.channel.child_marks import CHANNEL_ANNOTATION, SCOPE_LABEL, SUBSCRIPTION_ANNOTATION
 from headrace.core.channel.children import child_names
 from headrace.core.channel.children.access import NatsMounts
 from headrace.core.channel.children.decision import ServedConsumer
@@ -80,7 +81,7 @@ class Site:
             access=self._access,
             shared=shared,
             variables=tuple(variables),
-            labels={"headrace.dev/scope": str(self.scope)} if shared else {},
+            labels={SCOPE_LABEL: str(self.scope)} if shared else {},
             annotations={} if shared else self._notes(served),
             template=None if shared else self._template,
         )
@@ -98,5 +99,5 @@ class Site:
     def _notes(self, served: ServedConsumer | None) -> dict[str, str]:
         """Whose it is, for people; too long for labels."""
         metadata = self._channel.metadata
-        notes = {"headrace.dev/channel": f"{metadata.namespace}/{metadata.name}"}
-        return {**notes, "headrace.dev/subscription": served.subscriber.full_name} if served else notes
+        notes = {CHANNEL_ANNOTATION: f"{metadata.namespace}/{metadata.name}"}
+        return {**notes, SUBSCRIPTION_ANNOTATION: served.subscriber.full_name} if served else notes

@@ -1,0 +1,27 @@
+"""Labels and annotations of a channel's children: the hook writes some of them, the operator the others.
+
+Each side reads the marks of the other. That a child is ours no mark proves, since Knative copies the labels of our
+Knative Services to all that it makes for them (ADR 031).
+"""
+
+from __future__ import annotations
+
+NAME_LABEL = "app.kubernetes.io/name"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+MANAGED_BY, US = "app.kubernetes.io/managed-by", "headrace"
+FUNCTION_LABEL = "headrace.dev/function"
+SHARED_LABEL = "headrace.dev/shared"
+"""`true` on a child that several channels share."""
+SCOPE_LABEL = "headrace.dev/scope"
+UID_LABEL = "headrace.dev/channel-uid"
+"""The operator's: the uid of the channel that a child belongs to."""
+CHANNEL_ANNOTATION = "headrace.dev/channel"
+"""Namespace and name of that channel: for people, and for looking it up when only the child is left."""
+SUBSCRIPTION_ANNOTATION = "headrace.dev/subscription"
+DIGEST_ANNOTATION = "headrace.dev/applied"
+"""The operator's: the digest of the object that was applied."""
+
+
+def standard_labels(component: str) -> dict[str, str]:
+    """The labels of every object of ours."""
+    return {NAME_LABEL: US, COMPONENT_LABEL: component, MANAGED_BY: US}
