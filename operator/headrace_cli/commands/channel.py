@@ -26,8 +26,8 @@ LIST_EXAMPLES = params.examples("""\
 """)
 
 DESCRIBE = """\
-Show one channel: its stream, what it holds, its limits, and its Subscriptions; of a `headrace up` also its conditions,
-as what NATS says to an edit that it refuses. With --cluster: the object's conditions and subscribers.
+Show one channel: its stream and contents, its limits, and its Subscriptions; of a `headrace up` also its conditions,
+such as NATS' refusal of an edit. With --cluster: the object's conditions and subscribers.
 """
 
 DESCRIBE_EXAMPLES = params.examples("""\

@@ -8,7 +8,7 @@ from headrace.core.errors import Misconfigured
 from headrace_cli.commands import params, program
 
 COMPLETION = """\
-Print what makes a shell complete verbs, options, and the names of channels and Subscriptions.
+Print the script by which a shell completes verbs, options, and the names of channels and Subscriptions.
 """
 
 COMPLETION_EXAMPLES = params.examples("""\

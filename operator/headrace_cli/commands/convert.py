@@ -11,8 +11,8 @@ from headrace_cli.commands import params
 
 CONVERT = """\
 Turn manifests of other systems into channels, Brokers, Triggers and Subscriptions: Kyma's Subscriptions and Eventing,
-Argo's EventBus, EventSource and Sensor, and Knative's other channels. What has no equal, and what is yours to see to,
-is told on standard error; with --strict the exit status is 1 when something had no equal.
+Argo's EventBus, EventSource and Sensor, and Knative's other channels. Standard error names the parts without an
+equal, and those that you have to see to; with --strict the exit status is 1 when a part had no equal.
 """
 
 CONVERT_EXAMPLES = params.examples("""\
@@ -54,7 +54,7 @@ COMMAND = click.Command(
             "Append it to the names of Subscriptions, so that old and new ones deliver side by side.",
             default="",
         ),
-        params.flag("--strict", "Fail when something has no equal."),
+        params.flag("--strict", "Fail when a part has no equal."),
         params.output("yaml", "json"),
     ],
 )

@@ -14,8 +14,8 @@ LIST = """\
 List parked events: those that could be delivered neither to their subscriber nor to a dead letter sink, with the
 reason. Without a channel: those of all channels of the namespace, or of all with -A.
 
-With --sunk: what dead letter sinks took in the place of subscribers, by Subscription, with the last answer. Those
-events are at the sink, and not kept here.
+With --sunk: how many events dead letter sinks took in the place of subscribers, by Subscription, with the last answer.
+Those events are at the sink, and not kept here.
 """
 
 LIST_EXAMPLES = params.examples("""\
@@ -39,8 +39,8 @@ Replay parked events, by position or by filter, or all of them with --all: each 
 it, to another channel with --to-channel, or to an address with --to-uri. A replayed event has a fresh budget of
 retries, and is parked no more; one that can't be replayed stays, and the others go on.
 
-Interrupted, the same command goes on where it was: what is replayed is gone from the list. With the same --run nothing
-is stored twice.
+After an interruption the same command goes on where it was: replayed events are gone from the list. With the same --run
+nothing is stored twice.
 """
 
 REPLAY_EXAMPLES = params.examples("""\
@@ -129,7 +129,7 @@ GROUP = click.Group(
             params.Words(LIST, LIST_EXAMPLES, "List parked events, with the reason."),
             click.Argument(["channel"], required=False, metavar="[CHANNEL]"),
             *_FILTERS,
-            params.flag("--sunk", "What dead letter sinks took, by Subscription."),
+            params.flag("--sunk", "Count the events that dead letter sinks took, by Subscription."),
             params.flag("--summary", "Only how many, by channel, Subscription and reason."),
             params.number("--limit", "At most so many.", least=1, default=100),
             every=True,
@@ -178,7 +178,7 @@ GROUP = click.Group(
             _POSITIONS,
             _ALL,
             *_FILTERS,
-            params.value("--save", "FILE", "Write them there before; what it holds is kept."),
+            params.value("--save", "FILE", "Write them there before; the contents of FILE are kept."),
             params.dry_run(),
             params.yes(),
             obeys=_CHOICE_RULES,

@@ -12,8 +12,8 @@ from headrace_cli.commands.sessions import cluster, in_cluster, on_nats
 
 HELP = """\
 Give channels back to the Go channel's controller, while events flow: each Subscription gets the consumer that it would
-have made, which goes on behind the last settled event, and our marks are taken away. Nothing is lost; what was settled
-above that comes again. It may be interrupted, and done again.
+have made, which goes on behind the last settled event, and our marks are taken away. No event is lost; those that were
+settled above that one come again. It may be interrupted, and done again.
 
 Stop the operator before, or it takes them over again. It refuses while one is at work, or a consumer is served.
 """

@@ -57,8 +57,8 @@ DOCTOR_EXAMPLES = params.examples("""\
 """)
 
 STEP_DOWN = """\
-Let a channel's stream, or with --subscription the consumer that serves it, choose another leader among its replicas:
-what to try when `doctor` finds events pending that nobody gets though all is running. Nothing is lost; producers and
+Let a channel's stream, or with --subscription the consumer that serves it, choose another leader among its replicas.
+Try it when `doctor` finds pending events that nobody gets though all is running. Nothing is lost; producers and
 subscribers wait for a moment.
 """
 

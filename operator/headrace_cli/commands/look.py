@@ -55,7 +55,7 @@ def _peek(**given: Any) -> int:
 def _starts(last: str) -> list[click.Parameter]:
     return [
         params.number("--sequence", "Begin at this sequence of the stream.", least=1),
-        params.value("--since", "TIME", "Begin at what was stored then: RFC 3339, or 10m, 2h, 3d ago."),
+        params.value("--since", "TIME", "Begin with the first event since then: RFC 3339, or 10m, 2h, 3d ago."),
         params.number("--last", last, least=0),
     ]
 
@@ -67,7 +67,7 @@ TAIL_COMMAND = params.verb(
     _tail,
     params.Words(TAIL, TAIL_EXAMPLES, "Watch events as they come."),
     params.channel(),
-    *_starts("Begin with the last so many. Default: with what comes next."),
+    *_starts("Begin with the last so many. Default: with the next event."),
     *params.event_filters(),
     params.number("--count", "End after so many.", least=1),
     formats=("table", "json"),

@@ -35,8 +35,8 @@ REMOVE_EXAMPLES = params.examples("""\
 
 BACKUP = """\
 Save a channel to a directory: its events with their sequences and times, its Subscriptions' positions, its parked
-events. It goes on while events come and go; what is saved is the moment at which each stream was begun. Interrupted,
-the same command goes on with the stream that was not whole.
+events. Events may come and go meanwhile: each stream is saved as it is when its turn begins. After an interruption the
+same command goes on with the unfinished stream.
 """
 
 BACKUP_EXAMPLES = params.examples("""\

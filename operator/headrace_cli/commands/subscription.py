@@ -11,7 +11,7 @@ from headrace_cli.commands.rules import NO_NATS_WITH_CLUSTER, Unless, obeying, o
 from headrace_cli.commands.sessions import in_cluster, on_cluster, on_nats
 
 LIST = """\
-List Subscriptions, with what waits for each: PENDING events were not handed out yet, UNSETTLED ones are in the
+List Subscriptions, each with its waiting events: PENDING events were not handed out yet, UNSETTLED ones are in the
 subscriber's hands or wait for their retry. With --cluster: the Subscription objects of a cluster, with conditions.
 """
 
@@ -47,7 +47,7 @@ CREATE_EXAMPLES = params.examples("""\
 """)
 
 PAUSE = """\
-Hand out no more events to a subscriber; they wait in the stream. What it has in its hands is finished.
+Hand out no more events to a subscriber; they wait in the stream. Events in its hands are finished.
 """
 
 PAUSE_EXAMPLES = params.examples("""\
@@ -208,9 +208,9 @@ GROUP = click.Group(
             params.Words(RESET, RESET_EXAMPLES, "Move its position, back or forward."),
             *params.subscription(),
             params.number("--to-sequence", "This one is the next to be delivered.", least=1),
-            params.value("--to-time", "TIME", "What was stored then: RFC 3339, or 10m, 2h, 3d ago."),
+            params.value("--to-time", "TIME", "The first event since then is the next: RFC 3339, or 10m, 2h, 3d ago."),
             params.flag("--all", "Everything that the stream holds."),
-            params.flag("--new", "Only what comes from now on."),
+            params.flag("--new", "Only events from now on."),
             params.dry_run(),
             params.yes(),
             obeys=one_of("to_sequence", "to_time", "all", "new", says="where to"),
