@@ -8,7 +8,7 @@ from headrace.core import subject_pattern
 from headrace.core.channel import health
 from headrace.core.plural import counted
 from headrace_cli.health.facts import ChannelFacts, used
-from headrace_cli.health.finding import Finding, Severity
+from headrace_cli.health.finding import Finding, Severity, note, problem, risk
 
 FULL, NEARLY_FULL = 0.95, 0.8
 NAMED = 5
@@ -23,17 +23,14 @@ def _stream_full(each: ChannelFacts) -> Iterator[Finding]:
         yield Finding(
             Severity.PROBLEM if share >= FULL else Severity.RISK,
             "stream-full",
-            str(each.channel.ref),
             f"stream {each.channel.stream} is {100 * share:.0f} % full ({what}), and refuses events when it is full "
             "(507)",
             f"raise {what} in the channel's spec.stream.config, or free room with `kn jetstream purge`; if a "
             "Subscription is far behind on an Interest or WorkQueue stream, mend that one first",
         )
     elif any(one.subscription.pending for one in each.subscriptions):
-        yield Finding(
-            Severity.RISK,
+        yield risk(
             "stream-full",
-            str(each.channel.ref),
             f"stream {each.channel.stream} is {100 * share:.0f} % full ({what}), and discards old events, also those "
             "that Subscriptions wait for",
             f"raise {what} in the channel's spec.stream.config, or mend the Subscription that is behind",
@@ -45,10 +42,8 @@ def _aside(each: ChannelFacts) -> Iterator[Finding]:
     if channel.origin == "peer":
         return
     if channel.aside is None:
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "aside-missing",
-            str(channel.ref),
             f"its aside stream {channel.aside_name} is missing: retries and parked events find no place",
             "reconcile the channel again: change an annotation, or restart the operator",
         )
@@ -57,10 +52,8 @@ def _aside(each: ChannelFacts) -> Iterator[Finding]:
     room = int(channel.aside["config"].get("max_bytes", -1))
     tight = 0 < room < int(channel.aside["state"]["bytes"]) + health.LEAST_ROOM
     if share >= FULL or tight:
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "aside-full",
-            str(channel.ref),
             f"its aside stream is full ({what or 'maxBytes'}): what fails can be neither retried in time nor parked",
             "replay or discard parked events: `kn jetstream deadletter list` shows them",
         )
@@ -73,18 +66,14 @@ def _no_leader(each: ChannelFacts) -> Iterator[Finding]:
         replicas = cluster.get("replicas") or []
         away = [peer["name"] for peer in replicas if peer.get("offline") or not peer.get("current", True)]
         if cluster and not cluster.get("leader"):
-            yield Finding(
-                Severity.PROBLEM,
+            yield problem(
                 "no-leader",
-                str(each.channel.ref),
                 f"stream {name} has no leader: nothing is stored or delivered (503)",
                 "bring back the NATS servers that are away; a stream of one replica waits for its own server",
             )
         elif away:
-            yield Finding(
-                Severity.RISK,
+            yield risk(
                 "replica-away",
-                str(each.channel.ref),
                 f"stream {name} has replicas that are away or behind: {', '.join(away)}",
                 "look after these NATS servers; without a majority the stream stops",
             )
@@ -97,28 +86,22 @@ def _nobody_listens(each: ChannelFacts) -> Iterator[Finding]:
     state = each.channel.info["state"]
     kept = counted(state["messages"], "event waits", "events wait") if state["messages"] else "events go nowhere"
     if each.subscribers:
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "no-consumer",
-            str(each.channel.ref),
             f"the channel has {counted(each.subscribers, 'subscriber')}, and no consumer that serves any: {kept}",
             "its conditions, and status.subscribers, say why NATS has none: a limit of the server or the stream, or "
             "what is wrong with the entry; else look at the log of reconcile",
         )
     elif each.subscribers is None:
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "no-subscription",
-            str(each.channel.ref),
             f"no consumer serves the channel: {kept}",
             "if it has no Subscription (or Trigger), make one whose channel is this one; if it has one, the channel's "
             "conditions say why it has no consumer: `doctor --cluster` reads them",
         )
     else:
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "no-subscription",
-            str(each.channel.ref),
             f"the channel has no Subscription: {kept}",
             "make a Subscription (or a Trigger) whose channel is this one; if there is one, its reference names "
             "another channel, or the operator has not seen it: look at its conditions",
@@ -134,10 +117,8 @@ def _unseen(each: ChannelFacts) -> Iterator[Finding]:
     own = {each.channel.subject, subject_pattern.stored(each.channel.subject, each.channel.transform)}
     lost = {subject: unseen.pop(subject) for subject in own & unseen.keys() if subject is not None}
     if lost:
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "own-events-unseen",
-            str(each.channel.ref),
             f"{counted(sum(lost.values()), 'event')} of the channel itself, on {', '.join(lost)}, that no Subscription "
             "sees",
             "give each Subscription's consumer that subject: mend filterSubject in the channel's "
@@ -145,10 +126,8 @@ def _unseen(each: ChannelFacts) -> Iterator[Finding]:
         )
     if unseen:
         named = ", ".join(sorted(unseen)[:NAMED])
-        yield Finding(
-            Severity.NOTE,
+        yield note(
             "irrelevant-events",
-            str(each.channel.ref),
             f"{counted(sum(unseen.values()), 'event')} on subjects that no Subscription sees: {named}",
             "name them in additionalSubjects of the channel's stream if they are to be delivered, or in the "
             "filterSubjects of consumerConfigTemplate where it has any; else mend who publishes there, "
@@ -158,19 +137,15 @@ def _unseen(each: ChannelFacts) -> Iterator[Finding]:
 
 def _parked(each: ChannelFacts) -> Iterator[Finding]:
     if each.channel.origin == "gone":
-        yield Finding(
-            Severity.NOTE,
+        yield note(
             "channel-gone",
-            str(each.channel.ref),
             f"the channel was deleted, and its {counted(each.parked, 'parked event is', 'parked events are')} kept",
             f"`kn jetstream deadletter replay {each.channel.ref} --to-channel …` or `deadletter discard`, then "
             f"`kn jetstream channel delete {each.channel.ref}`",
         )
     elif each.parked:
-        yield Finding(
-            Severity.RISK,
+        yield risk(
             "parked",
-            str(each.channel.ref),
             f"{counted(each.parked, 'parked event')} that could be delivered nowhere",
             f"`kn jetstream deadletter list {each.channel.ref} --summary` says why; mend the subscriber, then "
             f"`kn jetstream deadletter replay {each.channel.ref} --all`",

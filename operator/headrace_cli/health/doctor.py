@@ -14,7 +14,7 @@ from headrace_cli.access.place import Place
 from headrace_cli.access.session import session
 from headrace_cli.catalog.names import ChannelScope, NamespacedName
 from headrace_cli.health import facts
-from headrace_cli.health.finding import Finding, Severity
+from headrace_cli.health.finding import Finding, problem
 from headrace_cli.health.findings import by_severity, findings
 from headrace_cli.health.object_rules import of_objects
 
@@ -39,7 +39,7 @@ async def examine_up(place: Place, scope: ChannelScope) -> list[Finding]:
     found = await examine(place, scope, in_scope(bulletin.objects, scope))
     if bulletin.files:
         do = "mend the file, and send SIGHUP to headrace up again; what it served before goes on"
-        found.append(Finding(Severity.PROBLEM, "files-refused", place.source, bulletin.files, do))
+        found.append(problem("files-refused", bulletin.files, do, where=place.source))
     return found
 
 
@@ -86,7 +86,7 @@ async def _receiver(at: Place) -> list[Finding]:
     except (OSError, TimeoutError) as error:
         what = f"nobody takes events at {at.receive}: {error or 'no answer'}"
         do = "look at the log of headrace up for why receive does not start"
-        return [Finding(Severity.PROBLEM, "receiver-away", at.receive, what, do)]
+        return [problem("receiver-away", what, do, where=at.receive)]
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
@@ -96,25 +96,23 @@ async def _receiver(at: Place) -> list[Finding]:
 def _unreachable(at: Place, error: HeadraceError) -> Finding:
     text = str(error)
     if isinstance(error, ApiError) or "JetStream does not answer" in text or "did not answer" in text:
-        return Finding(
-            Severity.PROBLEM,
+        return problem(
             "jetstream-off",
-            "NATS",
             f"the server is there, JetStream is not: {text}",
             "enable JetStream in the server and for this account; one that switched itself off has no disk space left, "
             "or could not read its store: its log says so",
+            where="NATS",
         )
-    return Finding(
-        Severity.PROBLEM,
+    return problem(
         "nats-unreachable",
-        "NATS",
         text,
         "from outside a cluster: kubectl -n nats port-forward svc/nats 4222, and --nats nats://127.0.0.1:4222; the "
         "credentials are in a Secret (NATS_CREDS_FILE, NATS_USER and NATS_PASSWORD, or NATS_TOKEN); inside, is the "
         f"address right that comes from {at.source}, and are the server's pods Ready?",
+        where="NATS",
     )
 
 
 def _forbidden(error: Refused) -> Finding:
     do = "use credentials that may publish to $JS.API.> and subscribe to _INBOX.>"
-    return Finding(Severity.PROBLEM, "forbidden", "NATS", f"JetStream's API refuses: {error}", do)
+    return problem("forbidden", f"JetStream's API refuses: {error}", do, where="NATS")

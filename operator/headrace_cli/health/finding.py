@@ -24,14 +24,26 @@ class Finding:
 
     Attributes:
         code: for scripts; does not change.
-        where: the channel, Subscription or stream.
+        where: the channel, Subscription or stream; a rule about one of them leaves it to whoever asks the rule.
     """
 
     severity: Severity
     code: str
-    where: str
     what: str
     do: str
+    where: str = ""
+
+
+def problem(code: str, what: str, do: str, where: str = "") -> Finding:
+    return Finding(Severity.PROBLEM, code, what, do, where)
+
+
+def risk(code: str, what: str, do: str, where: str = "") -> Finding:
+    return Finding(Severity.RISK, code, what, do, where)
+
+
+def note(code: str, what: str, do: str, where: str = "") -> Finding:
+    return Finding(Severity.NOTE, code, what, do, where)
 
 
 def as_item(each: Finding) -> dict[str, str]:

@@ -7,11 +7,12 @@ follow by hand elsewhere (docs/kn-plugin.md has the table) are rules here: of ch
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from headrace.core.nats import payload
 from headrace_cli.health.channel_rules import FULL, NEARLY_FULL, OF_CHANNELS
 from headrace_cli.health.facts import Facts, account_used
-from headrace_cli.health.finding import Finding, Severity
+from headrace_cli.health.finding import Finding, Severity, problem, risk
 from headrace_cli.health.subscription_rules import OF_SUBSCRIPTIONS
 
 
@@ -20,39 +21,37 @@ def findings(facts: Facts) -> list[Finding]:
     found = [*_account(facts), *_server(facts)]
     if not facts.channels:
         found.append(
-            Finding(
-                Severity.PROBLEM,
+            problem(
                 "no-channel",
-                "NATS",
                 "there is no channel here: events are answered with 404",
                 "look into all namespaces with -A; make a channel (`kn jetstream channel create`); if there are some, "
                 "this is another NATS server, account or JetStream domain than theirs: look at --nats and the "
                 "credentials",
+                where="NATS",
             )
         )
     for each in facts.channels:
-        for rule in OF_CHANNELS:
-            found += rule(each)
-        for one in each.subscriptions:
-            for rule_of_one in OF_SUBSCRIPTIONS:
-                found += rule_of_one(one, facts.at)
+        of_it = str(each.channel.ref)
+        found += (replace(one, where=of_it) for rule in OF_CHANNELS for one in rule(each))
+        for served in each.subscriptions:
+            where = f"{served.subscription.ref} of {of_it}"
+            found += (replace(one, where=where) for of in OF_SUBSCRIPTIONS for one in of(served, facts.at))
     return by_severity(found)
 
 
 def _server(facts: Facts) -> Iterator[Finding]:
-    if problem := payload.problem(facts.max_payload) if facts.max_payload else "":
-        yield Finding(Severity.PROBLEM, "no-event-fits", "NATS", problem, payload.DO)
+    if too_narrow := payload.problem(facts.max_payload) if facts.max_payload else "":
+        yield problem("no-event-fits", too_narrow, payload.DO, where="NATS")
     elif facts.max_payload and (narrow := payload.narrow(facts.max_payload)):
-        yield Finding(Severity.RISK, "small-events-only", "NATS", narrow, payload.DO)
+        yield risk("small-events-only", narrow, payload.DO, where="NATS")
     if facts.no_room:
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "store-full",
-            "NATS",
             f"it has no room for any message ({facts.no_room}): events are refused (507), and what fails can be "
             "neither retried in time nor parked",
             "raise max_file_store of the servers (max_memory_store, for streams in memory) or the account's limit, or "
             "make room: `kn jetstream report` shows the largest streams, `deadletter discard` and `purge` empty them",
+            where="NATS",
         )
 
 
@@ -68,8 +67,8 @@ def _account(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             severity,
             "account-full",
-            "NATS account",
             f"its {what} is {100 * share:.0f} % used: a full one refuses events (507)",
             "raise the account's limit, or make room: `kn jetstream report` shows the largest streams, "
             "`deadletter discard` and `purge` empty them",
+            where="NATS account",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from headrace_cli.health.finding import Finding, Severity
+from headrace_cli.health.finding import Finding, Severity, problem, risk
 
 # Of what these tell there are rules that ask NATS itself, and know more.
 ASKED_IN_NATS = {
@@ -32,15 +32,13 @@ def of_objects(objects: Iterable[Mapping[str, Any]], *, nats_asked: bool) -> Ite
         where = f"{metadata.get('namespace')}/{metadata['name']}"
         if error := body.get("error"):
             do = "look at the log of who reconciles; it is tried again"
-            yield Finding(Severity.PROBLEM, "not-reconciled", where, f"reconciling it fails: {error}", do)
+            yield problem("not-reconciled", f"reconciling it fails: {error}", do, where=where)
         elif not status.get("conditions"):
             do = "is the operator running, and does it watch this namespace? Its log says what holds it up"
-            yield Finding(Severity.PROBLEM, "not-reconciled", where, "nobody has reconciled it yet", do)
+            yield problem("not-reconciled", "nobody has reconciled it yet", do, where=where)
         elif status.get("observedGeneration", metadata.get("generation")) != metadata.get("generation"):
             what = "the newest edit is not taken up yet: the conditions are of the one before"
-            yield Finding(
-                Severity.RISK, "edit-waits", where, what, "wait a moment; if it stays so, look at the operator"
-            )
+            yield risk("edit-waits", what, "wait a moment; if it stays so, look at the operator", where=where)
         yield from _conditions(where, status, nats_asked)
         yield from _subscribers(where, body, status)
 
@@ -56,7 +54,7 @@ def _conditions(where: str, status: Mapping[str, Any], nats_asked: bool) -> Iter
             continue
         # What is not known yet may be well in a moment.
         severity = Severity.RISK if each.get("severity") or each["status"] == "Unknown" else Severity.PROBLEM
-        yield Finding(severity, "condition", where, in_words(each), _MEND)
+        yield Finding(severity, "condition", in_words(each), _MEND, where=where)
 
 
 def _subscribers(where: str, body: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[Finding]:
@@ -66,12 +64,10 @@ def _subscribers(where: str, body: Mapping[str, Any], status: Mapping[str, Any])
         if each.get("ready") == "False":
             what = f"its subscriber {who} is not served: {each.get('message', '')}"
             do = "see to what it says: an entry is mended in its Subscription, a limit in NATS or in the channel's spec"
-            yield Finding(Severity.PROBLEM, "subscriber", where, what, do)
+            yield problem("subscriber", what, do, where=where)
         elif each.get("ready") == "Unknown":
             what = f"whether its subscriber {who} is served is not known: {each.get('message', '')}"
-            yield Finding(
-                Severity.RISK, "subscriber", where, what, "wait a moment; if it stays so, see to what it says"
-            )
+            yield risk("subscriber", what, "wait a moment; if it stays so, see to what it says", where=where)
 
 
 def in_words(condition: Mapping[str, Any]) -> str:

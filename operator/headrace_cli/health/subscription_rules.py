@@ -11,9 +11,8 @@ from headrace.core.channel import health
 from headrace.core.delivery import stage_record
 from headrace.core.delivery.subscriber import SubscriberState
 from headrace.core.plural import counted
-from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.health.facts import SubscriptionFacts
-from headrace_cli.health.finding import Finding, Severity
+from headrace_cli.health.finding import Finding, Severity, note, problem, risk
 from headrace_cli.view import units
 
 # Longer than a cold start, an ack wait and a sweep of the scaler together.
@@ -26,29 +25,25 @@ NAMED = 5
 
 
 def _state(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
-    known, where = one.subscription, _where(one.subscription)
+    known = one.subscription
     subscriber = known.subscriber
     if known.damage:
-        yield Finding(Severity.PROBLEM, "damaged", where, known.damage, "reconcile the channel again")
+        yield problem("damaged", known.damage, "reconcile the channel again")
     elif subscriber is None:
         if known.channel.origin != "peer":
-            yield Finding(
-                Severity.NOTE,
+            yield note(
                 "foreign-consumer",
-                where,
                 f"consumer {known.consumer} is not Headrace's, but somebody else's: "
                 f"{counted(known.pending, 'event waits', 'events wait')} there",
                 "nothing, if somebody uses it; one that nobody uses keeps events of an Interest or WorkQueue stream",
             )
     elif subscriber.state is SubscriberState.REFUSED:
         do = "mend the Subscription; its events wait, and nothing is lost"
-        yield Finding(Severity.PROBLEM, "refused", where, f"it can't be delivered to: {subscriber.reason}", do)
+        yield problem("refused", f"it can't be delivered to: {subscriber.reason}", do)
     elif subscriber.state is SubscriberState.GONE:
         since = units.age(units.moment(subscriber.gone_since), now)
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "gone",
-            where,
             f"its entry vanished from the channel {since} ago, so nothing is delivered",
             "if it was deleted, its consumer goes by itself; if not, look why the Subscription is not Ready: "
             "kubectl describe subscription",
@@ -56,7 +51,7 @@ def _state(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     elif known.info.get("paused"):
         rest = units.span(float(known.info.get("pause_remaining") or 0) / 1e9)
         do = f"`kn jetstream subscription resume {known.ref}`"
-        yield Finding(Severity.NOTE, "paused", where, f"it is paused for another {rest}", do)
+        yield note("paused", f"it is paused for another {rest}", do)
 
 
 def _failing(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
@@ -70,10 +65,8 @@ def _failing(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
         due = f", the next retry in {units.span(left)}" if left >= 0 else f", a retry is due for {units.span(-left)}"
     known = one.subscription.subscriber
     to = known.subscriber.uri if known is not None and known.subscriber is not None else "its reply address"
-    yield Finding(
-        Severity.PROBLEM,
+    yield problem(
         "failing",
-        _where(one.subscription),
         f"{counted(one.retrying, 'event failed and waits', 'events failed and wait')} for another attempt{due}{last}",
         f"mend {to}: 404 or a name that is not found is a wrong address or a Service that is not Ready; a timeout is a "
         "subscriber slower than delivery.timeout; 5xx is in its own log",
@@ -89,7 +82,6 @@ def _sunk(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     yield Finding(
         Severity.RISK if now - sunk.at <= SUNK_RECENT else Severity.NOTE,
         "sunk",
-        _where(one.subscription),
         f"{counted(sunk.events, 'event')} went to its dead letter sink {sunk.sink}, the last {ago} ago: {sunk.last}",
         "mend the subscriber, or what is sent to it; then have the sink send them again, with new ids",
     )
@@ -98,10 +90,8 @@ def _sunk(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
 def _window(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     window = health.AckWindow(one.subscription.unacked, int(one.subscription.config.get("max_ack_pending", 0)))
     if window.full:
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "window-full",
-            _where(one.subscription),
             f"{window.out} of at most {counted(window.most, 'event')} handed out and not settled: no fresh one is "
             "delivered",
             "mend the subscriber, shorten its back-off, or raise maxAckPending in consumerConfigTemplate",
@@ -119,10 +109,8 @@ def _stalled(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     cluster = known.info.get("cluster") or {}
     leaderless = bool(cluster) and not cluster.get("leader")
     step = f"`kn jetstream step-down {known.channel.ref} --subscription {known.ref}`, then without --subscription"
-    yield Finding(
-        Severity.PROBLEM,
+    yield problem(
         "no-leader" if leaderless else "stalled",
-        _where(known),
         f"{counted(known.pending, 'event is', 'events are')} pending, none was handed out for {units.age(since, now)}, "
         "and nobody pulls" + (": its consumer has no leader" if leaderless else ""),
         "is the operator (or `headrace up`) running, and may it start `forward`? Look at its log for leases that fail; "
@@ -135,10 +123,8 @@ _PULL_LIMITS = ("max_batch", "max_bytes", "max_expires")
 
 def _vain_pulls(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     if one.vain_pulls:
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "pulls-bring-nothing",
-            _where(one.subscription),
             f"forward asks NATS for its events and gets none: {one.vain_pulls}",
             f"look at its consumer {one.subscription.consumer} for what somebody has set by hand, at the limits of the "
             "server and the stream, and whether JetStream has a leader for it",
@@ -150,10 +136,8 @@ def _narrow_pulls(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     config = one.subscription.config
     limits = [f"{key} {config[key]}" for key in _PULL_LIMITS if int(config.get(key) or 0) > 0]
     if limits and one.subscription.subscriber is not None:
-        yield Finding(
-            Severity.NOTE,
+        yield note(
             "narrow-pulls",
-            _where(one.subscription),
             f"what one pull of its consumer may ask for is limited ({', '.join(limits)}), so that it may be slow",
             "raise the limit where it was set: on the consumer by hand, or as max_request_batch among the limits of "
             "the server's jetstream",
@@ -165,10 +149,8 @@ def _pushed(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     known = one.subscription
     deliver = known.config.get("deliver_subject")
     if deliver and known.subscriber is not None:
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "push-consumer",
-            _where(known),
             f"its consumer {known.consumer} is a push consumer, which delivers to the subject {deliver}: somebody has "
             "made it by hand in the place of Headrace's, which pulls",
             f"`nats consumer rm {known.channel.stream} {known.consumer}`: Headrace's is made then, and begins where "
@@ -179,10 +161,8 @@ def _pushed(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
 def _stuck(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     if one.stuck:
         named = ", ".join(map(str, one.stuck[:NAMED]))
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "stuck",
-            _where(one.subscription),
             f"{counted(len(one.stuck), 'event')} can be neither delivered nor parked: sequence {named}",
             "make room in the aside stream, or raise the server's max_payload; "
             f"`kn jetstream peek {one.subscription.channel.ref} --sequence {one.stuck[0]} --limit 1` shows one, "
@@ -194,10 +174,8 @@ def _forgotten(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     if one.forgotten:
         named = ", ".join(map(str, one.forgotten[:NAMED]))
         known = one.subscription
-        yield Finding(
-            Severity.PROBLEM,
+        yield problem(
             "retries-forgotten",
-            _where(known),
             f"{counted(len(one.forgotten), 'event waits', 'events wait')} for a retry that NATS will never make, since "
             f"the consumer does not hold {'it' if len(one.forgotten) == 1 else 'them'} any more: sequence {named}",
             f"was max_deliver set on consumer {known.consumer} by hand? Reconciling takes it back, and parks these "
@@ -209,10 +187,8 @@ def _clocks(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
     """A retry that is due later than it was to wait: somebody's clock is ahead."""
     ahead = max((stage_record.skew(each, now.timestamp(), math.inf) for each in one.records), default=0.0)
     if ahead > MOST_SKEW_SECONDS:
-        yield Finding(
-            Severity.RISK,
+        yield risk(
             "clocks-differ",
-            _where(one.subscription),
             f"a retry is due {units.span(ahead)} later than its back-off allows: the clock of a process of forward was "
             "ahead of the one here by as much",
             "see to the clocks (NTP) of the nodes that forward runs on, and of this machine; events are delivered all "
@@ -222,10 +198,8 @@ def _clocks(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
 
 def _discarded(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     if one.discarded:
-        yield Finding(
-            Severity.RISK,
+        yield risk(
             "discarded",
-            _where(one.subscription),
             f"the server discarded {counted(one.discarded, 'event')} before delivery: what was discarded is lost",
             "look at maxAge, maxMsgs, maxBytes and discard of the stream, or at who purged it",
         )
@@ -241,10 +215,8 @@ def _sees_nothing(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     # Of a subject that moves to where nobody can tell, anything may be.
     if any(one is None or subject_pattern.overlap(pattern, one) for pattern in patterns for one in subjects):
         return
-    yield Finding(
-        Severity.PROBLEM,
+    yield problem(
         "filter-sees-nothing",
-        _where(known),
         f"its filter {', '.join(patterns)} matches no subject of the stream: it gets nothing",
         "mend filterSubject in the channel's consumerConfigTemplate",
     )
@@ -265,7 +237,3 @@ OF_SUBSCRIPTIONS: tuple[Callable[[SubscriptionFacts, datetime], Iterator[Finding
     _discarded,
     _sees_nothing,
 )
-
-
-def _where(one: CatalogSubscription) -> str:
-    return f"{one.ref} of {one.channel.ref}"
