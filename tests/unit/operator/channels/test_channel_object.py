@@ -1,14 +1,10 @@
-"""What the operator writes into a channel object, before it is written."""
+"""A channel object: the operator reads it, and finds the patch that changes it."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from headrace.core.errors import HeadraceError, Refused, Unavailable
 from headrace_operator.channels import channel_object
-from headrace_operator.kube.api import FAILED_TEST, Conflict, Expired, refusal
 from tests.support.functions.channels import channel, entry
 
 
@@ -58,19 +54,3 @@ def test_an_annotation_that_somebody_has_given_another_value_is_not_lacking() ->
     assert channel_object.lacking(channel(), wanted) == wanted
     assert channel_object.lacking(channel(annotations={"a": "b"}), wanted) == wanted
     assert channel_object.lacking(channel(annotations={"messaging.knative.dev/subscribable": ""}), wanted) == {}
-
-
-@pytest.mark.parametrize(
-    ("status", "text", "error"),
-    [
-        pytest.param(409, '{"message": "modified"}', Conflict, id="conflict"),
-        pytest.param(422, json.dumps({"message": FAILED_TEST}), Conflict, id="a patch's test"),
-        pytest.param(422, '{"message": "spec is invalid"}', Refused, id="invalid"),
-        pytest.param(410, '{"message": "too old"}', Expired, id="forgotten"),
-        pytest.param(403, '{"message": "forbidden"}', Refused, id="forbidden"),
-        pytest.param(429, "slow down", Unavailable, id="too many"),
-        pytest.param(500, "", Unavailable, id="broken"),
-    ],
-)
-def test_what_the_api_server_says(status: int, text: str, error: type[HeadraceError]) -> None:
-    assert type(refusal("GET", "/x", status, text)) is error
