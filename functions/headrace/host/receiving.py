@@ -68,7 +68,7 @@ class Receiving:
             wake=WakeHints(self._jetstream.hint, settings.wake_interval.total_seconds()),
             max_event_bytes=lambda: self._jetstream.max_event_bytes,
             refusal=self._refusal_of_short_way,
-            traced=self._is_traced,
+            traced=None if self._tracing is None else self._is_traced,
             claims=claims,
         )
         self.intake = Intake(self._effects, self._waiting)

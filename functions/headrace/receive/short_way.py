@@ -44,7 +44,7 @@ class Intake:
             return post
         subject = subject_of(post.host, post.url)
         effects, waiting = self._effects, self._waiting
-        if subject is None or effects.traced(post.block):
+        if subject is None or (effects.traced is not None and effects.traced(post.block)):
             return None
         message: Encoded = _new(Encoded, (subject, post.block, post.data))
         held = message.size + BESIDE_BYTES

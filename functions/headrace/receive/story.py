@@ -49,7 +49,7 @@ class ReceiveEffects:
         wake: tell the operator that a stream has something new.
         max_event_bytes: largest message that may be stored, headers included.
         refusal: the answer to an event for that subject that could not be stored; it is told of in the log, too.
-        traced: does this header block ask for spans, which only `receive` makes?
+        traced: does this header block ask for spans, which only `receive` makes? None: no event is traced.
         claims: knows the deliveries of `forward`.
     """
 
@@ -58,7 +58,7 @@ class ReceiveEffects:
     wake: Callable[[str], None]
     max_event_bytes: Callable[[], int]
     refusal: Callable[[str, HeadraceError], Response]
-    traced: Callable[[bytes], bool]
+    traced: Callable[[bytes], bool] | None
     claims: Claims
 
 

@@ -20,7 +20,7 @@ begun. Here:
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -29,7 +29,23 @@ from headrace.core.http import Response
 from headrace.server import heads
 from headrace.server.front import Front, OnItsWay, written
 from headrace.server.patience import Patience
-from headrace.server.states import NEXT, ConnectionEvent, ConnectionState
+from headrace.server.states import (
+    ANSWERED,
+    BEGUN,
+    BODY,
+    CUT,
+    ENDED,
+    FREE,
+    HEAD,
+    HEADED,
+    KEPT,
+    LACKING,
+    NEXT,
+    OVER,
+    TAKEN,
+    ConnectionEvent,
+    ConnectionState,
+)
 
 LONGEST_HEAD = 64 * 1024
 MOST_HEADERS = 256
@@ -51,7 +67,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._state = ConnectionState.FREE
+        self._state: ConnectionState = FREE
         self._patience = Patience(self.loop, self._expire)
         self._front: Front | None = None
         self._looked_for_front = False
@@ -68,15 +84,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._ending = False
 
     def data_received(self, data: bytes) -> None:
-        match self._state:
-            case ConnectionState.FREE:
-                self._look(data)
-            case ConnectionState.KEPT:
-                self._join(data)
-            case ConnectionState.OVER:
-                pass
-            case _:
-                self._parse(data)
+        state = self._state
+        if state is FREE:
+            self._look(data)
+        elif state is KEPT:
+            self._join(data)
+        elif state is not OVER:
+            self._parse(data)
 
     # The short way.
 
@@ -93,8 +107,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._patience.stop()
             current = self._on_its_way
             current.response_complete = False
-            self.cycle = cast("Any", current)
-            self._happens(ConnectionEvent.TAKEN)
+            self.cycle = current  # type: ignore[assignment]  # stands in for it: see there
+            self._state = NEXT[self._state][TAKEN]
         elif lacks is None or lacks > SMALL_BODY:
             self._parse(data)
         else:
@@ -112,9 +126,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._parse(whole)
 
     def _keep(self, data: bytes, lacks: int) -> None:
-        if self._state is ConnectionState.FREE:
+        if self._state is FREE:
             self._patience.wait(REQUEST_SECONDS)
-        self._happens(ConnectionEvent.LACKING)
+        self._happens(LACKING)
         self._kept.append(data)
         self._lacks = lacks
         self._hold(len(data))
@@ -157,13 +171,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_more(len(data))
 
     def _is_in_message(self) -> bool:
-        return self._state is ConnectionState.HEAD or self._state is ConnectionState.BODY
+        return self._state in (HEAD, BODY)
 
     def _await_more(self, size: int) -> None:
         """The message that is being read lacks something; it came last in a read of so many bytes."""
         if not self._patience.waits:
             self._patience.wait(REQUEST_SECONDS)
-        if self._state is not ConnectionState.HEAD:
+        if self._state is not HEAD:
             # What ASGI has been given is counted there.
             return
         # Behind another in the same read, nobody tells how much of that it has; of the next reads, all is its own.
@@ -195,10 +209,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._state is ConnectionState.FREE:
+        if self._state is FREE:
             # The time of an idle connection is over, that of a request begins.
             self._patience.stop()
-        self._happens(ConnectionEvent.BEGUN)
+        self._happens(BEGUN)
         self._head_bytes = 0
         self._begun_in_read += 1
 
@@ -208,7 +222,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._state is not ConnectionState.HEAD:
+        if self._state is not HEAD:
             return  # a trailer: whoever checks headers in front of us has not seen it
         if len(self.headers) >= MOST_HEADERS or len(name) + len(value) > LONGEST_HEAD:
             self._stop(431)
@@ -225,7 +239,7 @@ class BoundedProtocol(HttpToolsProtocol):
             # In place: the application has been given this list.
             self.headers[:] = [header for header in self.headers if header[0] != b"host"]
             self.headers.append((b"host", authority))
-        self._happens(ConnectionEvent.HEADED)
+        self._happens(HEADED)
         self._let_go()
         super().on_headers_complete()
 
@@ -233,7 +247,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         self._patience.stop()
-        self._happens(ConnectionEvent.ENDED)
+        self._happens(ENDED)
         super().on_message_complete()
         if self.cycle.response_complete:
             self._answered()
@@ -250,13 +264,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _answered(self) -> None:
         """Nothing is due any more."""
-        self._happens(ConnectionEvent.ANSWERED)
-        if self._state is ConnectionState.FREE:
+        self._state = state = NEXT[self._state][ANSWERED]
+        if state is FREE:
             self._patience.wait(self.timeout_keep_alive)
 
     def shutdown(self) -> None:
         self._ending = True
-        if self._state is ConnectionState.KEPT:
+        if self._state is KEPT:
             # Whoever is in the middle of sending gets the same last moment on either way.
             self._parse(self._all_kept())
         super().shutdown()
@@ -293,14 +307,14 @@ class BoundedProtocol(HttpToolsProtocol):
         """What the connection waits for has not come in time."""
         if self.transport.is_closing():
             return
-        if self._state is ConnectionState.FREE:
+        if self._state is FREE:
             self.transport.close()
         else:
             self._refuse(503 if self._ending else 408)
 
     def _cut(self) -> None:
         """Read nothing any more, and forget what is half here."""
-        self._happens(ConnectionEvent.CUT)
+        self._happens(CUT)
         self._patience.stop()
         self._kept.clear()
         self._let_go()
