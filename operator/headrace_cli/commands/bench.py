@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.rules import Unless
+from headrace_cli.commands.rules import Given, Unless
 from headrace_cli.commands.sessions import on_nats
 
 BENCH = """\
@@ -26,7 +24,7 @@ BENCH_EXAMPLES = params.examples("""\
 """)
 
 
-def _bench(**given: Any) -> int:
+def _bench(_: str, given: Given) -> int:
     from headrace_cli.commands.actions import bench
 
     return on_nats(given, bench.measure)

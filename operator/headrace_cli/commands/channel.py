@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from headrace.core.errors import Misconfigured
 from headrace.core.quoting import quoted
 from headrace_cli.commands import params
-from headrace_cli.commands.rules import NO_NATS_WITH_CLUSTER
-from headrace_cli.commands.sessions import in_cluster, on_cluster, on_nats
+from headrace_cli.commands.rules import NO_NATS_WITH_CLUSTER, Given
 
 LIST = """\
 List the channels: those whose streams NATS holds, Headrace's, adopted streams, and those of the Go channel (origin
@@ -59,38 +56,10 @@ DELETE_EXAMPLES = params.examples("""\
 """)
 
 
-def _list(**given: Any) -> int:
+def _run(verb: str, given: Given) -> int:
     from headrace_cli.commands.actions import channel
 
-    if in_cluster(given):
-        return on_cluster(given, channel.list_in_cluster)
-    return on_nats(given, channel.list_in_nats)
-
-
-def _describe(**given: Any) -> int:
-    from headrace_cli.commands.actions import channel
-
-    if in_cluster(given):
-        return on_cluster(given, channel.describe_in_cluster)
-    return on_nats(given, channel.describe_in_nats)
-
-
-def _create(**given: Any) -> int:
-    from headrace_cli.commands.actions import channel
-
-    if in_cluster(given):
-        return on_cluster(given, channel.create_in_cluster)
-    if given["dry_run"]:
-        return channel.print_manifest(given)
-    return on_nats(given, channel.create_in_nats)
-
-
-def _delete(**given: Any) -> int:
-    from headrace_cli.commands.actions import channel
-
-    if in_cluster(given):
-        return on_cluster(given, channel.delete_in_cluster)
-    return on_nats(given, channel.delete_in_nats)
+    return channel.run(verb, given)
 
 
 def _annotations(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -118,7 +87,7 @@ GROUP = click.Group(
     commands=[
         params.verb(
             "list",
-            _list,
+            _run,
             params.Words(LIST, LIST_EXAMPLES, "List channels."),
             every=True,
             objects=True,
@@ -127,7 +96,7 @@ GROUP = click.Group(
         ),
         params.verb(
             "describe",
-            _describe,
+            _run,
             params.Words(DESCRIBE, DESCRIBE_EXAMPLES, "Show one channel."),
             params.channel(),
             objects=True,
@@ -136,7 +105,7 @@ GROUP = click.Group(
         ),
         params.verb(
             "create",
-            _create,
+            _run,
             params.Words(CREATE, CREATE_EXAMPLES),
             params.channel(),
             *_STREAM,
@@ -154,7 +123,7 @@ GROUP = click.Group(
         ),
         params.verb(
             "delete",
-            _delete,
+            _run,
             params.Words(DELETE, DELETE_EXAMPLES, "Delete a channel and its events."),
             params.channel(),
             params.yes(),

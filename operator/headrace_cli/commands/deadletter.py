@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.rules import Unless, one_of
-from headrace_cli.commands.sessions import on_nats
+from headrace_cli.commands.rules import Given, Unless, one_of
 
 LIST = """\
 List parked events: those that could be delivered neither to their subscriber nor to a dead letter sink, with the
@@ -63,28 +60,10 @@ DISCARD_EXAMPLES = params.examples("""\
 """)
 
 
-def _list(**given: Any) -> int:
+def _run(verb: str, given: Given) -> int:
     from headrace_cli.commands.actions import deadletter
 
-    return on_nats(given, deadletter.list_parked)
-
-
-def _show(**given: Any) -> int:
-    from headrace_cli.commands.actions import deadletter
-
-    return on_nats(given, deadletter.show_parked)
-
-
-def _replay(**given: Any) -> int:
-    from headrace_cli.commands.actions import deadletter
-
-    return on_nats(given, deadletter.replay)
-
-
-def _discard(**given: Any) -> int:
-    from headrace_cli.commands.actions import deadletter
-
-    return on_nats(given, deadletter.discard)
+    return deadletter.run(verb, given)
 
 
 _FILTERS: list[click.Parameter] = [
@@ -125,7 +104,7 @@ GROUP = click.Group(
     commands=[
         params.verb(
             "list",
-            _list,
+            _run,
             params.Words(LIST, LIST_EXAMPLES, "List parked events, with the reason."),
             click.Argument(["channel"], required=False, metavar="[CHANNEL]"),
             *_FILTERS,
@@ -149,7 +128,7 @@ GROUP = click.Group(
         ),
         params.verb(
             "show",
-            _show,
+            _run,
             params.Words(SHOW, SHOW_EXAMPLES, "Show parked events in full, with the answers."),
             params.channel(),
             click.Argument(["positions"], nargs=-1, required=True, type=click.IntRange(1), metavar="POSITION..."),
@@ -157,7 +136,7 @@ GROUP = click.Group(
         ),
         params.verb(
             "replay",
-            _replay,
+            _run,
             params.Words(REPLAY, REPLAY_EXAMPLES, "Deliver them again."),
             params.channel(),
             _POSITIONS,
@@ -172,7 +151,7 @@ GROUP = click.Group(
         ),
         params.verb(
             "discard",
-            _discard,
+            _run,
             params.Words(DISCARD, DISCARD_EXAMPLES, "Delete them for good."),
             params.channel(),
             _POSITIONS,

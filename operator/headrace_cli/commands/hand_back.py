@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.rules import Unless
+from headrace_cli.commands.rules import Given, Unless
 from headrace_cli.commands.sessions import cluster, in_cluster, on_nats
 
 HELP = """\
@@ -25,7 +23,7 @@ EXAMPLES = params.examples("""\
 """)
 
 
-def _hand_back(**given: Any) -> int:
+def _hand_back(_: str, given: Given) -> int:
     from headrace_cli.commands.actions import hand_back
 
     objects = cluster(given) if in_cluster(given) else None

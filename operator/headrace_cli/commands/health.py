@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.sessions import in_cluster, in_place, on_cluster, on_nats
+from headrace_cli.commands.rules import Given
 
 REPORT = """\
 Show streams and Subscriptions with lag, rates, redeliveries and sizes. Rates come from two looks, an interval apart.
@@ -68,30 +66,10 @@ STEP_DOWN_EXAMPLES = params.examples("""\
 """)
 
 
-def _report(**given: Any) -> int:
+def _run(verb: str, given: Given) -> int:
     from headrace_cli.commands.actions import health
 
-    return on_nats(given, health.report)
-
-
-def _check(**given: Any) -> int:
-    from headrace_cli.commands.actions import health
-
-    return in_place(given, health.run_check)
-
-
-def _doctor(**given: Any) -> int:
-    from headrace_cli.commands.actions import health
-
-    if in_cluster(given):
-        return on_cluster(given, health.examine_cluster)
-    return in_place(given, health.examine)
-
-
-def _step_down(**given: Any) -> int:
-    from headrace_cli.commands.actions import health
-
-    return on_nats(given, health.step_down)
+    return health.run(verb, given)
 
 
 _CHANNEL = click.Argument(["channel"], required=False, metavar="[CHANNEL]")
@@ -104,7 +82,7 @@ def _limit(name: str, default: str | None, text: str) -> click.Option:
 COMMANDS = [
     params.verb(
         "report",
-        _report,
+        _run,
         params.Words(REPORT, REPORT_EXAMPLES, "Lag, rates, redeliveries and sizes."),
         _CHANNEL,
         click.Option(
@@ -121,7 +99,7 @@ COMMANDS = [
     ),
     params.verb(
         "check",
-        _check,
+        _run,
         params.Words(CHECK, CHECK_EXAMPLES, "A status for monitors, or numbers for Prometheus."),
         _CHANNEL,
         _limit("pending", None, "Events not handed out yet, of one Subscription."),
@@ -135,7 +113,7 @@ COMMANDS = [
     ),
     params.verb(
         "doctor",
-        _doctor,
+        _run,
         params.Words(DOCTOR, DOCTOR_EXAMPLES, "Why events don't arrive, and what to do."),
         _CHANNEL,
         every=True,
@@ -144,7 +122,7 @@ COMMANDS = [
     ),
     params.verb(
         "step-down",
-        _step_down,
+        _run,
         params.Words(STEP_DOWN, STEP_DOWN_EXAMPLES, "Let a stream or consumer choose another leader."),
         params.channel(),
         params.value("--subscription", "NAME", "The consumer of this Subscription, not the stream."),

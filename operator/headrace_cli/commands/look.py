@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.rules import one_of
-from headrace_cli.commands.sessions import on_nats
+from headrace_cli.commands.rules import Given, one_of
 
 TAIL = """\
 Watch the events of a channel as they are stored, until Ctrl-C.
@@ -40,16 +37,10 @@ PEEK_EXAMPLES = params.examples("""\
 """)
 
 
-def _tail(**given: Any) -> int:
+def _run(verb: str, given: Given) -> int:
     from headrace_cli.commands.actions import look
 
-    return on_nats(given, look.tail)
-
-
-def _peek(**given: Any) -> int:
-    from headrace_cli.commands.actions import look
-
-    return on_nats(given, look.peek)
+    return look.run(verb, given)
 
 
 def _starts(last: str) -> list[click.Parameter]:
@@ -64,7 +55,7 @@ _ONE_START = one_of("sequence", "since", "last", says="where to begin")
 
 TAIL_COMMAND = params.verb(
     "tail",
-    _tail,
+    _run,
     params.Words(TAIL, TAIL_EXAMPLES, "Watch events as they come."),
     params.channel(),
     *_starts("Begin with the last so many. Default: with the next event."),
@@ -76,7 +67,7 @@ TAIL_COMMAND = params.verb(
 
 PEEK_COMMAND = params.verb(
     "peek",
-    _peek,
+    _run,
     params.Words(PEEK, PEEK_EXAMPLES, "Read stored events, leaving no trace."),
     params.channel(),
     *_starts("Begin with the last so many."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import click
@@ -33,7 +34,7 @@ class Words(NamedTuple):
 
 def verb(
     name: str,
-    run: Callable[..., int],
+    run: Callable[[str, Given], int],
     words: Words,
     *own: click.Parameter,
     every: bool = False,
@@ -44,6 +45,7 @@ def verb(
     """A verb about what is in a namespace and in NATS: its own parameters, and behind them those that all have.
 
     Args:
+        run: gets the name, and the values of the options.
         own: in the order in which `--help` shows them.
         every: it takes all namespaces, too.
         objects: it can ask a cluster's API server for them.
@@ -56,7 +58,7 @@ def verb(
         shared.append(output(*formats))
     return click.Command(
         name,
-        callback=obeying(run, [*obeys, *rules.of_namespaces(named or "", every=every)]),
+        callback=obeying(partial(run, name), [*obeys, *rules.of_namespaces(named or "", every=every)]),
         help=words.text,
         short_help=words.short,
         epilog=words.examples,

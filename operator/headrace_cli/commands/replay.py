@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headrace.core.errors import Misconfigured
 from headrace_cli.commands import params
-from headrace_cli.commands.rules import Unless, one_of
+from headrace_cli.commands.rules import Given, Unless, one_of
 from headrace_cli.commands.sessions import on_nats
 
 HELP = """\
@@ -28,7 +26,7 @@ EPILOG = params.examples("""\
 """)  # noqa: E501  # an example is one line
 
 
-def _replay(**given: Any) -> int:
+def _replay(_: str, given: Given) -> int:
     targets = [name for name in ("to_subscription", "to_channel", "to_uri") if given[name]]
     if len(targets) != 1:
         wanted = "give one of --to-subscription, --to-channel and --to-uri"

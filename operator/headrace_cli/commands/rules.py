@@ -8,7 +8,6 @@ asked. Each verb names its rules; those of options that many verbs have are here
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any, NamedTuple, TypeAlias
 
 import click
@@ -33,21 +32,20 @@ class Unless(NamedTuple):
     says: str
 
 
-def obeying(run: Callable[..., int], rules: Sequence[Unless]) -> Callable[..., int]:
-    """The same verb, refusing what would have no effect.
+def obeying(run: Callable[[Given], int], rules: Sequence[Unless]) -> Callable[..., int]:
+    """What click calls: the verb, which refuses what would have no effect.
 
     Raises:
         Misconfigured: exit status 2, when it is called.
     """
 
-    @wraps(run)
     def checked(**given: Any) -> int:
         context = click.get_current_context()
         for rule in rules:
             if _asked(context, rule.option) and not rule.useful(given):
                 name = written(context.command, rule.option)
                 raise Misconfigured(f"{name} {rule.says}", field=name)
-        return run(**given)
+        return run(given)
 
     return checked
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from headrace.core.errors import Misconfigured
@@ -40,7 +38,7 @@ EPILOG = params.examples("""\
 """)
 
 
-def _send(**given: Any) -> int:
+def _send(_: str, given: Given) -> int:
     if bool(given["file"]) == bool(given["type"]):
         raise Misconfigured("give an event with --type, or events with -f: one of the two", field="--type")
     _refuse_unused(given)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.rules import Unless, one_of
-from headrace_cli.commands.sessions import on_nats
+from headrace_cli.commands.rules import Given, Unless, obeying, one_of
 
 PURGE = """\
 Delete the events of a channel, all or up to a point. Before it asks, it says how many go and which Subscriptions have
@@ -56,34 +55,16 @@ RESTORE_EXAMPLES = params.examples("""\
 """)
 
 
-def _purge(**given: Any) -> int:
+def _run(verb: str, given: Given) -> int:
     from headrace_cli.commands.actions import storage
 
-    return on_nats(given, storage.purge)
-
-
-def _remove(**given: Any) -> int:
-    from headrace_cli.commands.actions import storage
-
-    return on_nats(given, storage.remove_events)
-
-
-def _backup(**given: Any) -> int:
-    from headrace_cli.commands.actions import storage
-
-    return on_nats(given, storage.save)
-
-
-def _restore(**given: Any) -> int:
-    from headrace_cli.commands.actions import storage
-
-    return on_nats(given, storage.restore)
+    return storage.run(verb, given)
 
 
 COMMANDS = [
     params.verb(
         "purge",
-        _purge,
+        _run,
         params.Words(PURGE, PURGE_EXAMPLES, "Delete events of a channel."),
         params.channel(),
         params.number("--until-sequence", "Up to this one, included.", least=1),
@@ -104,7 +85,7 @@ COMMANDS = [
     ),
     params.verb(
         "rm-event",
-        _remove,
+        _run,
         params.Words(REMOVE, REMOVE_EXAMPLES, "Delete single events."),
         params.channel(),
         click.Argument(["sequences"], nargs=-1, required=True, type=click.IntRange(1), metavar="SEQUENCE..."),
@@ -113,7 +94,7 @@ COMMANDS = [
     ),
     params.verb(
         "backup",
-        _backup,
+        _run,
         params.Words(BACKUP, BACKUP_EXAMPLES, "Save a channel to a directory."),
         params.channel(),
         click.Argument(["directory"], metavar="DIRECTORY"),
@@ -121,7 +102,7 @@ COMMANDS = [
     ),
     click.Command(
         "restore",
-        callback=_restore,
+        callback=obeying(partial(_run, "restore"), ()),
         help=RESTORE,
         short_help="Bring a saved channel back.",
         epilog=RESTORE_EXAMPLES,

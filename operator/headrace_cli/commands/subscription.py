@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.rules import NO_NATS_WITH_CLUSTER, Unless, obeying, of_namespaces, one_of
-from headrace_cli.commands.sessions import in_cluster, on_cluster, on_nats
+from headrace_cli.commands.rules import NO_NATS_WITH_CLUSTER, Given, Unless, obeying, of_namespaces, one_of
 
 LIST = """\
 List Subscriptions, each with its waiting events: PENDING events were not handed out yet, UNSETTLED ones are in the
@@ -87,50 +86,10 @@ DELETE_EXAMPLES = params.examples("""\
 """)
 
 
-def _list(**given: Any) -> int:
+def _run(verb: str, given: Given) -> int:
     from headrace_cli.commands.actions import subscription
 
-    if in_cluster(given):
-        return on_cluster(given, subscription.list_in_cluster)
-    return on_nats(given, subscription.list_in_nats)
-
-
-def _create(**given: Any) -> int:
-    from headrace_cli.commands.actions import subscription
-
-    if in_cluster(given):
-        return on_cluster(given, subscription.create_in_cluster)
-    return subscription.print_manifest(given)
-
-
-def _describe(**given: Any) -> int:
-    from headrace_cli.commands.actions import subscription
-
-    return on_nats(given, subscription.describe)
-
-
-def _pause(**given: Any) -> int:
-    from headrace_cli.commands.actions import subscription
-
-    return on_nats(given, subscription.pause)
-
-
-def _resume(**given: Any) -> int:
-    from headrace_cli.commands.actions import subscription
-
-    return on_nats(given, subscription.resume)
-
-
-def _reset(**given: Any) -> int:
-    from headrace_cli.commands.actions import subscription
-
-    return on_nats(given, subscription.reset)
-
-
-def _delete(**given: Any) -> int:
-    from headrace_cli.commands.actions import subscription
-
-    return on_nats(given, subscription.delete)
+    return subscription.run(verb, given)
 
 
 _NO_RETRY = "is about retries, and there are none: give --retry, too"
@@ -147,7 +106,7 @@ GROUP = click.Group(
     commands=[
         params.verb(
             "list",
-            _list,
+            _run,
             params.Words(LIST, LIST_EXAMPLES, "List Subscriptions, and what waits for each."),
             params.value("--channel", "CHANNEL", "Only those of this channel."),
             every=True,
@@ -157,14 +116,14 @@ GROUP = click.Group(
         ),
         params.verb(
             "describe",
-            _describe,
+            _run,
             params.Words(DESCRIBE, DESCRIBE_EXAMPLES, "Show one Subscription."),
             *params.subscription(),
             formats=("table", "json", "yaml", "name"),
         ),
         click.Command(
             "create",
-            callback=obeying(_create, _CREATE_RULES),
+            callback=obeying(partial(_run, "create"), _CREATE_RULES),
             help=CREATE,
             short_help="Write the manifest of one.",
             epilog=CREATE_EXAMPLES,
@@ -189,7 +148,7 @@ GROUP = click.Group(
         ),
         params.verb(
             "pause",
-            _pause,
+            _run,
             params.Words(PAUSE, PAUSE_EXAMPLES, "Hand out no more events."),
             *params.subscription(),
             params.value("--for for_", "SPAN", "So long: 90s, 10m, 2h, 3d."),
@@ -198,13 +157,13 @@ GROUP = click.Group(
         ),
         params.verb(
             "resume",
-            _resume,
+            _run,
             params.Words(RESUME, RESUME_EXAMPLES, "Go on."),
             *params.subscription(),
         ),
         params.verb(
             "reset",
-            _reset,
+            _run,
             params.Words(RESET, RESET_EXAMPLES, "Move its position, back or forward."),
             *params.subscription(),
             params.number("--to-sequence", "This one is the next to be delivered.", least=1),
@@ -217,7 +176,7 @@ GROUP = click.Group(
         ),
         params.verb(
             "delete",
-            _delete,
+            _run,
             params.Words(DELETE, DELETE_EXAMPLES, "Delete the consumer that serves one."),
             *params.subscription(),
             params.yes(),

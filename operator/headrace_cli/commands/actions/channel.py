@@ -17,6 +17,7 @@ from headrace_cli.commands import rules
 from headrace_cli.commands.console import confirmed, say, show, show_item, show_list, tell
 from headrace_cli.commands.params import channel_of, scope_of
 from headrace_cli.commands.rules import Given
+from headrace_cli.commands.sessions import in_cluster, on_cluster, on_nats
 from headrace_cli.view.output import text_of
 
 # Option to member of spec.stream.config.
@@ -131,3 +132,20 @@ async def _object(objects: Objects, given: Given) -> Object:
     if body is None:
         raise Refused(f"there is no channel {where} in this cluster", status=404)
     return body
+
+
+IN_NATS = {"list": list_in_nats, "describe": describe_in_nats, "create": create_in_nats, "delete": delete_in_nats}
+IN_CLUSTER = {
+    "list": list_in_cluster,
+    "describe": describe_in_cluster,
+    "create": create_in_cluster,
+    "delete": delete_in_cluster,
+}
+
+
+def run(verb: str, given: Given) -> int:
+    if in_cluster(given):
+        return on_cluster(given, IN_CLUSTER[verb])
+    if verb == "create" and given["dry_run"]:
+        return print_manifest(given)
+    return on_nats(given, IN_NATS[verb])

@@ -17,6 +17,7 @@ from headrace_cli.catalog.names import parse_ref
 from headrace_cli.commands.console import confirmed, show, show_list, tell
 from headrace_cli.commands.params import channel_of, scope_of
 from headrace_cli.commands.rules import Given
+from headrace_cli.commands.sessions import on_nats
 from headrace_cli.events.filters import event_filter
 from headrace_cli.parked import fate, items, listing
 from headrace_cli.parked.fate import Work
@@ -135,3 +136,10 @@ def _selection(given: Given, now: datetime) -> Selection:
 def _demand_choice(selection: Selection, given: Given, verb: str) -> None:
     if selection.everything and not given["all"]:
         raise Misconfigured(f"say which: positions, a filter, or --all to {verb} everything", field="--all")
+
+
+VERBS = {"list": list_parked, "show": show_parked, "replay": replay, "discard": discard}
+
+
+def run(verb: str, given: Given) -> int:
+    return on_nats(given, VERBS[verb])

@@ -16,6 +16,7 @@ from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.console import say, show, tell
 from headrace_cli.commands.params import channel_of, scope_of
 from headrace_cli.commands.rules import Given
+from headrace_cli.commands.sessions import in_cluster, in_place, on_cluster, on_nats
 from headrace_cli.health import check, doctor, facts, finding, leadership
 from headrace_cli.health import report as numbers
 from headrace_cli.health.check import Limits, Status
@@ -106,3 +107,14 @@ async def step_down(connected: Session, given: Given) -> int:
     election = await leadership.step_down(connected, found, one)
     say(f"{election.of} was led by {election.before or 'nobody'}, and is led by {election.leader}")
     return 0
+
+
+IN_SESSION = {"report": report, "step-down": step_down}
+# These say so when NATS is away.
+IN_PLACE = {"check": run_check, "doctor": examine}
+
+
+def run(verb: str, given: Given) -> int:
+    if verb == "doctor" and in_cluster(given):
+        return on_cluster(given, examine_cluster)
+    return in_place(given, IN_PLACE[verb]) if verb in IN_PLACE else on_nats(given, IN_SESSION[verb])

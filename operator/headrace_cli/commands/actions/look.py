@@ -11,6 +11,7 @@ from headrace_cli.catalog.channels import channel
 from headrace_cli.commands.console import show, tell
 from headrace_cli.commands.params import channel_of
 from headrace_cli.commands.rules import Given
+from headrace_cli.commands.sessions import on_nats
 from headrace_cli.events import watch
 from headrace_cli.events.filters import event_filter
 from headrace_cli.events.watch import Start
@@ -67,3 +68,10 @@ def _print(stored: StreamMessage, output: str) -> None:
     only = stored.headers.get("headrace-only")
     marks = {"replay for": only} if only else {}
     show(event_view.pretty(stored.event, f"#{stored.sequence}  {stamp(stored.time)}", about=marks) + "\n")
+
+
+VERBS = {"tail": tail, "peek": peek}
+
+
+def run(verb: str, given: Given) -> int:
+    return on_nats(given, VERBS[verb])

@@ -12,6 +12,7 @@ from headrace_cli.catalog.channels import channel
 from headrace_cli.commands.console import confirmed, say, tell
 from headrace_cli.commands.params import channel_of
 from headrace_cli.commands.rules import Given
+from headrace_cli.commands.sessions import on_nats
 from headrace_cli.storage import backup, removal
 from headrace_cli.storage.removal import PurgeExtent, Single
 from headrace_cli.view import units
@@ -100,3 +101,10 @@ async def restore(session: Session, given: Given) -> int:
         tell(f"{name}: {counted(state['messages'], 'message')}, {consumers}")
     say(f"{known.channel} is back")
     return 0
+
+
+VERBS = {"purge": purge, "rm-event": remove_events, "backup": save, "restore": restore}
+
+
+def run(verb: str, given: Given) -> int:
+    return on_nats(given, VERBS[verb])

@@ -20,6 +20,7 @@ from headrace_cli.commands.actions.channel import show_created, show_document
 from headrace_cli.commands.console import confirmed, say, show_item, show_list, tell
 from headrace_cli.commands.params import scope_of
 from headrace_cli.commands.rules import Given
+from headrace_cli.commands.sessions import in_cluster, on_cluster, on_nats
 from headrace_cli.view import units
 
 # Option to member of spec.delivery, and to the role of an address.
@@ -156,3 +157,20 @@ def _consequences(one: CatalogSubscription, plan: Move) -> str:
     does = "; it ".join(parts) or "misses nothing and gets nothing twice"
     stands = f"{one.ref} has settled everything up to sequence {one.settled_to}"
     return f"{stands}. At sequence {plan.sequence} it {does}."
+
+
+IN_NATS = {
+    "list": list_in_nats,
+    "describe": describe,
+    "pause": pause,
+    "resume": resume,
+    "reset": reset,
+    "delete": delete,
+}
+IN_CLUSTER = {"list": list_in_cluster, "create": create_in_cluster}
+
+
+def run(verb: str, given: Given) -> int:
+    if verb in IN_CLUSTER and in_cluster(given):
+        return on_cluster(given, IN_CLUSTER[verb])
+    return print_manifest(given) if verb == "create" else on_nats(given, IN_NATS[verb])
