@@ -1,7 +1,7 @@
-"""Reads a stream by sequence, with questions only: no consumer, so no interest, no position, no trace.
+"""A reader of a stream, by sequence: it asks questions only, makes no consumer, and so leaves no trace.
 
-Right for every kind of stream, also where a consumer would keep events or take them from somebody. Several questions
-are on their way at once, since each waits for the server.
+It is right for every kind of stream, also where a consumer would keep events or take them from somebody. Several
+questions are on their way at once, since each waits for the server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The channels that a NATS account holds, by the marks on their streams.
+"""The channels that a NATS account holds: the marks on their streams say so.
 
-Also those of the Go channel, which have no mark: by the grammar of their names and subject. Raises Unavailable, as all
-that asks NATS does.
+The Go channel's streams have no mark; the grammar of their names and subjects says what they are. Every question here
+raises Unavailable when NATS does not answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CatalogChannel:
     Attributes:
         info: STREAM.INFO of its stream, with configuration and state.
         aside: the same of its aside stream; None without one.
-        origin: `headrace`; `adopted`, a stream that the channel was told to use; `peer`, the Go channel's; `gone`, of
+        origin: `headrace`; `adopted`, a stream that the channel is to use; `peer`, the Go channel's; `gone`, of
             which only the aside stream is left, since events are parked there; `unmade`, which has no stream yet.
         uid, cluster: of the manifest, as the mark says; empty without a mark.
     """

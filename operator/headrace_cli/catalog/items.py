@@ -1,4 +1,4 @@
-"""Channels and Subscriptions as the values that `-o json` prints, and the texts that people read. Pure."""
+"""Channels and Subscriptions as the items that `-o json` prints, and the texts that people read. Pure."""
 
 from __future__ import annotations
 

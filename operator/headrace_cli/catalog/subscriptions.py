@@ -1,4 +1,4 @@
-"""The Subscriptions of a channel, by the consumers that serve them."""
+"""The Subscriptions of a channel: the consumers that serve them say in their metadata whose they are."""
 
 from __future__ import annotations
 

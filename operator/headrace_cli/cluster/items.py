@@ -1,4 +1,4 @@
-"""Objects of a cluster as people read them. Pure."""
+"""Objects of a cluster as the items that `-o json` prints, and the texts that people read. Pure."""
 
 from __future__ import annotations
 

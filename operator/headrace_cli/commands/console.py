@@ -31,7 +31,7 @@ def show(text: str) -> None:
 
 
 def show_list(items: Sequence[Item], output: str, columns: Sequence[Column], *, none: str = "") -> None:
-    """Show a list; people are told `none` beside an empty one."""
+    """Show a list; beside an empty table people read `none`."""
     show(list_text(items, output, columns))
     if none and not items and output == "table":
         tell(none)

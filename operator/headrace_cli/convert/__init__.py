@@ -4,6 +4,6 @@ Each kind has one function from an object to objects and notes. What has no equa
 room knows shapes of other systems, and asks nobody; only the command `convert` imports it.
 """
 
-from headrace_cli.convert.conversion import Converted, Note, convert
+from headrace_cli.convert.conversion import Conversion, Note, convert
 
-__all__ = ["Converted", "Note", "convert"]
+__all__ = ["Conversion", "Note", "convert"]

@@ -34,7 +34,7 @@ class Note:
 
 
 @dataclass(slots=True)
-class Converted:
+class Conversion:
     """What came of it.
 
     Attributes:
@@ -62,7 +62,7 @@ _KINDS: Mapping[tuple[str, str], _Turn] = {
 }
 
 
-def convert(documents: Iterable[Document], suffix: str = "") -> Converted:
+def convert(documents: Iterable[Document], suffix: str = "") -> Conversion:
     """Convert all documents; those of other kinds are noted and left out.
 
     Args:
@@ -71,7 +71,7 @@ def convert(documents: Iterable[Document], suffix: str = "") -> Converted:
     Raises:
         InvalidSpec: a document of a known kind is not as that kind is; names document and field.
     """
-    found = Converted()
+    found = Conversion()
     shared: dict[str, Any] = {"suffix": suffix}
     # What holds for others comes before them.
     for document in sorted(documents, key=lambda one: one.body.get("kind") != "Eventing"):

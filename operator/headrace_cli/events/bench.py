@@ -47,7 +47,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishStats:
     """How fast events were taken; `latencies` are of the single ones, in seconds."""
 
     events: int
@@ -61,7 +61,7 @@ def ordering_attributes(served: Sequence[CatalogSubscription]) -> tuple[str, ...
     return tuple(sorted({order.key for order in orders if order.kind is DeliveryOrder.BY_KEY}))
 
 
-async def publish(way: AbstractAsyncContextManager[Send], load: Load, step: Step) -> Published:
+async def publish(way: AbstractAsyncContextManager[Send], load: Load, step: Step) -> PublishStats:
     """Send the events; `step` is called for each that is taken."""
     run, data = secrets.token_hex(4), os.urandom(load.size)
     numbers = iter(range(load.events))
@@ -82,7 +82,7 @@ async def publish(way: AbstractAsyncContextManager[Send], load: Load, step: Step
         async with asyncio.TaskGroup() as workers:
             for _ in range(load.parallel):
                 workers.create_task(work())
-        return Published(len(latencies), time.monotonic() - began, latencies)
+        return PublishStats(len(latencies), time.monotonic() - began, latencies)
 
 
 async def settle(
@@ -141,7 +141,7 @@ def event(run: str, number: int, data: bytes, keys: Mapping[str, int]) -> Event:
     return make_event(attributes, data)
 
 
-def result(published: Published, load: Load, settled: list[dict[str, Any]]) -> dict[str, Any]:
+def result(published: PublishStats, load: Load, settled: list[dict[str, Any]]) -> dict[str, Any]:
     """The numbers of one run."""
     rate = published.events / max(published.seconds, 1e-9)
     cuts = quantiles(published.latencies, n=100) if len(published.latencies) > 1 else published.latencies * 99

@@ -1,4 +1,4 @@
-"""Events from what somebody has typed: options, a file, lines. Pure; ids and the time are given.
+"""Events composed of what somebody has typed: options, a file, lines. Pure; ids and the time are arguments.
 
 Called by the command `headrace send`.
 """

@@ -1,4 +1,4 @@
-"""Which events are meant: by type, source, and any attribute, with `*` and `?` as in file names. Pure."""
+"""Filters of events: by type, source, and any attribute, with `*` and `?` as in file names. Pure."""
 
 from __future__ import annotations
 

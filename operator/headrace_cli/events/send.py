@@ -1,6 +1,6 @@
-"""Sends events to a channel: over HTTP to a receiver that is known, else straight into the stream, as `receive` does.
+"""The ways of an event into a channel: over HTTP to a receiver, or straight into the stream, as `receive` stores it.
 
-Knows the order of effects, and what an answer means. What an event looks like is `headrace_cli.events.compose`'s.
+This module knows the order of effects, and the meaning of an answer. `headrace_cli.events.compose` makes the events.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What has become of one event.
+class Receipt:
+    """What the channel says of one event.
 
     Attributes:
-        answer: where it is stored, or the status of the answer; and whether it was stored before, where that was told.
+        answer: where it is stored, or the status of the answer; and, where that says so, whether it was stored before.
     """
 
     event: Event
@@ -51,7 +51,7 @@ class Sent:
         return {"id": self.event.id, "source": self.event.source, "type": self.event.type, **self.answer}
 
 
-Send = Callable[[Event], Awaitable[Sent]]
+Send = Callable[[Event], Awaitable[Receipt]]
 
 
 @asynccontextmanager
@@ -63,7 +63,7 @@ async def over_http(url: str, mode: Mode) -> AsyncIterator[Send]:
     client = HttpClient()
     to = Destination(url)
 
-    async def send(event: Event) -> Sent:
+    async def send(event: Event) -> Receipt:
         message = http_codec.to_http(event) if mode is Mode.BINARY else http_codec.to_structured(event)
         answer = await client.post(to, message.headers, message.body, timedelta(seconds=SECONDS), ANSWER_BYTES)
         if answer.status is None:
@@ -74,7 +74,9 @@ async def over_http(url: str, mode: Mode) -> AsyncIterator[Send]:
         if not 200 <= answer.status <= 299:
             raise Refused(words, status=answer.status)
         known = answer.header(DUPLICATE)
-        return Sent(event, {"status": answer.status, **({"duplicate": known != UNSURE} if known is not None else {})})
+        return Receipt(
+            event, {"status": answer.status, **({"duplicate": known != UNSURE} if known is not None else {})}
+        )
 
     try:
         yield send
@@ -100,12 +102,12 @@ async def over_nats(session: Session, channel: NamespacedName, mode: Mode) -> As
     """
     subject = names.channel(channel.namespace, channel.name).subject
 
-    async def send(event: Event) -> Sent:
+    async def send(event: Event) -> Receipt:
         make = nats_codec.to_binary if mode is Mode.BINARY else nats_codec.to_structured
         ack = await session.jetstream.publish(encoded(make(event, subject)), SECONDS)
         if ack.new:
             await session.jetstream.hint(names.wake_subject(ack.stream))
-        return Sent(event, {"stream": ack.stream, "sequence": ack.sequence, "duplicate": not ack.new})
+        return Receipt(event, {"stream": ack.stream, "sequence": ack.sequence, "duplicate": not ack.new})
 
     yield send
 
@@ -141,7 +143,7 @@ async def to_channel(
 
 async def send_each(
     way: AbstractAsyncContextManager[Send], events: Iterable[Event], per_second: float | None
-) -> AsyncGenerator[Sent]:
+) -> AsyncGenerator[Receipt]:
     """Send one event after the other, and give each when it is taken; raises what the way raises."""
     pace = SendRate(per_second)
     async with way as send:

@@ -1,4 +1,4 @@
-"""What can be wrong with a channel: its streams, who listens, what nobody sees. Pure."""
+"""The rules about one channel: its streams, its subscribers, the events that nobody sees. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NATS says of channels and all that is about them, gathered once, as values. Decides nothing."""
+"""All that NATS says of channels and of their Subscriptions, gathered once, as values. It decides nothing."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def gather(session: Session, scope: ChannelScope) -> Facts:
 
 
 async def _no_room(session: Session, chosen: list[CatalogChannel]) -> str:
-    """Asked at one aside stream of each kind of storage; whoever may not ask is told nothing."""
+    """Asked at one aside stream of each kind of storage; an answer that is refused says nothing."""
     by_storage = {str(one.aside["config"].get("storage")): one for one in chosen if one.aside is not None}
     for one in by_storage.values():
         with suppress(Refused, Unavailable):

@@ -1,4 +1,4 @@
-"""What the conditions of channel objects say, wherever these are: in a cluster, or in a `headrace up`. Pure."""
+"""The rules about channel objects and their conditions, in a cluster or in the bulletin of a `headrace up`. Pure."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def _subscribers(where: str, body: Mapping[str, Any], status: Mapping[str, Any])
 
 def in_words(condition: Mapping[str, Any]) -> str:
     """`StreamReady is False, StreamUpdateRefused: NATS refused …`."""
-    told = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
-    return f"{condition.get('type')} is {condition.get('status')}" + (f", {told}" if told else "")
+    reason = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
+    return f"{condition.get('type')} is {condition.get('status')}" + (f", {reason}" if reason else "")

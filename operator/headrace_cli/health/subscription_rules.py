@@ -1,4 +1,4 @@
-"""What can be wrong with a Subscription: its state, its subscriber, its consumer. Pure."""
+"""The rules about one Subscription: its state, its subscriber, its consumer. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace_cli.view import units
 
 # Longer than a cold start, an ack wait and a sweep of the scaler together.
 STALLED_SECONDS = 60.0
-# What a sink took is told for a day, and is a risk while it goes on.
+# What a sink took is a note for a day, and a risk while it goes on.
 SUNK_RECENT, SUNK_KNOWN = timedelta(hours=1), timedelta(days=1)
 # Clocks that are kept by anything differ by less.
 MOST_SKEW_SECONDS = 5.0

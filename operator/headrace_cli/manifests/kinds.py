@@ -130,8 +130,8 @@ def parse(document: Document, model: type[Parsed], raw: object, path: str) -> Pa
         first = error.errors(include_url=False)[0]
     field = path_of(path, first["loc"])
     unknown = first["type"] == "extra_forbidden"
-    told = unknown_fields.sentence(field, model, path) if unknown else sentence(field, first)
-    raise document.fault(told, field=field)
+    words = unknown_fields.sentence(field, model, path) if unknown else sentence(field, first)
+    raise document.fault(words, field=field)
 
 
 def channel_spec(document: Document) -> dict[str, Any]:

@@ -23,7 +23,7 @@ _MOST_KNOWN = 12
 _INDEX = re.compile(r"\[\d+\]")
 
 _REF = "write {parent}.ref: {{apiVersion: …, kind: …, name: …}}"
-_TOLD: Mapping[str, str] = {
+_ELSEWHERE: Mapping[str, str] = {
     "spec.channel.group": "is Knative's, and not served on a laptop: give apiVersion",
     "spec.channel.address": "is Knative's, and not served on a laptop, where a channel has one address: take it out",
     "spec.reply.channel": "was Knative's before messaging.knative.dev/v1: " + _REF,
@@ -50,9 +50,9 @@ def sentence(field: str, root: type[BaseModel], start: str) -> str:
     """
     plain, name = _INDEX.sub("", field), field.rpartition(".")[2]
     parent = plain.rpartition(".")[0]
-    told = _TOLD.get(plain) or _TOLD.get(".".join(plain.split(".")[-2:]))
-    if told is not None:
-        return f"{field} {told.format(parent=parent)}"
+    elsewhere = _ELSEWHERE.get(plain) or _ELSEWHERE.get(".".join(plain.split(".")[-2:]))
+    if elsewhere is not None:
+        return f"{field} {elsewhere.format(parent=parent)}"
     paths = list(_paths(root, start))
     known = [path.rpartition(".")[2] for path in paths if path.rpartition(".")[0] == parent]
     return f"{cut(field, 4 * _LONGEST)} is no field that is known here: {_hint(name, parent, known, paths)}"

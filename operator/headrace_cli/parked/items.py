@@ -1,4 +1,4 @@
-"""A parked event as the value that `-o json` prints, and as people read it. Pure."""
+"""Parked events as the items that `-o json` prints, and the texts that people read. Pure."""
 
 from __future__ import annotations
 

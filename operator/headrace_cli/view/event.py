@@ -18,12 +18,12 @@ _FIRST = ("specversion", "id", "source", "type", "subject", "time", "datacontent
 
 
 def line(event: Event, **about: object) -> str:
-    """One line of JSON: what is told about the event, and under `event` itself in CloudEvents' JSON format.
+    """One line of JSON: the members of `about`, and under `event` itself in CloudEvents' JSON format.
 
     `send` takes such lines again.
     """
-    told = {**about, "event": None}
-    return harmless(json.dumps(told, ensure_ascii=False).removesuffix("null}")) + f"{written(event)}}}"
+    whole = {**about, "event": None}
+    return harmless(json.dumps(whole, ensure_ascii=False).removesuffix("null}")) + f"{written(event)}}}"
 
 
 def written(event: Event) -> str:
@@ -33,11 +33,11 @@ def written(event: Event) -> str:
 
 
 def pretty(event: Event, headline: str, *, about: Mapping[str, object] | None = None, data: bool = True) -> str:
-    """Several lines: a headline, what is told about the event, its attributes, its data."""
+    """Several lines: a headline, the members of `about`, the attributes of the event, its data."""
     known = [(name, event.attributes[name]) for name in _FIRST if name in event.attributes and name != "specversion"]
     others = sorted((name, value) for name, value in event.attributes.items() if name not in _FIRST)
-    told = [(name, str(value)) for name, value in (about or {}).items()]
-    text = f"{headline}\n{fields([*told, *known, *others], indent='  ')}"
+    before = [(name, str(value)) for name, value in (about or {}).items()]
+    text = f"{headline}\n{fields([*before, *known, *others], indent='  ')}"
     if data and event.data:
         text += f"{indented(data_text(event))}\n"
     return text

@@ -10,12 +10,12 @@ import yaml
 
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import manifest
-from headrace_cli.convert import Converted, convert
+from headrace_cli.convert import Conversion, convert
 from headrace_cli.manifests.documents import Document
 from headrace_cli.view.output import text_of
 
 
-def converted(text: str) -> Converted:
+def converted(text: str) -> Conversion:
     bodies = [body for body in yaml.safe_load_all(text) if body]
     return convert(Document(f"doc {number}", body) for number, body in enumerate(bodies, 1))
 

@@ -35,7 +35,7 @@ async def replay(session: Session, given: Given) -> int:
         if given["dry_run"]:
             bring, checkpoint = _nothing, None
         elif checkpoint is not None:
-            # What can't be written is told before anything is brought.
+            # A file that can't be written is an error before anything is brought.
             position.save(checkpoint, at)
         pace = SendRate(None if given["dry_run"] else given["rate"])
         with Progress("looked at", at.last - at.next + 1) as progress:
