@@ -6,11 +6,12 @@ raises Unavailable when NATS does not answer.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from headrace.core import names
-from headrace.core.errors import InvalidSpec, Refused
+from headrace.core.errors import HeadraceError, InvalidSpec, Refused
 from headrace.core.nats.stream import CHANNEL_KEY, CLUSTER_KEY, NAMESPACE_KEY, ROLE_KEY, UID_KEY, Role, captures
 from headrace.io.jetstream.api import JetStreamApi
 from headrace_cli.catalog.names import NamespacedName
@@ -94,6 +95,17 @@ async def channel(api: JetStreamApi, wanted: NamespacedName) -> CatalogChannel:
         return found[0]
     others = ", ".join(str(each.ref) for each in known[:10]) or "none at all"
     raise Refused(f"there is no channel {wanted}: this NATS has {others}", status=404)
+
+
+async def forget_stages(api: JetStreamApi, aside: str, stages: str) -> None:
+    """Forget stage records of deliveries that are over; they would be taken for events that wait.
+
+    Args:
+        stages: the subjects of the records, as `headrace.core.names` has them.
+    """
+    for subjects in (stages, f"{stages}.stuck"):
+        with suppress(HeadraceError):
+            await api.find(f"STREAM.PURGE.{aside}", {"filter": subjects})
 
 
 def unmade(ref: NamespacedName) -> CatalogChannel:

@@ -6,16 +6,16 @@ made again at its new place, which only a stream that keeps events without inter
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from headrace.core import names
-from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
+from headrace.core.errors import Misconfigured, Refused, Unavailable
 from headrace.core.nats.api_error import ApiError
 from headrace_cli.access.session import Session
 from headrace_cli.access.stream_reader import MessageReader
+from headrace_cli.catalog.channels import forget_stages
 from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.view import units
 
@@ -155,9 +155,5 @@ async def _make_again(session: Session, one: CatalogSubscription, sequence: int,
 
 
 async def _forget(session: Session, one: CatalogSubscription) -> None:
-    """Stage records are of deliveries that are over; they would be taken for events that wait."""
-    if one.channel.aside is None:
-        return
-    for subjects in (names.stage_subjects(one.consumer), f"{names.stage_subjects(one.consumer)}.stuck"):
-        with suppress(HeadraceError):
-            await session.api.call(f"STREAM.PURGE.{one.channel.aside_name}", {"filter": subjects})
+    if one.channel.aside is not None:
+        await forget_stages(session.api, one.channel.aside_name, names.stage_subjects(one.consumer))

@@ -10,17 +10,16 @@ stream of retention Interest keeps; so what of theirs is there before is made an
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from headrace.core import names
 from headrace.core.channel.peer import TAKEN_KEY
 from headrace.core.delivery.subscriber import Subscriber, SubscriberState
-from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.errors import Refused, Unavailable
 from headrace.core.nats.api_error import ApiError
 from headrace.core.nats.stream import added_subject
 from headrace_cli.access.session import Session
-from headrace_cli.catalog.channels import CatalogChannel
+from headrace_cli.catalog.channels import CatalogChannel, forget_stages
 from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.hand_back import peer_consumer as theirs
 
@@ -91,7 +90,7 @@ class HandOver:
             if one.config.get(key)
         }
         await self._call(f"CONSUMER.CREATE.{self._stream}.{one.consumer}", {**wanted, **kept}, "update")
-        await self._forget(one.consumer)
+        await forget_stages(self._session.api, self._channel.aside_name, names.stage_subjects(one.consumer))
 
     async def _hold(self, holder: str, one: CatalogSubscription) -> None:
         """Let a second one of ours keep the position; what an interrupted run has left may be behind it."""
@@ -139,13 +138,7 @@ class HandOver:
 
     async def _delete(self, durable: str) -> None:
         await self._session.api.find(f"CONSUMER.DELETE.{self._stream}.{durable}")
-        await self._forget(durable)
-
-    async def _forget(self, durable: str) -> None:
-        """Stage records are of deliveries by `forward`; they would be taken for events that wait."""
-        for subjects in (names.stage_subjects(durable), f"{names.stage_subjects(durable)}.stuck"):
-            with suppress(HeadraceError):
-                await self._session.api.find(f"STREAM.PURGE.{self._channel.aside_name}", {"filter": subjects})
+        await forget_stages(self._session.api, self._channel.aside_name, names.stage_subjects(durable))
 
 
 def _at(sequence: int) -> dict[str, Any]:

@@ -6,15 +6,14 @@ What goes, and whose undelivered events these are, is found out first, for someb
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from headrace.core.errors import HeadraceError, Refused
+from headrace.core.errors import Refused
 from headrace_cli.access.session import Session
 from headrace_cli.access.stream_reader import MessageReader, StreamMessage
-from headrace_cli.catalog.channels import CatalogChannel, channel
+from headrace_cli.catalog.channels import CatalogChannel, channel, forget_stages
 from headrace_cli.catalog.names import NamespacedName
 from headrace_cli.catalog.subscriptions import CatalogSubscription, subscriptions
 
@@ -110,13 +109,8 @@ async def find_events(session: Session, found: CatalogChannel, sequences: Sequen
 async def remove(session: Session, found: CatalogChannel, sequence: int, *, erase: bool) -> None:
     """Delete one event; `erase`, its bytes on disk are overwritten."""
     await session.api.call(f"STREAM.MSG.DELETE.{found.stream}", {"seq": sequence, "no_erase": not erase})
-    if found.aside is None:
-        return
-    # What was noted of its deliveries would be taken for an event that the server has discarded.
-    stages = found.names.stage_subject("*", sequence)
-    for subject in (stages, f"{stages}.stuck"):
-        with suppress(HeadraceError):
-            await session.api.call(f"STREAM.PURGE.{found.aside_name}", {"filter": subject})
+    if found.aside is not None:
+        await forget_stages(session.api, found.aside_name, found.names.stage_subject("*", sequence))
 
 
 async def _stored(reader: MessageReader, sequence: int, found: CatalogChannel) -> StreamMessage:
