@@ -33,7 +33,7 @@ def function(target: str, directory: Path, environment: Mapping[str, str]) -> Ru
 def starting(target: str, directory: Path, environment: Mapping[str, str]) -> Running:
     """The same, just begun."""
     port = free_port()
-    own = {"FUNCTION_TARGET": target, "HOST": "127.0.0.1", "PORT": str(port), "RECEIVE_WORKERS": "1", **environment}
+    own = {"FUNCTION_TARGET": target, "HOST": "127.0.0.1", "PORT": str(port), **environment}
     return Running(target, [sys.executable, "-m", "headrace.host"], port, directory, own)
 
 

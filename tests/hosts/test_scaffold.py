@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 
-import psutil
-
 from tests.hosts.environments import Kind
 from tests.hosts.hosted import unique
 from tests.support.functions import channels
@@ -37,15 +35,6 @@ async def test_an_idle_connection_stays_open_for_longer_than_the_scaffold_would_
         assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 200 OK\r\n"
         await reader.readuntil(b"\r\n\r\n")
     writer.close()
-
-
-async def test_receive_has_the_workers_that_it_is_told_to_have_and_all_of_them_end(scaffold, http):
-    receive = scaffold.start("receive", RECEIVE_WORKERS="3").wait_until_ready()
-    workers = psutil.Process(receive.pid).children(recursive=True)
-    assert len(workers) == 3
-    receive.terminate()
-    assert await asyncio.to_thread(receive.wait) == 0
-    assert not any(worker.is_running() for worker in workers)
 
 
 async def test_a_lease_takes_nothing_new_once_the_process_is_told_to_stop(scaffold, http, sink):

@@ -24,7 +24,7 @@ STARTED = Family(
     "headrace_start_seconds",
     FamilyKind.GAUGE,
     "From the start of the process until it listened (serving), first found NATS (ready), and had given its first "
-    "answer to a request that is no probe (answer); of several workers, of the first",
+    "answer to a request that is no probe (answer)",
     ("function", "until"),
     fold=Fold.LEAST,
 )

@@ -9,7 +9,6 @@ and its way of adding up processes needs files (ADR 028). The operator, which ha
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -106,35 +105,6 @@ def added(snapshots: Iterable[Snapshot], families: Mapping[str, Family]) -> dict
             for labels, value in series.items():
                 total[labels] = value if labels not in total else _folded(total[labels], value, family.fold)
     return found
-
-
-def lasting(snapshot: Snapshot, families: Mapping[str, Family]) -> Snapshot:
-    """The part of a snapshot that outlives its process: what only ever grows."""
-    return {name: series for name, series in snapshot.items() if families[name].kind is not FamilyKind.GAUGE}
-
-
-def to_json(snapshot: Snapshot) -> bytes:
-    """For another process of ours."""
-    return json.dumps(
-        {
-            name: [
-                [labels, [value.total, *value.counts] if isinstance(value, Distribution) else value]
-                for labels, value in series.items()
-            ]
-            for name, series in snapshot.items()
-        }
-    ).encode()
-
-
-def from_json(data: bytes) -> Snapshot:
-    """The inverse of `to_json`."""
-    return {
-        name: {
-            tuple(labels): Distribution(tuple(value[1:]), value[0]) if isinstance(value, list) else value
-            for labels, value in series
-        }
-        for name, series in json.loads(data).items()
-    }
 
 
 def text(snapshot: Snapshot, families: Iterable[Family]) -> bytes:

@@ -31,10 +31,11 @@ def serve_scaffold() -> int:
     """Serve FUNCTION_TARGET on LISTEN_ADDRESS until SIGTERM; the exit status is 2 for what the deployer can cure."""
     try:
         text = environment.variable("LISTEN_ADDRESS", DEFAULT_LISTEN_ADDRESS)
-        return serve(addresses=addresses(text, ipv6=socket.has_dualstack_ipv6()))
+        serve(addresses=addresses(text, ipv6=socket.has_dualstack_ipv6()))
     except Misconfigured as error:
         sys.stderr.write(f"headrace: {error}\n")
         return 2
+    return 0
 
 
 def addresses(text: str, *, ipv6: bool) -> list[Address]:

@@ -6,29 +6,23 @@ closing them; SIGTERM finishes what is in flight, however long, and Knative's ow
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import os
 import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
-from typing import NamedTuple
 
 import uvicorn
 
 from headrace.core.errors import Misconfigured
-from headrace.core.installation.function_settings import MetricsSettings, ReceiveSettings
+from headrace.core.installation.function_settings import MetricsSettings
 from headrace.core.quoting import quoted
 from headrace.host.app import App, application
 from headrace.io.process import environment, log
-from headrace.io.process.cpu_limit import cpus
-from headrace.server import pulse, scraping
+from headrace.server import scraping
 from headrace.server.protocol import BoundedProtocol
-from headrace.server.scraping import Scraped, Slots
-from headrace.server.workers import Tether, Workers
 
 KEEP_ALIVE_SECONDS = 95
 BACKLOG = 2048
@@ -36,53 +30,22 @@ LARGEST_PORT = 65535
 Address = tuple[str, int]
 
 
-class _Scraping(NamedTuple):
-    """Where metrics are served: a socket that all workers share, and memory, if there are several."""
-
-    listener: socket.socket
-    slots: Slots | None
-
-
 class _Server(uvicorn.Server):
     """Tells the application first: a lease has to stop pulling before its answer can come."""
 
-    def __init__(self, app: App, scraped: _Scraping | None, place: int = 0, tether: Tether | None = None) -> None:
+    def __init__(self, app: App, metrics: socket.socket | None) -> None:
         """Args:
-        scraped: where the metrics are served; None: nowhere.
-        place: which worker this is, from 0.
-        tether: to our parent, if we are a worker; when it is gone, we end as on SIGTERM.
+        metrics: where the metrics are served; None: nowhere.
         """
         super().__init__(config(app))
         self._app = app
-        self._scraped = scraped
-        self._place = place
-        self._tether = tether
-        self._tasks: list[asyncio.Task[None]] = []
+        self._metrics = metrics
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        if self._tether is not None:
-            asyncio.get_running_loop().add_reader(self._tether.lifeline, self._parent_gone, self._tether.lifeline)
-            self._beat(self._tether.beats)
         await super().startup(sockets)
         self._app.counts.step("serving")
-        if self._scraped is not None:
-            scraped = Scraped(self._app.snapshot, self._scraped.slots, self._place)
-            self._tasks = await scraping.serve(scraped, self._scraped.listener, self)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().shutdown(sockets)
-        for task in self._tasks:
-            task.cancel()
-
-    def _beat(self, beats: int) -> None:
-        # A parent that reads nothing for hours fills the pipe; one that is gone shows at the lifeline.
-        with suppress(BlockingIOError, BrokenPipeError):
-            os.write(beats, b".")
-        asyncio.get_running_loop().call_later(pulse.BEAT_SECONDS, self._beat, beats)
-
-    def _parent_gone(self, lifeline: int) -> None:
-        asyncio.get_running_loop().remove_reader(lifeline)
-        self.handle_exit(signal.SIGTERM, None)
+        if self._metrics is not None:
+            await scraping.serve(self._app.snapshot, self._metrics, self)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -117,70 +80,39 @@ def config(app: object) -> uvicorn.Config:
     )
 
 
-def serve(target: str | None = None, addresses: Sequence[Address] | None = None) -> int:
+def serve(target: str | None = None, addresses: Sequence[Address] | None = None) -> None:
     """Serve one function until SIGTERM or SIGINT, and finish what is in flight.
 
     Args:
         target: receive, forward or reconcile; by default FUNCTION_TARGET's.
         addresses: host and port to listen on; by default HOST (0.0.0.0) and PORT (8080).
 
-    Returns:
-        The exit status: 0, or 1 when a worker did not end well.
-
     Raises:
         Misconfigured: a setting is wrong, or an address can't be bound.
     """
     log.configure(environment.variable("LOG_LEVEL", "info"), plain=environment.variable("LOG_FORMAT") == "plain")
     app = application(target)
-    workers = _workers(app)
     served = addresses or [_default_address()]
-    sockets = _listeners(served, workers)
-    scraped = _scraping(served, workers)
-    shown = [f"{host}:{port}" for host, port in served]
+    sockets = [_bind(*address) for address in served]
+    metrics = _metrics_listener(served)
     # What is there now stays, and no later collection looks through it, which would hold up the loop for 40 ms.
     gc.freeze()
     gc.enable()
-    log.get("host").info("serving", target=app.target, addresses=shown, workers=workers)
-    if workers == 1:
-        _Server(app, scraped).run(sockets=sockets[0])
-        return 0
-
-    def work(own: list[socket.socket], tether: Tether) -> None:
-        # By identity: elsewhere than on Linux all have the same sockets, and each a list of its own.
-        place = next(place for place, theirs in enumerate(sockets) if theirs is own)
-        _Server(app, scraped, place, tether).run(sockets=own)
-
-    return Workers(sockets, work).run()
+    log.get("host").info("serving", target=app.target, addresses=[f"{host}:{port}" for host, port in served])
+    _Server(app, metrics).run(sockets=sockets)
 
 
 def main() -> int:
-    """Exit status 2, with one line, for what the deployer can cure."""
+    """The exit status: 2, with one line, for what the deployer can cure."""
     try:
-        return serve()
+        serve()
     except Misconfigured as error:
         sys.stderr.write(f"headrace: {error}\n")
         return 2
+    return 0
 
 
-def _workers(app: App) -> int:
-    """A lease belongs to one process, and `reconcile` has little to do: only `receive` has more than one."""
-    return environment.read(ReceiveSettings).workers or cpus() if app.intake else 1
-
-
-def _listeners(addresses: Sequence[Address], workers: int) -> list[list[socket.socket]]:
-    """The sockets of each worker."""
-    # Also for many: it fails where somebody else listens, which sharing would hide.
-    alone = [_bind(*address) for address in addresses]
-    if workers == 1 or sys.platform != "linux":
-        # Elsewhere the kernel does not spread connections over sockets, and all accept from the same ones.
-        return [list(alone) for _ in range(workers)]
-    bound = [(host, one.getsockname()[1]) for (host, _), one in zip(addresses, alone, strict=True)]
-    for one in alone:
-        one.close()
-    return [[_bind(*address, shared=True) for address in bound] for _ in range(workers)]
-
-
-def _scraping(served: Sequence[Address], workers: int) -> _Scraping | None:
+def _metrics_listener(served: Sequence[Address]) -> socket.socket | None:
     settings = environment.read(MetricsSettings)
     host, port = settings.host or served[0][0], settings.port
     if port is None:
@@ -188,7 +120,7 @@ def _scraping(served: Sequence[Address], workers: int) -> _Scraping | None:
     if any(port == taken for _, taken in served):
         # The kernel would let us have it twice, and nobody would find the metrics.
         raise Misconfigured(f"METRICS_PORT is {port}, as PORT is: give another one", field="METRICS_PORT")
-    return _Scraping(_bind(host, port, field="METRICS_PORT"), Slots(workers) if workers > 1 else None)
+    return _bind(host, port, field="METRICS_PORT")
 
 
 def _default_address() -> Address:
@@ -198,12 +130,10 @@ def _default_address() -> Address:
     return environment.variable("HOST", "0.0.0.0"), int(port)
 
 
-def _bind(host: str, port: int, *, shared: bool = False, field: str = "PORT") -> socket.socket:
+def _bind(host: str, port: int, *, field: str = "PORT") -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if shared:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     if family == socket.AF_INET6 and hasattr(socket, "IPV6_V6ONLY"):
         listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     try:

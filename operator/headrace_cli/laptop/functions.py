@@ -96,8 +96,7 @@ class LocalFunctions:
 
     async def _start(self, target: str, why: str, at: Listen | None = None) -> ChildProcess:
         at = at or Listen(LOOPBACK, free_port())
-        # Unless told otherwise: a laptop has more to do.
-        variables = {"RECEIVE_WORKERS": "1", **self.environment, "METRICS_PORT": ""}
+        variables = {**self.environment, "METRICS_PORT": ""}
         variables |= {"FUNCTION_TARGET": target, "HOST": at.host, "PORT": str(at.port)}
         if self._metrics:
             # Three on one host can't have the same port.

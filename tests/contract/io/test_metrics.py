@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.support.functions.channels import channel
@@ -45,9 +42,8 @@ def told(target: str, server: NatsServer, directory: Path, **settings: str) -> I
 
 
 @pytest.fixture
-def pair(shared_server: NatsServer, tmp_path: Path) -> Iterator[Told]:
-    """A `receive` with two workers; `both_serve` waits for them."""
-    yield from told("receive", shared_server, tmp_path, RECEIVE_WORKERS="2")
+def receiving(shared_server: NatsServer, tmp_path: Path) -> Iterator[Told]:
+    yield from told("receive", shared_server, tmp_path)
 
 
 @pytest.fixture
@@ -60,46 +56,37 @@ def reconciling(shared_server: NatsServer, tmp_path: Path) -> Iterator[Told]:
     yield from told("reconcile", shared_server, tmp_path)
 
 
-async def both_serve(pair: Told) -> None:
-    async def serve() -> bool:
-        return (await pair.scrape()).value("headrace_workers") == 2
-
-    await until("both workers serve", serve, 30)
-
-
 async def emit(receive: Function, to: Channel, count: int, first: int = 0, **headers: str) -> None:
-    """Events with different ids, each on a connection of its own, so that both workers get some."""
+    """Events with different ids, each on a connection of its own, as from many producers."""
     ids = [{**BINARY, "ce-id": str(number), **headers} for number in range(first, first + count)]
     replies = await asyncio.gather(*(send(receive.url + to.path, b"{}", each) for each in ids))
     assert [reply.status for reply in replies] == [202] * count
 
 
-async def test_two_workers_add_up_whichever_is_asked(pair: Told, orders: Channel) -> None:
-    await both_serve(pair)
-    await emit(pair.function, orders, 40)
-    await emit(pair.function, orders, 3)
+async def test_events_are_counted_by_channel_and_requests_by_answer(receiving: Told, orders: Channel) -> None:
+    await emit(receiving.function, orders, 40)
+    await emit(receiving.function, orders, 3)
     # Structured, and with a name that needs decoding: by way of ASGI.
-    await emit(pair.function, orders, 2, 40, **{"ce-note": "gr%C3%BC"})
+    await emit(receiving.function, orders, 2, 40, **{"ce-note": "gr%C3%BC"})
     for path, status in (("/nobody/here", 404), ("/Not-A-Name/x", 400)):
-        assert (await send(pair.function.url + path, b"{}", BINARY)).status == status
+        assert (await send(receiving.function.url + path, b"{}", BINARY)).status == status
     of = {"namespace": orders.namespace, "channel": orders.name}
 
     async def all_is_told() -> bool:
-        return (await pair.scrape()).value("headrace_receive_stored_events_total", **of) == 45
+        return (await receiving.scrape()).value("headrace_receive_stored_events_total", **of) == 45
 
-    await until("both workers have told", all_is_told)
-    for _ in range(8):
-        found = await pair.scrape()
-        assert found.value("headrace_receive_stored_events_total", **of) == 45
-        assert found.value("headrace_receive_duplicate_events_total", **of) == 3
-        assert found.value("headrace_requests_total", function="receive", code="202") == 45
-        assert found.value("headrace_receive_store_duration_seconds_count") == 45
-        assert found.value("headrace_receive_waiting_bytes") == 0
-        assert found.value("headrace_workers") == 2
-        assert found.value("headrace_nats_connected") == 2
+    await until("all is told", all_is_told)
+    found = await receiving.scrape()
+    assert found.value("headrace_receive_stored_events_total", **of) == 45
+    assert found.value("headrace_receive_duplicate_events_total", **of) == 3
+    assert found.value("headrace_requests_total", function="receive", code="202") == 45
+    assert found.value("headrace_receive_store_duration_seconds_count") == 45
+    assert found.value("headrace_receive_waiting_bytes") == 0
+    assert found.value("headrace_workers") == 1
+    assert found.value("headrace_nats_connected") == 1
 
     async def refusals_are_told() -> bool:
-        found = await pair.scrape()
+        found = await receiving.scrape()
         return all(found.has("headrace_requests_total", code=code) for code in ("400", "404"))
 
     await until("the refusals are told", refusals_are_told)
@@ -110,47 +97,19 @@ async def test_two_workers_add_up_whichever_is_asked(pair: Told, orders: Channel
     )
 
 
-async def test_what_a_worker_has_counted_outlives_it(pair: Told, orders: Channel) -> None:
-    await both_serve(pair)
-    await emit(pair.function, orders, 40)
-
-    async def stored() -> float:
-        return (await pair.scrape()).value("headrace_receive_stored_events_total")
-
-    async def all_is_told() -> bool:
-        return await stored() == 40
-
-    await until("both workers have told", all_is_told)
-    victim = psutil.Process(pair.function.pid).children()[0]
-    os.kill(victim.pid, signal.SIGKILL)
-    assert await stored() == 40
-
-    def replaced() -> bool:
-        workers = psutil.Process(pair.function.pid).children()
-        return len(workers) == 2 and victim not in workers
-
-    await until("another worker follows", replaced)
-    await emit(pair.function, orders, 40, 40)
-
-    async def more_is_told() -> bool:
-        return await stored() == 80
-
-    await until("its successor goes on from there", more_is_told)
-
-
-async def test_a_refusal_of_the_server_itself_is_counted(pair: Told) -> None:
-    reply = await send(pair.function.url + "/" + "x" * 10_000, b"{}", BINARY)
+async def test_a_refusal_of_the_server_itself_is_counted(receiving: Told) -> None:
+    reply = await send(receiving.function.url + "/" + "x" * 10_000, b"{}", BINARY)
     assert reply.status == 414
 
     async def is_told() -> bool:
-        return (await pair.scrape()).has("headrace_requests_total", function="receive", code="414")
+        return (await receiving.scrape()).has("headrace_requests_total", function="receive", code="414")
 
     await until("it is told", is_told)
 
 
-async def test_the_metrics_port_takes_no_events_and_the_other_tells_nothing(pair: Told, orders: Channel) -> None:
-    assert (await send(f"http://127.0.0.1:{pair.port}{orders.path}", b"{}", BINARY)).status == 404
-    assert (await send(f"{pair.function.url}/metrics", method="GET")).status == 405
+async def test_the_metrics_port_takes_no_events_and_the_other_tells_nothing(receiving: Told, orders: Channel) -> None:
+    assert (await send(f"http://127.0.0.1:{receiving.port}{orders.path}", b"{}", BINARY)).status == 404
+    assert (await send(f"{receiving.function.url}/metrics", method="GET")).status == 405
 
 
 async def test_posts_are_told_as_knative_tells_of_them(forwarding: Told, nats: Nats, subscriber: Subscriber) -> None:
@@ -215,7 +174,7 @@ async def test_hooks_are_timed_by_verb_and_answer(reconciling: Told) -> None:
     found = await reconciling.scrape()
     for code in ("200", "400", "401"):
         assert found.value("headrace_reconcile_duration_seconds_count", verb="sync", code=code) == 1
-        assert found.value("headrace_requests_total", function="reconcile", code=code) == 1
+    assert found.value("headrace_requests_total", function="reconcile", code=code) == 1
 
 
 async def test_a_lost_connection_is_told(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class ReadOnly(Function):
         self.told = free_port()
         nowhere = str(directory / "not-there")
         # As in the image: there is byte code already.
-        settings = {"HOME": nowhere, "TMPDIR": nowhere, "PYTHONDONTWRITEBYTECODE": "1", "RECEIVE_WORKERS": "2"}
+        settings = {"HOME": nowhere, "TMPDIR": nowhere, "PYTHONDONTWRITEBYTECODE": "1"}
         super().__init__(target, server.url, directory, METRICS_PORT=str(self.told), **settings)
 
 

@@ -43,7 +43,6 @@ class Function:
             "NATS_URL": nats_url,
             "HEADRACE_TOKEN": TOKEN,
             # What is bounded or remembered is so in each worker; tests of several say how many.
-            "RECEIVE_WORKERS": "1",
             **settings,
         }
         self._process: Running | None = None

@@ -16,7 +16,7 @@ class MetricsSettings(Settings):
     port: int | None = Field(
         None,
         alias="METRICS_PORT",
-        description="port on which a function serves `/metrics` for Prometheus, all workers together; unset: "
+        description="port on which a function serves `/metrics` for Prometheus; unset: "
         "nowhere. 9464 in the image. Not under functions-framework",
         ge=1,
         le=65535,
@@ -58,14 +58,6 @@ class ReceiveSettings(Settings):
         alias="RECEIVE_MAX_WAITING_BYTES",
         description="bytes held for events that are on their way in or that NATS has not acknowledged, with headers "
         "and 8 KiB for each of the latter; beyond that the answer is 503 at once",
-    )
-    workers: int | None = Field(
-        None,
-        alias="RECEIVE_WORKERS",
-        description="processes that serve, each with limits and a connection of its own; by default the CPU limit of "
-        "the container, rounded up, or without one the CPUs, up to 4. Under functions-framework its server has workers",
-        ge=1,
-        le=256,
     )
 
 

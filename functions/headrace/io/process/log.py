@@ -42,7 +42,6 @@ KEYS = {
     "field": "the setting that is wrong",
     "target": "the function that is served",
     "addresses": "where it listens",
-    "workers": "how many processes serve",
     "pid": "a process of ours",
     "remark": "what of a ConfigMap is not obeyed, and why",
     "seconds": "how long it waits, or has waited",
@@ -80,7 +79,7 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         # Not the factory that prints: the end of its line is a write of its own, and two processes that share stderr
-        # (the workers of `receive`, `headrace up`) would tear each other's lines.
+        # (the functions of `headrace up`) would tear each other's lines.
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Lines())),
         # A logger that was used before goes by what is configured last, its level too. A line costs 3 µs more for it.
         cache_logger_on_first_use=False,

@@ -29,16 +29,6 @@ os.environ["PORT"] = "eighty"
 from headrace.host import serving
 serving.main()
 """
-FAILING = """
-from headrace.server.workers import Workers
-import os, signal
-def fail(*_):
-    # The parent ends with us, and must not end us before we have told.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.kill(os.getppid(), signal.SIGTERM)
-    raise RuntimeError("a fault of ours")
-Workers([[]], fail).run()
-"""
 
 
 def writes(program: str, *options: str) -> list[str]:
@@ -72,12 +62,6 @@ def test_a_line_is_one_write_however_long_it_is(options: tuple[str, ...]) -> Non
 
 def test_what_ends_a_process_is_one_write() -> None:
     assert writes(REFUSING, "-u") == ["headrace: PORT is 'eighty': give a number of at most 65535\n"]
-
-
-def test_the_traceback_of_a_worker_is_one_write() -> None:
-    (told,) = writes(FAILING, "-u")
-    assert told.startswith("Traceback ")
-    assert told.endswith("RuntimeError: a fault of ours\n")
 
 
 def test_of_each_kind_some_lines_are_admitted_in_a_while_and_the_others_counted() -> None:
