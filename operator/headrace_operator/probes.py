@@ -6,15 +6,31 @@ import asyncio
 import errno
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from headrace.core.errors import Misconfigured
 from headrace.core.metrics import CONTENT_TYPE
-from headrace_operator.metrics import Rows, ScalerMetrics
+from headrace_operator.metrics import Families, Rows, of_consumers
+
+
+class MetricsPage(Collector):
+    """All families of a page."""
+
+    def __init__(self, parts: Iterable[Families]) -> None:
+        self._parts = tuple(parts)
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: the registry would ask all parts when this is registered."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        return chain.from_iterable(part() for part in self._parts)
 
 
 @asynccontextmanager
@@ -22,7 +38,7 @@ async def served(
     host: str,
     port: int,
     rows: Rows,
-    more: Iterable[Collector],
+    more: Iterable[Families],
     *,
     option: str,
     ready: Callable[[], bool] = lambda: True,
@@ -32,7 +48,7 @@ async def served(
     Args:
         port: 0 for any free one.
         rows: the scaler's; called on the loop.
-        more: what else is told; collected on a thread, since thousands of consumers are a long text.
+        more: the families beside theirs; called on a thread, since thousands of consumers are a long text.
         option: the name under which people give host and port, for errors.
 
     Raises:
@@ -40,9 +56,7 @@ async def served(
     """
     seen: list[Mapping[str, Any]] = []
     registry = CollectorRegistry()
-    registry.register(ScalerMetrics(lambda: seen))
-    for collector in more:
-        registry.register(collector)
+    registry.register(MetricsPage((lambda: of_consumers(lambda: seen), *more)))
 
     async def healthz(_request: web.Request) -> web.Response:
         return web.Response(text="ok\n")

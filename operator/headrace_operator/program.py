@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from prometheus_client.registry import Collector
-
 from headrace.core import caller_token
 from headrace.core.delivery.lease import Lease, LeaseAnswer
 from headrace.core.errors import HeadraceError, Refused, Unavailable
@@ -25,7 +23,7 @@ from headrace.io.process import environment, log
 from headrace.io.process.nats_config import mounted
 from headrace.io.process.trouble import Trouble
 from headrace.io.web import Token
-from headrace_operator import probes
+from headrace_operator import metrics, probes
 from headrace_operator.channels import predecessor
 from headrace_operator.channels.arrivals import Arrivals
 from headrace_operator.channels.channel_work import ChannelWork
@@ -45,7 +43,7 @@ from headrace_operator.kube.election import Election
 from headrace_operator.kube.kinds import CHANNEL, Discovery
 from headrace_operator.kube.live_access import LiveAccess, Way
 from headrace_operator.kube.watch import Cache, Watch
-from headrace_operator.metrics import ConnectionMetrics, OperatorMetrics, StorageMetrics
+from headrace_operator.metrics import Families
 from headrace_operator.scaling.channel_scaler import ChannelScaler
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 from headrace_operator.scaling.storage import Storage
@@ -88,11 +86,11 @@ class MetricSources:
             ask=asyncio.get_running_loop().call_soon_threadsafe,
         )
 
-    def collectors(self, storage: Storage) -> tuple[Collector, ...]:
+    def families(self, storage: Storage) -> tuple[Families, ...]:
         return (
-            OperatorMetrics(self._numbers, lambda: dict(self.api.calls)),
-            StorageMetrics(storage),
-            ConnectionMetrics(self.hook.calls, lambda: self.client.connected),
+            lambda: metrics.of_operator(self._numbers(), dict(self.api.calls)),
+            lambda: metrics.of_storage(storage),
+            lambda: metrics.of_connections(self.hook.calls, connected=self.client.connected),
         )
 
     def _numbers(self) -> Mapping[str, float]:
@@ -155,7 +153,7 @@ class Operator:
                     settings.host,
                     settings.port,
                     served.scaler.rows,
-                    parts.collectors(storage),
+                    parts.families(storage),
                     option="PORT",
                     ready=lambda: channels.cache.listed,
                 )

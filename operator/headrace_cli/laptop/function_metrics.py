@@ -9,12 +9,11 @@ needs prometheus-client; `headrace_cli.laptop.metrics_page` imports it when it i
 from __future__ import annotations
 
 import http.client
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.registry import Collector
 
 from headrace.core.metrics import PATH
 
@@ -25,24 +24,15 @@ ASK_SECONDS = 2.0
 LONGEST_PAGE = 16 * 1024 * 1024
 
 
-class FunctionMetrics(Collector):
-    """The families of all functions that run, read when somebody scrapes."""
+def ask(ports: Mapping[str, int]) -> Iterable[Metric]:
+    """Ask all functions at once; gives the families of those that run.
 
-    def __init__(self, ports: Callable[[], Mapping[str, int]]) -> None:
-        """Args:
-        ports: where the `/metrics` of each function is, by its name; called on the thread that collects.
-        """
-        self._ports = ports
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: registering would ask them."""
-        return ()
-
-    def collect(self) -> Iterable[Metric]:
-        ports = self._ports()
-        with ThreadPoolExecutor(max(1, len(ports))) as threads:
-            pages = list(threads.map(_page, ports.values()))
-        return merged(dict(zip(ports, pages, strict=True)))
+    Args:
+        ports: where the `/metrics` of each function is, by its name.
+    """
+    with ThreadPoolExecutor(max(1, len(ports))) as threads:
+        pages = list(threads.map(_page, ports.values()))
+    return merged(dict(zip(ports, pages, strict=True)))
 
 
 def merged(pages: Mapping[str, str]) -> list[Metric]:

@@ -34,7 +34,7 @@ async def serve(
         Misconfigured: nobody can listen there.
     """
     # Here, since it takes a quarter of the time that all of us take to start.
-    from headrace_cli.laptop.function_metrics import FunctionMetrics
+    from headrace_cli.laptop import function_metrics
     from headrace_operator import metrics, probes
     from headrace_operator.scaling.storage import Storage
 
@@ -45,8 +45,11 @@ async def serve(
         lambda: scaler.stats()["consumers"],
         ask=loop.call_soon_threadsafe,
     )
-    connections = metrics.ConnectionMetrics(calls, lambda: client.connected)
-    more = (metrics.StorageMetrics(storage), connections, FunctionMetrics(lambda: dict(ports)))
+    more = (
+        lambda: metrics.of_storage(storage),
+        lambda: metrics.of_connections(calls, connected=client.connected),
+        lambda: function_metrics.ask(dict(ports)),
+    )
     port = await stack.enter_async_context(probes.served(at.host, at.port, scaler.rows, more, option="--metrics"))
     reading = asyncio.create_task(storage.run(), name="storage")
     stack.callback(reading.cancel)

@@ -1,7 +1,8 @@
-"""Keys that want to be worked on: each once at a time, the longest waiting first, with back-off for those that fail.
+"""A queue of keys to work on: each once at a time, the longest waiting first, with back-off for those that fail.
 
-Knows keys, time and chance; not what the work is. A key that is added while it is worked on is worked on again. Keys
-are somebody's, and nobody has more than a share of the workers: work that hangs holds up its owner's other keys only.
+The queue knows keys, time and chance, and not what the work is. A key that is added while it is worked on is worked on
+again. Each key has an owner, and no owner has more than a share of the workers: work that hangs holds up the other keys
+of its owner only.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ class WorkQueue(Generic[Key]):
 
     def __init__(self, owner: Callable[[Key], Hashable] = lambda key: key) -> None:
         """Args:
-        owner: whose a key is; each its own where this is not given.
+        owner: the owner of a key; where this is not given, each key is its own.
         """
         self._owner = owner
         self._waiting: deque[Key] = deque()
-        # Of owners that have their share of the workers.
+        # Keys of owners that have their share of the workers.
         self._held: dict[Hashable, deque[Key]] = {}
         self._shares: Counter[Hashable] = Counter()
         self._queued: set[Key] = set()
@@ -91,7 +92,7 @@ class WorkQueue(Generic[Key]):
         self._failures.pop(key, None)
 
     def forget(self, key: Key) -> None:
-        """It is gone: nothing is planned for it any more."""
+        """The key is gone: nothing is planned for it any more."""
         self._failures.pop(key, None)
         self._later.pop(key, None)
 
@@ -99,7 +100,7 @@ class WorkQueue(Generic[Key]):
         """Work until cancelled. `work` is to raise nothing: whatever it raises ends the queue.
 
         Args:
-            share: so many keys of one owner are worked on beside one another; all workers may be where it is not given.
+            share: how many keys of one owner may be worked on at a time; as many as workers where it is not given.
         """
         async with asyncio.TaskGroup() as tasks:
             for number in range(workers):
@@ -137,7 +138,7 @@ class WorkQueue(Generic[Key]):
             del self._shares[owner]
         held = self._held.get(owner)
         if held:
-            # It has waited longer than all that are in line.
+            # This key has waited longer than all that are in line.
             self._waiting.appendleft(held.popleft())
             self._filled.set()
         if not held:
@@ -154,7 +155,7 @@ class WorkQueue(Generic[Key]):
         now = asyncio.get_running_loop().time()
         while self._moments and self._moments[0][0] <= now:
             moment, _, key = heapq.heappop(self._moments)
-            # What was planned anew, or done meanwhile, has another moment or none.
+            # A key that was planned anew, or done meanwhile, has another moment or none.
             if self._later.get(key) == moment:
                 self.add(key)
         self._timer = None

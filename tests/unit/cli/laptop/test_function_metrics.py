@@ -11,7 +11,7 @@ from headrace.core import metric_families as families
 from headrace.core import metrics
 from headrace.core.metrics import Distribution, Snapshot
 from headrace_cli.laptop import function_metrics
-from headrace_cli.laptop.function_metrics import FunctionMetrics
+from headrace_operator.probes import MetricsPage
 from tests.support.programs import scraping
 
 RECEIVE: Snapshot = {
@@ -31,7 +31,7 @@ def test_each_family_is_there_once_and_says_whose_each_sample_is(monkeypatch: py
     pages = {1: page(RECEIVE), 2: page(FORWARD), 3: ""}
     monkeypatch.setattr(function_metrics, "_page", pages.__getitem__)
     registry = CollectorRegistry()
-    registry.register(FunctionMetrics(lambda: {"receive": 1, "forward": 2, "reconcile": 3}))
+    registry.register(MetricsPage((lambda: function_metrics.ask({"receive": 1, "forward": 2, "reconcile": 3}),)))
     found = scraping.read(generate_latest(registry).decode())
 
     assert found.text.count("# TYPE headrace_workers ") == 1
@@ -51,5 +51,4 @@ def test_one_that_does_not_run_and_one_that_hangs_cost_nobody_else_anything(monk
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
         gone.close()
-        found = FunctionMetrics(lambda: {"forward": port, "reconcile": silent.getsockname()[1]}).collect()
-        assert list(found) == []
+        assert list(function_metrics.ask({"forward": port, "reconcile": silent.getsockname()[1]})) == []
