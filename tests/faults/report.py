@@ -23,7 +23,7 @@ BY_HAND = Path(__file__).with_name("findings.md")
 
 HEAD = """# What faults do to events
 
-Written by `task faults` on {date}; don't edit (the last part is `tests/faults/findings.md`). {kept}
+Written by `task faults` on {date}, {run}; don't edit (the last part is `tests/faults/findings.md`). {kept}
 
 The promise: an event that was answered with 202 reaches its subscriber (and the reply address, if the subscriber
 answers with an event), or the dead letter sink, or the parked events. Each row is one cell: real processes on loopback
@@ -73,6 +73,7 @@ def _head(rows: list[Row], failed: list[Row], *, long: bool) -> str:
     nats = subprocess.run([binary(), "--version"], check=True, capture_output=True, text=True).stdout
     return HEAD.format(
         date=datetime.now(UTC).date(),
+        run="a long run" if long else "a short run, with a third of the events",
         kept=kept,
         bound=max(cell.bound for cell in CELLS.values()),
         late=3 * max(cell.bound for cell in CELLS.values()),
