@@ -51,6 +51,17 @@ async def test_kn_asks_the_program(
     assert (await api.get(f"{CHANNELS.format(namespace=namespace)}/orders")).status == 200
 
 
+async def test_the_program_is_told_what_the_kubeconfig_says(
+    given: ExecProgram, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    given.gives(token=control_plane.token)
+    wanted = given.spec(args=["a", "b"], env=[{"name": "PROFILE", "value": "dev"}], provideClusterInfo=True)
+    file = kubeconfig(control_plane, tmp_path, {"exec": wanted})
+    (await asyncio.to_thread(run, "channel", "list", "--kubeconfig", str(file))).ok()
+    assert (given.told, given.runs) == ("a b|dev", 1)
+    assert given.info["spec"]["cluster"]["server"] == json.loads(file.read_text())["clusters"][0]["cluster"]["server"]
+
+
 @pytest.mark.parametrize(
     ("user", "status", "words"),
     [
