@@ -28,6 +28,7 @@ STOP_SECONDS = 70.0
 # Who waits at a terminal wants to know for what.
 TELL_SECONDS = 5.0
 
+LOOPBACK = "127.0.0.1"
 PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -143,7 +144,7 @@ class ChildProcesses:
             child.kill()
 
 
-def free_port(host: str = "127.0.0.1") -> int:
+def free_port(host: str = LOOPBACK) -> int:
     """A port that nobody listens on at this moment."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.bind((host, 0))

@@ -16,8 +16,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.core.metrics import PATH
+from headrace_cli.laptop.child import LOOPBACK
 
-LOOPBACK = "127.0.0.1"
 # One that hangs must not cost the others: Prometheus itself gives up after ten.
 ASK_SECONDS = 2.0
 # A thousand channels take 300 KiB.

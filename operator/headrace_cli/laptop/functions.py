@@ -14,7 +14,7 @@ from typing import Any
 
 from headrace.core.channel.hook import HookRequest, HookResponse
 from headrace.core.delivery.lease import Lease, LeaseAnswer
-from headrace_cli.laptop.child import ChildProcess, ChildProcesses, answers_200, free_port
+from headrace_cli.laptop.child import LOOPBACK, ChildProcess, ChildProcesses, answers_200, free_port
 from headrace_cli.laptop.local_process import AlwaysOn, OnDemand
 from headrace_cli.laptop.options import Listen
 from headrace_operator.channels.hook_client import HookClient
@@ -26,7 +26,6 @@ FINISHES = {
     "reconcile": "calls that are not answered yet",
     "forward": "deliveries that subscribers have not answered yet",
 }
-LOOPBACK = "127.0.0.1"
 
 
 class LocalFunctions:

@@ -14,9 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from headrace.core.errors import Misconfigured
-from headrace_cli.laptop.child import ChildProcess, ChildProcesses, demand_free, first_line, free_port
-
-HOST = "127.0.0.1"
+from headrace_cli.laptop.child import LOOPBACK, ChildProcess, ChildProcesses, demand_free, first_line, free_port
 
 
 class NatsServer:
@@ -38,12 +36,12 @@ class NatsServer:
         self._binary = find()
         self._data = data
         if port is not None:
-            demand_free(HOST, port, "--nats-port")
+            demand_free(LOOPBACK, port, "--nats-port")
         self._port = port or free_port()
 
     @property
     def url(self) -> str:
-        return f"nats://{HOST}:{self._port}"
+        return f"nats://{LOOPBACK}:{self._port}"
 
     @property
     def log(self) -> Path:
@@ -52,10 +50,10 @@ class NatsServer:
 
     async def start(self, why: str) -> ChildProcess:
         """Raises Unavailable when it does not come up."""
-        argv = [self._binary, "-a", HOST, "-p", str(self._port), "-js", "-sd", str(self._data)]
+        argv = [self._binary, "-a", LOOPBACK, "-p", str(self._port), "-js", "-sd", str(self._data)]
         argv += ["-l", str(self.log)]
         return await self._children.start(
-            "nats-server", argv, self._environment, self.url, lambda: greets(HOST, self._port), why=why
+            "nats-server", argv, self._environment, self.url, lambda: greets(LOOPBACK, self._port), why=why
         )
 
 

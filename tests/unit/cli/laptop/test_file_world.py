@@ -207,9 +207,13 @@ async def test_a_channel_that_comes_back_while_it_is_taken_down_stays_and_is_mad
     assert [request.finalizing for request in reconcile.requests] == [False, True, False]
 
 
-async def test_files_that_say_what_they_said_before_ask_for_nothing(served: Served, reconcile: Reconcile) -> None:
+async def test_files_that_say_what_they_said_before_ask_for_nothing_and_are_no_news(
+    served: Served, reconcile: Reconcile
+) -> None:
     served.apply("orders")
     assert await served.settled(2)
+    news: list[bool] = []
+    served.readiness.on_news.append(lambda: news.append(True))
     served.apply("orders")
     await asyncio.sleep(0.1)
-    assert reconcile.calls == ["orders"]
+    assert (reconcile.calls, news) == (["orders"], [])
