@@ -17,6 +17,7 @@ from headrace_cli.laptop.readiness import AllReady
 from headrace_operator.channels import work_queue
 from headrace_operator.channels.channel_work import ChannelWork
 from headrace_operator.channels.one_channel import OneChannel
+from headrace_operator.kube.kinds import CHANNEL
 from headrace_operator.scaling import channel_scaler
 from headrace_operator.scaling.channel_scaler import ChannelScaler
 from tests.support.waiting import until
@@ -68,7 +69,7 @@ class Served:
 
 def channel(name: str, generation: int = 1) -> Mapping[str, Any]:
     metadata = {"namespace": "default", "name": name, "uid": name, "generation": generation}
-    return {"metadata": metadata, "spec": {}}
+    return {"apiVersion": CHANNEL.api_version, "kind": CHANNEL.kind, "metadata": metadata, "spec": {}}
 
 
 @pytest.fixture
