@@ -46,6 +46,10 @@ class Fixed:
     says: str
 
 
+# The page of fields nests half as deep; an author may nest as deep as Python cannot follow.
+_DEEPEST = 8
+
+
 class Part(BaseModel):
     """One object of a manifest. Unknown fields are ignored, as a newer CRD may have them."""
 
@@ -79,13 +83,17 @@ class Part(BaseModel):
         return self
 
 
-def is_hollow(value: Any) -> bool:
+def is_hollow(value: Any, depth: int = _DEEPEST) -> bool:
     """Is it an object whose members are all empty texts, as the proposal's page of fields has them?"""
-    return isinstance(value, Mapping) and bool(value) and all(_empty(one) for one in value.values())
+    if not isinstance(value, Mapping) or not value or not depth:
+        return False
+    return all(_empty(one, depth - 1) for one in value.values())
 
 
-def _empty(value: Any) -> bool:
-    return value in (None, "", [], {}) or (isinstance(value, list) and set(map(str, value)) == {""}) or is_hollow(value)
+def _empty(value: Any, depth: int) -> bool:
+    if value in (None, "", [], {}) or (isinstance(value, list) and set(map(str, value)) == {""}):
+        return True
+    return is_hollow(value, depth)
 
 
 def _value(part: Any, path: str) -> Any:
