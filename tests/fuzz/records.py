@@ -165,6 +165,10 @@ def _hold_hook(body: bytes, result: tuple[HookRequest, list[Subscriber]]) -> Non
     request, served = result
     assert isinstance(request.children, dict)
     assert isinstance(request.related, dict)
+    if not request.stock:
+        assert HookRequest.from_json(request.to_json()) == request, (
+            "what one side of the hook writes the other misreads"
+        )
     for found in served:
         assert subscriber.from_json(found.to_json()) == found, "reconcile writes what forward can't read"
 

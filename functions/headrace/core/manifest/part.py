@@ -91,7 +91,7 @@ def is_hollow(value: Any, depth: int = _DEEPEST) -> bool:
 
 
 def _empty(value: Any, depth: int) -> bool:
-    if value in (None, "", [], {}) or (isinstance(value, list) and set(map(str, value)) == {""}):
+    if value in (None, "", [], {}) or (isinstance(value, list) and all(one == "" for one in value)):
         return True
     return is_hollow(value, depth)
 

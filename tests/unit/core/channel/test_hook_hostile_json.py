@@ -178,3 +178,12 @@ def test_attempts_beyond_every_budget_are_a_budget_that_is_used_up(written: int,
 def test_half_a_character_in_the_place_of_an_object_is_told_of() -> None:
     with pytest.raises(InvalidSpec, match=r"it should be an object: give \{uri: http://host/path\}"):
         manifest.parse_entry({"uid": "a", "delivery": {"deadLetterSink": "\ud800"}}, 0)
+
+
+@pytest.mark.parametrize("deep", ['{"a":' * 900 + '""' + "}" * 900, '{"a":' * 900 + '"x"' + "}" * 900])
+def test_a_channel_may_nest_deeper_than_python_calls_functions(deep: str) -> None:
+    parent = json.dumps({**CHANNEL, "spec": {"stream": {"config": {"sources": "DEEP"}}}}).replace('"DEEP"', deep)
+    try:
+        read_channel(f'{{"parent": {parent}}}')
+    except HeadraceError as error:
+        assert len(str(error)) < 2000  # noqa: PT017  # no error at all is fine, too
