@@ -50,7 +50,8 @@ async def plan(session: Session, scope: ChannelScope, *, force: bool) -> list[Re
         force: also while an operator is at work or a consumer is served.
 
     Raises:
-        Misconfigured: a `headrace up` serves them. Refused: 409, one of them can't go back, or not now.
+        Misconfigured: a `headrace up` serves them, or the scope is a namespace. Refused: 409, one of them can't go
+            back, or not now.
     """
     if session.place.up:
         problem = f"{session.place.source} serves these channels: it is not the Go channel's"
@@ -88,6 +89,8 @@ async def hand_over(session: Session, plan: Return, *, pull: bool) -> bool:
 
 
 async def _chosen(session: Session, scope: ChannelScope) -> list[CatalogChannel]:
+    if scope.channel is None and scope.namespace is not None:
+        raise Misconfigured("name one channel, or all with -A", field="CHANNEL")
     found = await channels(session.api) if scope.channel is None else [await channel(session.api, scope.channel)]
     wanted = [each for each in found if each.origin not in ("peer", "gone")]
     for each in wanted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.core.errors import Misconfigured, Refused
+from headrace.core.errors import Refused
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import CatalogChannel
@@ -20,8 +20,6 @@ async def hand_back(session: Session, given: Given, objects: Objects | None) -> 
     Args:
         objects: of the cluster that says which consumerType a channel has; None: the options say it.
     """
-    if (given["channel"] is None) == (not given["all_namespaces"]):
-        raise Misconfigured("name one channel, or all with -A", field="CHANNEL")
     plans = await plan.plan(session, scope_of(given), force=given["force"])
     if not plans:
         tell("there is nothing of ours to hand back")
