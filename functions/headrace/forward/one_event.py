@@ -188,11 +188,11 @@ class _Delivery:
             # What the answer says of hops does not count: the reply has come as far as the event.
             passing = tuple(one for one in record.reply_headers if one[0] != delivery_claim.HOPS)
         sent = http_codec.to_http(self._outgoing(event, record))
-        told = self._told(destination, record.stage)
-        headers = sent.headers + passing + told + closing_headers(self.subscriber, record.stage)
+        delivery_headers = self._delivery_headers(destination, record.stage)
+        headers = sent.headers + passing + delivery_headers + closing_headers(self.subscriber, record.stage)
         return await self.effects.post(destination, headers, sent.body, self.subscriber.policy.timeout)
 
-    def _told(self, destination: Destination, stage: Stage) -> Headers:
+    def _delivery_headers(self, destination: Destination, stage: Stage) -> Headers:
         """What tells a channel which delivery this is, and how far the event has come."""
         message = self.message
         hops = (delivery_claim.HOPS, b"%d" % (delivery_claim.hops(message.headers) + 1))

@@ -55,7 +55,7 @@ class ShortWay:
         if read is None or read[1] >= MOST_HOPS:
             return None
         handover = Handover(self, message)
-        lines = read[0] + self._told(message, read[1])
+        lines = read[0] + self._delivery_lines(message, read[1])
         sending = self.short.send(lines, message.data, handover.answered)
         if sending is None:
             return None
@@ -63,7 +63,7 @@ class ShortWay:
         self.effects.hold(message)
         return handover
 
-    def _told(self, message: Message, hops: int) -> bytes:
+    def _delivery_lines(self, message: Message, hops: int) -> bytes:
         """The lines that tell a channel which delivery this is, as `one_event` has them."""
         begin = self._claim
         if not begin:

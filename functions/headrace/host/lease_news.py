@@ -1,4 +1,7 @@
-"""What a lease says before its answer: what it has done so far, and that it ends since its process does."""
+"""What a lease says while it is open: its counts so far, and that it ends because its process does.
+
+Writes into the answer of the lease's request, which has begun and not ended. Called by `headrace.host.leasing`.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,15 @@ from headrace.io.web import Early
 
 
 @contextmanager
-def told(asked: Lease, tally: Tally, early: Early, stop: asyncio.Event, draining: Callable[[], bool]) -> Iterator[None]:
-    """For the time of the block, in the answer that has not ended yet.
+def telling(
+    asked: Lease, tally: Tally, early: Early, stop: asyncio.Event, draining: Callable[[], bool]
+) -> Iterator[None]:
+    """Tell the news of a lease for the time of the block.
 
     Args:
-        stop: set when the lease is to pull no more; `draining`: whether since this process ends.
+        early: the answer of the lease's request.
+        stop: set when the lease must pull no more.
+        draining: does this process end? Asked when `stop` is set.
     """
     early.lines = asked.progress_seconds > 0
     tasks = [asyncio.create_task(_announce(early, stop, draining))]
@@ -30,7 +37,7 @@ def told(asked: Lease, tally: Tally, early: Early, stop: asyncio.Event, draining
 
 
 async def _announce(early: Early, stop: asyncio.Event, draining: Callable[[], bool]) -> None:
-    """Say at once that a lease ends since its process does: its last subscriber may take a minute."""
+    """Say that the lease ends because its process does, as soon as that is known: its last POST may take a minute."""
     await stop.wait()
     if not draining():
         return
@@ -41,14 +48,14 @@ async def _announce(early: Early, stop: asyncio.Event, draining: Callable[[], bo
 
 
 async def _count(early: Early, tally: Tally, seconds: float) -> None:
-    """Say again and again what the lease has done, while that changes; one that does nothing says so once.
+    """Say what the lease has done, every so many seconds in which that has changed, and once at the beginning.
 
-    That it pulls is news to whoever can't know how long its request was on the way.
+    A lease that has done nothing yet says so once: its opener learns that it pulls.
     """
     said: Mapping[Outcome, int] | None = None
     while True:
         await asyncio.sleep(seconds)
-        # What waits behind the latest message is told once: that nothing has come since is no news.
+        # `latest` tells how much waits behind the latest message; a lease to which nothing has come since has no news.
         if tally.counts != said or tally.latest:
             said = dict(tally.counts)
             await early.say(lease.so_far(tally))

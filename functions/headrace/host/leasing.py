@@ -45,8 +45,9 @@ from headrace.io.tracing import Tracing
 LONGEST_BODY = 64 * 1024
 # For one question to JetStream in the middle of a delivery; less than the ack wait.
 ASK_SECONDS = 5.0
-# The server counts acks a moment after it has got them, and answers questions in between: what the last events look
-# like then would call for a lease that finds nothing. Another lease's events in hand cost no more than these looks.
+# The server counts an ack a moment after the ack has come, and may answer our question in between. The last events of
+# a lease would then seem to be unsettled, and would call for another lease, which finds nothing. So we look again, up
+# to so many times; the events that another lease has in hand cost these looks, too.
 MORE_LOOKS = 2
 LOOK_PAUSE = 0.02
 
@@ -127,7 +128,7 @@ class Leasing:
             return found
         info, subscriber = found
         stop, tally = asyncio.Event(), Tally()
-        with lease_news.told(asked, tally, early, stop, lambda: self._draining):
+        with lease_news.telling(asked, tally, early, stop, lambda: self._draining):
             return await self._serve(asked, subscriber, gaps.begin(info), receive, stop, tally)
 
     async def look_up(self, asked: Lease) -> tuple[Mapping[str, Any], Subscriber] | Response:

@@ -25,7 +25,7 @@ from headrace.io.process import environment, log
 from headrace.io.tracing import SpanKind, Tracing
 from headrace.receive.route import ALLOW, route
 from headrace.receive.short_way import Intake
-from headrace.receive.story import Outcome, ReceiveEffects, receive
+from headrace.receive.story import ReceiveEffects, receive
 from headrace.receive.waiting import BESIDE_BYTES, Waiting
 
 FULL = 507
@@ -57,14 +57,16 @@ class Receiving:
     ) -> None:
         self._tracing = traced() if traced is not None else None
         self._jetstream = JetStream(client, api)
-        self._publish_seconds = settings.publish_timeout.total_seconds()
         self._waiting = Waiting(settings.max_waiting_bytes)
         self._counts = ReceiveCounts()
         self._sparing = log.Sparing()
         self._full = FullHints(self._jetstream)
         self._effects = ReceiveEffects(
             publish=self._publish,
-            publish_now=self._publish_at_once,
+            publish_now=self._jetstream.publish_now,
+            publish_seconds=settings.publish_timeout.total_seconds(),
+            stored=self._counts.stored,
+            monotonic=monotonic,
             wake=WakeHints(self._jetstream.hint, settings.wake_interval.total_seconds()),
             max_event_bytes=lambda: self._jetstream.max_event_bytes,
             refusal=self._refusal_of_short_way,
@@ -142,29 +144,19 @@ class Receiving:
         finally:
             let_go()
 
-    async def _publish(self, message: Encoded) -> PubAck:
+    async def _publish(self, message: Encoded, seconds: float) -> PubAck:
         began = monotonic()
         if self._tracing is None or not self._tracing.around:
-            ack = await self._jetstream.publish(message, self._publish_seconds)
+            ack = await self._jetstream.publish(message, seconds)
         else:
             attributes = {"messaging.system": "nats", "messaging.destination.name": message.subject}
             with self._tracing.span("publish", SpanKind.PRODUCER, attributes) as span:
                 moved = Encoded(message.subject, span.moved(message.block), message.data)
-                ack = await self._jetstream.publish(moved, self._publish_seconds)
+                ack = await self._jetstream.publish(moved, seconds)
                 span.tell({"headrace.stream": ack.stream, "headrace.sequence": ack.sequence})
         self._counts.stored(message.subject, ack, monotonic() - began)
         self._counts.long_way += 1
         return ack
-
-    def _publish_at_once(self, message: Encoded, published: Callable[[Outcome], None]) -> bool:
-        began = monotonic()
-
-        def counted(outcome: Outcome) -> None:
-            published(outcome)
-            if isinstance(outcome, PubAck):
-                self._counts.stored(message.subject, outcome, monotonic() - began)
-
-        return self._jetstream.publish_now(message, self._publish_seconds, counted)
 
     def _is_traced(self, block: bytes) -> bool:
         return self._tracing is not None and not self._tracing.leaves_out_block(block)

@@ -47,19 +47,21 @@ class Intake:
         if subject is None or (effects.traced is not None and effects.traced(post.block)):
             return None
         message: Encoded = _new(Encoded, (subject, post.block, post.data))
-        held = message.size + BESIDE_BYTES
+        began = effects.monotonic()
+        held = len(post.block) + len(post.data) + BESIDE_BYTES
         if not waiting.add(held):
             return None
 
         def published(outcome: Outcome) -> None:
-            waiting.drop(held)
+            waiting.size -= held
             if isinstance(outcome, HeadraceError):
                 answer(effects.refusal(message.subject, outcome))
                 return
             for response in conclusion(outcome, post.claim, effects):
                 answer(response)
+            effects.stored(message.subject, outcome, effects.monotonic() - began)
 
-        if not effects.publish_now(message, published):
+        if not effects.publish_now(message, effects.publish_seconds, published):
             waiting.drop(held)
             return None
         return 0

@@ -44,8 +44,12 @@ class ReceiveEffects:
     """What `receive` does to the world.
 
     Attributes:
-        publish: store one message; raises Refused or Unavailable (see `headrace.io.jetstream.data_path`).
+        publish: store one message within so many seconds; raises Refused or Unavailable (see
+            `headrace.io.jetstream.data_path`).
         publish_now: the same without a coroutine; False: that can't be done now, and nothing has happened.
+        publish_seconds: that an event may take to be stored.
+        stored: count an event that the short way has stored, and the seconds that it took.
+        monotonic: seconds, for that.
         wake: tell the operator that a stream has something new.
         max_event_bytes: largest message that may be stored, headers included.
         refusal: the answer to an event for that subject that could not be stored; it is told of in the log, too.
@@ -53,8 +57,11 @@ class ReceiveEffects:
         claims: knows the deliveries of `forward`.
     """
 
-    publish: Callable[[Encoded], Awaitable[PubAck]]
-    publish_now: Callable[[Encoded, Callable[[Outcome], None]], bool]
+    publish: Callable[[Encoded, float], Awaitable[PubAck]]
+    publish_now: Callable[[Encoded, float, Callable[[Outcome], None]], bool]
+    publish_seconds: float
+    stored: Callable[[str, PubAck, float], None]
+    monotonic: Callable[[], float]
     wake: Callable[[str], None]
     max_event_bytes: Callable[[], int]
     refusal: Callable[[str, HeadraceError], Response]
@@ -85,7 +92,7 @@ async def receive(
         return
     claim = effects.claims.proven(_only(request.headers, CLAIM))
     message = await _message(request, body, subject, claim, effects.max_event_bytes())
-    ack = await effects.publish(message)
+    ack = await effects.publish(message, effects.publish_seconds)
     for response in conclusion(ack, claim, effects):
         await answer(response)
 

@@ -34,6 +34,7 @@ from headrace.server.states import (
     BEGUN,
     BODY,
     CUT,
+    DUE,
     ENDED,
     FREE,
     HEAD,
@@ -104,7 +105,6 @@ class BoundedProtocol(HttpToolsProtocol):
             except Exception:  # the parser's way meets it again, or does not
                 self.logger.exception("the short way failed")
         if lacks == 0:
-            self._patience.stop()
             current = self._on_its_way
             current.response_complete = False
             self.cycle = current  # type: ignore[assignment]  # stands in for it: see there
@@ -209,8 +209,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._state is FREE:
-            # The time of an idle connection is over, that of a request begins.
+        if self._state in (FREE, DUE):
+            # What was waited for before, as long as the connection was idle or an earlier body was to come, is over.
             self._patience.stop()
         self._happens(BEGUN)
         self._head_bytes = 0
@@ -259,7 +259,8 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_response_complete()
             return
         self.server_state.total_requests += 1
-        self.flow.resume_reading()
+        if self.flow.read_paused:
+            self.flow.resume_reading()
         self._answered()
 
     def _answered(self) -> None:
@@ -304,12 +305,12 @@ class BoundedProtocol(HttpToolsProtocol):
         raise Stopped
 
     def _expire(self) -> None:
-        """What the connection waits for has not come in time."""
+        """What the connection waits for has not come in time. While an answer is due, it is we who take the time."""
         if self.transport.is_closing():
             return
         if self._state is FREE:
             self.transport.close()
-        else:
+        elif self._state is not DUE:
             self._refuse(503 if self._ending else 408)
 
     def _cut(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -48,18 +49,19 @@ class World:
     happened: list[str] = field(default_factory=list)
     stored: list[Encoded] = field(default_factory=list)
     answers: list[Response] = field(default_factory=list)
+    counted: list[tuple[str, PubAck, float]] = field(default_factory=list)
     published: list[Callable[[Outcome], None]] = field(default_factory=list)
     waiting: Waiting = field(default_factory=lambda: Waiting(100_000))
 
     def effects(self) -> ReceiveEffects:
-        async def publish(message: Encoded) -> PubAck:
+        async def publish(message: Encoded, _seconds: float) -> PubAck:
             self.happened.append("publish")
             self.stored.append(message)
             if isinstance(self.outcome, HeadraceError):
                 raise self.outcome
             return self.outcome
 
-        def publish_now(message: Encoded, published: Callable[[Outcome], None]) -> bool:
+        def publish_now(message: Encoded, _seconds: float, published: Callable[[Outcome], None]) -> bool:
             if self.can_publish:
                 self.happened.append("publish")
                 self.stored.append(message)
@@ -73,6 +75,9 @@ class World:
         return ReceiveEffects(
             publish=publish,
             publish_now=publish_now,
+            publish_seconds=5.0,
+            stored=lambda subject, ack, seconds: self.counted.append((subject, ack, seconds)),
+            monotonic=itertools.count(7.0, 0.5).__next__,
             wake=lambda stream: self.happened.append(f"wake {stream}"),
             max_event_bytes=lambda: 1000,
             refusal=refusal,
@@ -129,6 +134,12 @@ async def test_both_ways_store_the_same() -> None:
     (mine,), (theirs,) = short.stored, long.stored
     assert (mine.subject, mine.data, mine.size) == (theirs.subject, theirs.data, theirs.size)
     assert dict(nats_wire.pairs(mine.block)) == dict(nats_wire.pairs(theirs.block))
+
+
+async def test_the_short_way_counts_what_it_has_stored_and_how_long_that_took() -> None:
+    world = World()
+    await world.by_short_way(post(HOST, *EVENT))
+    assert world.counted == [("shop.orders._knative", NEW, 0.5)]
 
 
 async def test_the_short_way_answers_a_refusal_itself_and_asgi_leaves_it_to_the_shell() -> None:

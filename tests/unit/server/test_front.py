@@ -329,6 +329,26 @@ async def test_what_is_kept_has_no_more_time_by_asgi_and_what_comes_behind_it_ha
     assert (transport.written, transport.closed) == (BY_ASGI + REFUSED % b"408 Request Timeout", True)
 
 
+@pytest.mark.parametrize("idle", [0, 90], ids=["on a new connection", "on one that was idle"])
+async def test_what_comes_by_half_behind_an_event_has_its_own_time(application, transport, connection, clock, idle):
+    connection.timeout_keep_alive = 95
+    if idle:
+        connection.data_received(ONE)
+        application.answers.pop()(STORED)
+        clock.advance(idle)
+    connection.data_received(TWO[:-1])
+    clock.advance(REQUEST_SECONDS - 1)
+    connection.data_received(TWO[-1:])
+    connection.data_received(THREE[:20])
+    clock.advance(REQUEST_SECONDS - 1)
+    assert application.held == 20
+    clock.advance(1)
+    # An answer now would be taken for that of the event, which has the last word.
+    assert (transport.written, application.held) == (ACCEPTED if idle else b"", 0)
+    application.answers[0](STORED)
+    assert (transport.written, transport.closed) == ((ACCEPTED if idle else b"") + CLOSING, True)
+
+
 @pytest.mark.parametrize("takes", [True, False], ids=["short way", "ASGI"])
 async def test_an_idle_connection_is_closed_after_its_time_and_not_before(
     application, transport, connection, clock, takes
