@@ -14,6 +14,7 @@ from headrace.core.http import Response
 from headrace.server.protocol import LAST_SECONDS, REQUEST_SECONDS, SMALL_BODY, BoundedProtocol
 from headrace.server.states import ConnectionState
 from tests.support.http.slow_clock import SlowClock
+from tests.support.memory import taken_memory
 
 EVENT = b"POST /demo/%b HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n1"
 STORED = Response(202)
@@ -410,3 +411,14 @@ async def test_nor_is_there_room_for_the_next_piece(application, transport, conn
     connection.data_received(bytes(50))
     assert transport.written == REFUSED % b"503 Service Unavailable\r\nretry-after: 1"
     assert (transport.closed, application.held) == (True, 1)
+
+
+async def test_what_is_kept_in_small_pieces_takes_little_more_memory_than_is_counted(
+    application, transport, connection
+):
+    connection.data_received(ONE.replace(b"length: 1\r\n\r\n1", b"length: %d\r\n\r\n" % SMALL_BODY))
+    with taken_memory() as taken:
+        for _ in range(SMALL_BODY // 2 - 1):
+            connection.data_received(bytes(2))
+    assert application.held > SMALL_BODY - 3
+    assert taken() < 2 * SMALL_BODY

@@ -21,15 +21,14 @@ async def body_of(answer: aiohttp.ClientResponse, most: int) -> bytes:
     Raises:
         Unavailable: it is longer; the rest is not read.
     """
-    pieces: list[bytes] = []
-    length = 0
+    # Not a list of pieces: small ones take thirty times as much as they say.
+    body = bytearray()
     async for piece in answer.content.iter_any():
-        pieces.append(piece)
-        length += len(piece)
-        if length > most:
+        body += piece
+        if len(body) > most:
             answer.close()
             raise Unavailable(f"{answer.url.host} answers more than {most} bytes")
-    return b"".join(pieces)
+    return bytes(body)
 
 
 async def lines_of(answer: aiohttp.ClientResponse, longest: int, most: int) -> AsyncGenerator[bytes]:
