@@ -9,7 +9,7 @@ from typing import Any
 from headrace.core.errors import Refused
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
-from headrace_cli.catalog import creation, items, listing, manifest
+from headrace_cli.catalog import items, listing, manifest
 from headrace_cli.cluster import items as objects_as_items
 from headrace_cli.cluster.items import NAMESPACE, message_column
 from headrace_cli.cluster.objects import Object, Objects
@@ -80,6 +80,9 @@ async def create_in_cluster(objects: Objects, given: Given) -> int:
 
 
 async def create_in_nats(session: Session, given: Given) -> int:
+    # Brings the story of `reconcile`, which nobody needs to look.
+    from headrace_cli.catalog import creation
+
     where, wanted = channel_of(given), _manifest(given)
     stream = await creation.create(session, where, wanted)
     show_created(f"channel {where} is created: stream {stream}", wanted, given["output"])
@@ -98,6 +101,8 @@ async def delete_in_cluster(objects: Objects, given: Given) -> int:
 
 
 async def delete_in_nats(session: Session, given: Given) -> int:
+    from headrace_cli.catalog import creation
+
     plan = await creation.plan_deletion(session, channel_of(given))
     question = "\n".join(plan.loss) + " Delete it?"
     if confirmed(question, yes=given["yes"], otherwise="nothing was deleted"):
