@@ -6,10 +6,11 @@ Called by `headrace.server.protocol`; `headrace.receive.short_way` is the one th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from headrace.core.http import Headers, Response
@@ -58,6 +59,18 @@ class OnItsWay:
         self.keep_alive = True
         # Set by uvicorn when the connection is lost; nobody waits for it.
         self.message_event = asyncio.Event()
+
+
+class QueuedFlow(FlowControl):
+    """Reads nothing more while requests wait behind another: each answer would let in thousands of them."""
+
+    def __init__(self, transport: asyncio.Transport, queue: Collection[object]) -> None:
+        super().__init__(transport)
+        self._queue = queue
+
+    def resume_reading(self) -> None:
+        if not self._queue:
+            super().resume_reading()
 
 
 def written(response: Response, *, closing: bool) -> bytes:
