@@ -26,7 +26,7 @@ from collections import deque
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from headrace.core.http import Response
 from headrace.server import heads
@@ -88,6 +88,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._held = 0
         # The same of each request that waits behind another.
         self._queued: deque[int] = deque()
+        # The request whose turn it is; `cycle` is the last that has come.
+        self._served: RequestResponseCycle | None = None
         # How many bytes were read last, until they are counted with a request that waits.
         self._read_bytes = 0
         self._head_bytes = 0
@@ -288,6 +290,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
         self._answered()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._served = cycle
+        super()._start_asgi_task(cycle, app)
+
     def _answered(self) -> None:
         """Nothing is due any more."""
         self._state = state = NEXT[self._state][ANSWERED]
@@ -310,6 +316,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._front is not None:
             self._front.let_go(sum(self._queued))
         self._queued.clear()
+        if self._served is not None and not self._served.response_complete:
+            self._served.disconnected = True
+            self._served.message_event.set()
         super().connection_lost(exc)
 
     def _happens(self, event: ConnectionEvent) -> None:

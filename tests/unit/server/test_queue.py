@@ -6,9 +6,7 @@ from headrace.server.protocol import QUEUED_BYTES, REQUEST_SECONDS
 from tests.support.http.fronted import ACCEPTED, BY_ASGI, ONE, STORED, THREE, TWO, turns
 
 
-async def test_requests_that_wait_behind_another_are_counted_until_it_is_their_turn(
-    application, transport, connection
-):
+async def test_requests_that_wait_behind_another_are_counted_until_it_is_their_turn(application, transport, connection):
     connection.data_received(ONE)
     connection.data_received(TWO + THREE)
     assert application.held > len(TWO + THREE) + 2 * QUEUED_BYTES
