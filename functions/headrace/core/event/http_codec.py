@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from headrace.core.errors import Fault, InvalidEvent
 from headrace.core.event import json_format
@@ -42,6 +42,8 @@ _SAFE = "".join(map(chr, range(0x21, 0x7F))).translate({ord('"'): None, ord("%")
 _UNSAFE = re.compile(f"[^{re.escape(_SAFE)}]")
 _QUOTED_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _QUOTED_PAIR = re.compile(r"\\(.)")
+# Runs of them: a character of UTF-8 is several. The standard library's `unquote` makes an object of each percent sign.
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 # Knative's event receiver passes the first two and the prefixes; the trace context and the hops have to travel, too.
 _TRAVELLERS = frozenset((b"x-request-id", b"retry-after", b"traceparent", b"tracestate", HOPS))
@@ -184,7 +186,11 @@ def decode_value(text: str) -> str:
     """
     if text[:1] == '"' and (match := _QUOTED_STRING.fullmatch(text)):
         text = _QUOTED_PAIR.sub(r"\1", match.group(1))
-    return unquote(text, errors="strict") if "%" in text else text
+    return _ESCAPES.sub(_unescaped, text) if "%" in text else text
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[0].replace("%", "")).decode()
 
 
 def are_full(attributes: dict[str, str], faults: list[Fault]) -> bool:
