@@ -98,7 +98,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refused = 0
         self._ending = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self.flow = QueuedFlow(transport, self.pipeline)
 
