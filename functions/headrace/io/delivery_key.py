@@ -1,4 +1,4 @@
-"""The key by which a function's process proves and believes claims on deliveries, from its environment."""
+"""The key with which a function's process signs and checks claims on deliveries, from its environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEY = re.compile("[0-9A-Fa-f]{64}")
 
 
 def claims() -> Claims:
-    """As the environment has it now; without a key, claims are neither made nor believed.
+    """The claims under the key that the environment has now; without a key none is made and none is believed.
 
     Raises:
         Misconfigured: the key is no key, or the file of the shared token can't be read.
@@ -26,7 +26,7 @@ def claims() -> Claims:
     settings = environment.read(TokenSettings)
     if not settings.token_file and not (settings.token and settings.token.get_secret_value()):
         return Claims()
-    # Where functions have the token itself, as on a laptop, they have no namespaces.
+    # Functions that have the token itself, as on a laptop, have no namespace.
     return Claims(_bytes(caller_token.delivery_key(Token(settings).read(), "")))
 
 

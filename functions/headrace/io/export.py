@@ -1,6 +1,6 @@
-"""How spans go to a collector: `requests`, as the exporter would by itself, with contexts of ours.
+"""The HTTP session that takes spans to a collector: `requests`, as the exporter has by default, with our TLS contexts.
 
-Imported with the exporter only, which brings `requests`.
+It is imported with the exporter only, which brings `requests`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def session() -> requests.Session:
 
 
 class _Adapter(HTTPAdapter):
-    """Gives urllib3 contexts of ours, made of the files that the SDK's variables name.
+    """Gives urllib3 our TLS contexts, made of the files that the SDK's variables name.
 
-    There is a new one as soon as a file has changed, and with it come new connections.
+    A changed file brings a new context, and the new context brings new connections.
     """
 
     _made: tuple[tuple[Stamp, ...], ssl.SSLContext] | None = None
@@ -40,7 +40,7 @@ class _Adapter(HTTPAdapter):
         return host, options
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
-        """Looks whether the files are there; nothing is left to urllib3, which would load them by its own rules."""
+        """Checks that the files exist, and hides them from urllib3, which would load them by its own rules."""
         super().cert_verify(conn, url, verify, cert)
         if verify is not False:
             conn.ca_certs = conn.ca_cert_dir = None

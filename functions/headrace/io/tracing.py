@@ -1,8 +1,8 @@
 """Traces in OpenTelemetry, with W3C context: off unless OTEL_EXPORTER_OTLP_ENDPOINT is set, and then over OTLP/HTTP.
 
 The SDK reads its own variables (sampler, headers, resource, batches); we read only whether there is an endpoint. We
-import the SDK just before the first span, since the import takes a third of a second of CPU. Its own messages go to our
-log, sparingly. Without the SDK a producer's context still travels with its event, but nobody adds to it.
+import the SDK just before the first span, since the import takes a third of a second of CPU. The SDK's messages go to
+our log, sparingly. Without the SDK a producer's context still travels with its event, but no span of ours joins it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ PARENT, STATE = b"traceparent", b"tracestate"
 _CONTEXT = (PARENT, STATE)
 # A context whose trace nobody records.
 _UNSAMPLED = re.compile(rb"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f][02468ace]")
-# CloudEvents' extension for distributed tracing: the context in which the event came to be.
+# CloudEvents' extension for distributed tracing: the context in which the event was created.
 _EXTENSION = b"ce-traceparent"
 _SESSION_GIVERS = (
     "OTEL_PYTHON_EXPORTER_OTLP_HTTP_TRACES_CREDENTIAL_PROVIDER",
     "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
 )
-# The time for the last spans when the process ends. Kubernetes would wait longer, people at a terminal would not.
+# The time for the last spans when the process ends. Kubernetes would wait longer; people at a terminal would not.
 CLOSE_SECONDS = 3.0
 
 _log = log.get("tracing")
@@ -95,7 +95,7 @@ class OpenSpan:
 
 
 class Tracing:
-    """The spans of one process. It is made inside the loop that serves."""
+    """The spans of one process; made inside the loop that serves."""
 
     def __init__(self, function: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -130,7 +130,7 @@ class Tracing:
         return self._is_unsampled(next((value for name, value in headers if name == PARENT), b""))
 
     def leaves_out_block(self, block: bytes) -> bool:
-        """The same of the header block of a message."""
+        """`leaves_out` for the header block of a message."""
         return self._is_unsampled(block.partition(b"\r\n" + PARENT + b": ")[2].partition(b"\r\n")[0])
 
     def _is_unsampled(self, parent: bytes) -> bool:

@@ -1,6 +1,6 @@
 """The ASGI shell: probes, bounded bodies, the shared token, and our errors as HTTP answers.
 
-The one place that catches `HeadraceError` on behalf of an HTTP caller.
+This is the one place that catches `HeadraceError` on behalf of an HTTP caller.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def request_of(scope: Scope) -> Request:
 
 
 def kubelet_probe(request: Request) -> bool:
-    """Is this a probe by its headers, whatever its path? As Knative's own receiver tells them."""
+    """Do the headers mark a probe, whatever its path? Source: the rules of Knative's own receiver."""
     return (
         (request.header(b"user-agent") or b"").startswith(b"kube-probe/")
         or request.header(b"k-kubelet-probe") is not None
@@ -55,11 +55,11 @@ async def read_body(
     """The whole body.
 
     Args:
-        charge: called with the bytes of every piece as it comes; what it raises ends the reading.
+        charge: called with the number of bytes of every piece as it comes; an error of it ends the reading.
 
     Raises:
-        Refused: 413, as soon as it is known to exceed `limit` bytes.
-        ClientGone: the caller went away in the middle of it.
+        Refused: 413, as soon as the body is known to exceed `limit` bytes.
+        ClientGone: the caller went away in the middle of the body.
     """
     announced = request.header(b"content-length")
     if announced is not None and announced.isdigit() and int(announced) > limit:
@@ -71,7 +71,7 @@ async def read_body(
             raise _too_large(limit)
         charge(len(body))
         return body
-    # Not a list of pieces: small ones take thirty times what is counted of them.
+    # Not a list of pieces: a small piece takes thirty times the memory of its bytes.
     whole = bytearray(body)
     charge(len(body))
     while message.get("more_body", False):
@@ -98,8 +98,8 @@ class Early:
     """An answer that begins before its end is known: 200 and a header now, JSON later.
 
     Attributes:
-        lines: there is more than one line of JSON, the last the answer. Whoever did not ask for that gets one.
-        begun: the head has been sent, so that a failure after it can be told in the body only.
+        lines: the body is several lines of JSON, the last of them the answer, for a caller that asked for lines.
+        begun: the head has been sent; a later failure stands in the body only.
     """
 
     def __init__(self, send: Send) -> None:
@@ -111,7 +111,7 @@ class Early:
         self.begun = True
         named = [(b"content-type", b"application/x-ndjson" if self.lines else b"application/json"), *headers]
         await self._send({"type": "http.response.start", "status": 200, "headers": named})
-        # White space in front of JSON, so that no server waits for the body to send the head.
+        # White space in front of JSON: a server that holds the head until the body begins sends it now.
         await self._send({"type": "http.response.body", "body": b"\n", "more_body": True})
 
     async def say(self, line: bytes) -> None:
@@ -122,10 +122,10 @@ class Early:
 
 
 async def answer(work: Awaitable[Response], send: Send, extra: Headers = (), early: Early | None = None) -> None:
-    """Await a story and send its answer, or what its error means.
+    """Await a story and send its answer, or the answer that its error means.
 
     Args:
-        early: that the story may have begun.
+        early: the answer that the story may have begun.
     """
     try:
         response = await work
@@ -140,7 +140,7 @@ async def answer(work: Awaitable[Response], send: Send, extra: Headers = (), ear
 
 
 def _late(response: Response) -> bytes:
-    """The body of an answer whose head has been sent, as of a success: status and Retry-After are in the body only."""
+    """The body of an answer whose head already said 200: status and Retry-After stand in the body only."""
     headers = dict(response.headers)
     if headers.get(b"content-type") != b"application/problem+json" or b"retry-after" not in headers:
         return response.body
@@ -178,7 +178,7 @@ def with_headers(response: Response, extra: Headers) -> Response:
 
 @lru_cache(64)
 def _start(status: int, headers: Headers, extra: Headers, length: int) -> MutableMapping[str, Any]:
-    """The first message of an answer; the few that come all the time are made once, since nobody changes them."""
+    """The first message of an answer. The few common ones are made once: no part of a server changes them."""
     named = (*_joined(headers, extra), (b"content-length", str(length).encode()))
     return {"type": "http.response.start", "status": status, "headers": named}
 
@@ -239,7 +239,7 @@ class Token:
                     f"HEADRACE_TOKEN_FILE can't be read: {error}", field="HEADRACE_TOKEN_FILE"
                 ) from error
             except UnicodeDecodeError:
-                # Its words would tell a byte of the token.
+                # The error's text would tell a byte of the token.
                 raise Misconfigured(
                     "HEADRACE_TOKEN_FILE holds bytes that are not UTF-8: store the token as text",
                     field="HEADRACE_TOKEN_FILE",
@@ -255,8 +255,8 @@ class Token:
 def _shown(request: Request) -> bytes:
     """The token that a caller shows; empty for none.
 
-    As a bearer token, or as the password of Basic: a stock Metacontroller can send no header, but what its URL has
-    before the @ goes like that.
+    It comes as a bearer token, or as the password of Basic: a stock Metacontroller can send no header of its own, but
+    it sends the user and password of its URL as Basic.
     """
     scheme, _, rest = (request.header(b"authorization") or b"").partition(b" ")
     match scheme.lower():

@@ -1,6 +1,6 @@
-"""From a destination's URI to what a connection and a request line need.
+"""The address in a destination's URI, for a connection and for a request line.
 
-Pure: looks nothing up. Called once per destination, by `headrace.io.http.client`.
+It is pure and looks nothing up. `headrace.io.http.client` calls it once per destination.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from headrace.core.errors import InvalidSpec
 from headrace.core.event.uri import checked_uri, shown
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Path and query as they were given; urlsplit would lose an empty query. The fragment is never sent.
+# Path and query as given; urlsplit would lose an empty query. The fragment is never sent.
 _TARGET = re.compile(r"[^:]+://[^/?#]*([^#]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where one destination is, and what is asked for there.
+    """The server of one destination, and the target there.
 
     Attributes:
         host: name or literal, in ASCII, without brackets; an IPv6 literal may carry a zone, as in `fe80::1%eth0`.
         host_header: with the port only where it is not the scheme's own.
-        target: path and query as in the URI; what is not ASCII is percent-encoded.
+        target: path and query as in the URI; characters beyond ASCII are percent-encoded.
     """
 
     tls: bool
@@ -36,7 +36,7 @@ class Address:
 
     @property
     def server_name(self) -> str:
-        """What the server's certificate must name."""
+        """The name that the server's certificate must hold."""
         return self.host.partition("%")[0].rstrip(".")
 
     def __str__(self) -> str:
@@ -47,9 +47,9 @@ def parse(uri: str) -> Address:
     """The address of a URI.
 
     Raises:
-        InvalidSpec: naming what no request could be made of: blanks or control characters, another scheme, a user
-            or password, a host that is none. It shows scheme and host only: the rest may be a secret, and errors
-            reach logs.
+        InvalidSpec: no request can be made of it: it has blanks or control characters, another scheme, a user or
+            password, or a host that is none. The error shows scheme and host only: the rest may be a secret, and
+            errors reach logs.
     """
     text = checked_uri(uri, field="uri")
     parts = urlsplit(text)

@@ -1,7 +1,7 @@
-"""Reads one answer after the other from the bytes of a connection.
+"""The reader of a connection's bytes: it makes one answer after the other of them.
 
-Knows HTTP/1.1 framing (llhttp, through httptools) and our limits. Does not know sockets, time or requests.
-Called by `headrace.io.http.connection`; it is on the hot path.
+It knows HTTP/1.1 framing (llhttp, through httptools) and our limits; it knows no sockets, time or requests.
+`headrace.io.http.connection` calls it, on the hot path.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ LARGEST_HEAD = 64 * 1024
 MOST_HEADERS = 256
 # 100 Continue, 102 Processing and 103 Early Hints come before the answer; without a bound they could go on for ever.
 MOST_INTERIM = 16
-# What is kept of a body that is no event: more than the 768 of which a dead letter sink is told, while a thousand
-# posts at a time, each with all that its subscriber says, would fill the memory.
+# Bytes that are kept of a body that is no event: more than the 768 that a dead letter sink is given. A thousand posts
+# at a time, each with the whole body of its subscriber, would fill the memory.
 ERROR_BYTES: Final = 1024
-# Bytes between two pieces of a body that belong to none: chunk extensions, trailers.
+# Bytes between two pieces of a body: chunk extensions, trailers.
 MOST_PADDING = 64 * 1024
-# Below the 5 s after which common servers (uvicorn, Node) close an idle connection: a POST on a connection that is
-# being closed can't be told from a failed one.
+# Below the 5 s after which common servers (uvicorn, Node) close an idle connection: a POST that meets the closing
+# looks like a failed one.
 KEEP_ALIVE_SECONDS: Final = 4.0
-# Of an answer that is remembered: idle connections hold it. No more than of a body is always kept.
+# The longest answer that is remembered, since idle connections hold it. No longer than the part of a body that is kept.
 _KNOWN_BYTES = 512
 _CONTROLS = bytes(code for code in (*range(0x20), 0x7F) if code != 0x09)
 
 
 class Malformed(Exception):
-    """What came is no answer, or one beyond our limits; the text says what."""
+    """The bytes are no answer, or an answer beyond our limits; the text says what is wrong."""
 
 
 class AnswerReader:
@@ -41,18 +41,18 @@ class AnswerReader:
 
     Attributes:
         begun: has any byte of the expected answer come?
-        keep_alive: seconds for which the connection may wait for another request, once there is an answer; 0 when
-            it may not be used again.
+        keep_alive: seconds for which the connection may wait for another request after the answer; 0 when it may
+            not be used again.
     """
 
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
-        # What Go's client, which the peer uses, takes from careless servers: bare LF, folded values, padded chunk
-        # sizes. Control characters in values come with that: `_check` refuses them.
         self._known: bytes | None = None
         self._known_answer = HttpAnswer(None)
         self._known_keep_alive = 0.0
-        # Where a length stands beside chunks, the chunks count (RFC 9112, section 6.3); `_keep_alive` then says 0.
+        # Go's client, which the peer uses, takes these from careless servers: bare LF, folded values, padded chunk
+        # sizes. With them control characters in values pass: `_check` refuses them. Where a length stands beside
+        # chunks, the chunks count (RFC 9112, section 6.3); `_keep_alive` then says 0.
         self._parser.set_dangerous_leniencies(
             lenient_headers=True,
             lenient_optional_cr_before_lf=True,
@@ -66,8 +66,8 @@ class AnswerReader:
         """Begin with the next answer.
 
         Args:
-            limit: bytes of its body to read; where there are more, the answer is complete without them.
-            reply: is it kept whole when it claims to be an event? Of all others `ERROR_BYTES` are kept.
+            limit: bytes of its body to read; a longer body is cut there, and the answer is complete.
+            reply: is a body that claims to be an event kept whole? Of all others `ERROR_BYTES` are kept.
         """
         self._limit = limit
         self._reply = reply
@@ -75,7 +75,7 @@ class AnswerReader:
         self._fed = 0
 
     def forget(self) -> None:
-        """Let go of the last answer and its parts."""
+        """Release the last answer and its parts."""
         self._answer = None
         self._kept = min(self._limit, ERROR_BYTES)
         self._headers: list[tuple[bytes, bytes]] = []
@@ -93,14 +93,14 @@ class AnswerReader:
         return self._fed > 0
 
     def feed(self, data: bytes) -> HttpAnswer | None:
-        """Take what came; the answer as soon as it is complete, else None.
+        """Take the next bytes; the answer as soon as it is complete, else None.
 
         Raises:
-            Malformed: no answer can come of it.
+            Malformed: the bytes can't become an answer.
         """
         if not self._fed:
-            # Most servers say the same again and again, to the second. At the start of an answer, the same bytes mean
-            # the same, as long as its bounds allow for them.
+            # Most servers repeat the same bytes for a second. At the start of an answer the same bytes mean the same
+            # answer, within its limit.
             if data == self._known and len(data) <= self._limit:
                 self._fed = len(data)
                 self.keep_alive = self._known_keep_alive
@@ -112,7 +112,7 @@ class AnswerReader:
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            # Behind a whole answer it only costs the connection.
+            # An error after a whole answer costs the connection only.
             self.keep_alive = 0.0
             if self._answer is None:
                 raise _explained(error) from None
@@ -130,17 +130,17 @@ class AnswerReader:
 
     def on_message_begin(self) -> None:
         if self._answer is not None:
-            # Bytes that nobody asked for: the next answer could be taken for that of another request.
+            # No request asked for these bytes: the next answer could be taken for that of another request.
             self.keep_alive = 0.0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # llhttp leaves the blanks behind a value.
+        # llhttp keeps the blanks after a value.
         self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         if self._answer is not None:
             return
-        # What comes later are trailers: they land in a list that nobody reads. What came with the head pads nothing.
+        # Later headers are trailers and land in a list that nobody reads. Bytes that came with the head are no padding.
         head, self._headers = tuple(self._headers), []
         self._padding = -self._fed
         self._check(head)
@@ -163,8 +163,8 @@ class AnswerReader:
         if isinstance(self._body, BytesIO):
             self._body.write(piece)
         elif self._body:
-            # Not a list of pieces: dripped byte by byte, it would take forty times the room. And not a bytearray: this
-            # one gives its bytes away without a second copy.
+            # Not a list of pieces: a body that drips byte by byte would take forty times the room. Not a bytearray:
+            # BytesIO hands its bytes over without a second copy.
             begun, self._body = self._body, BytesIO()
             self._body.write(begun)
             self._body.write(piece)
@@ -181,9 +181,9 @@ class AnswerReader:
             self.keep_alive = _keep_alive(self._head)
 
     def _room(self, more: int) -> int:
-        """How many of so many more bytes of the body are to be kept."""
+        """How many of the next bytes of the body are kept."""
         if self._size + more > self._kept and self._reply and self._kept < self._limit:
-            # Asked of large bodies only, and once: from here on, either all is kept or nothing.
+            # Only a large body is examined, and once: from here on, all of it is kept or nothing.
             self._reply = False
             if http_codec.is_event(self._head or ()):
                 self._kept = self._limit
@@ -231,14 +231,14 @@ def _framed(head: tuple[tuple[bytes, bytes], ...]) -> bool:
 def _keep_alive(head: tuple[tuple[bytes, bytes], ...]) -> float:
     fields = dict(head)
     if b"transfer-encoding" in fields and b"content-length" in fields:
-        # Somebody between us and the subscriber may have cut the bytes by the length: what comes next is not trusted.
+        # A proxy before the subscriber may have cut the bytes by the length: the bytes that follow are not trusted.
         return 0.0
     announced = fields.get(b"keep-alive")
     return KEEP_ALIVE_SECONDS if announced is None else min(KEEP_ALIVE_SECONDS, _announced(announced))
 
 
 def _announced(value: bytes) -> float:
-    """What `timeout=5, max=100` leaves to us: a second less, so that the server doesn't close while we send."""
+    """The seconds of `timeout=5, max=100`, less one: the server must not close while we send."""
     for parameter in value.split(b","):
         key, _, number = parameter.strip().partition(b"=")
         if key.lower() == b"timeout" and number.strip().isdigit():

@@ -1,4 +1,4 @@
-"""Reads the answer of somebody who is not trusted with our memory."""
+"""The answer of a server that we don't trust with our memory, read up to a bound."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import aiohttp
 
 from headrace.core.errors import Unavailable
 
-# Bytes as they are sent: a small answer must not unpack to a large one.
+# No compression: a small answer must not unpack to a large one.
 AS_SENT = {"Accept-Encoding": "identity"}
 
 
 async def body_of(answer: aiohttp.ClientResponse, most: int) -> bytes:
-    """The body of an answer, of a session without `auto_decompress`.
+    """The body of an answer; its session has no `auto_decompress`.
 
     Args:
         most: bytes.
 
     Raises:
-        Unavailable: it is longer; the rest is not read.
+        Unavailable: the body is longer; the rest is not read.
     """
-    # Not a list of pieces: small ones take thirty times as much as they say.
+    # Not a list of pieces: a small piece takes thirty times the memory of its bytes.
     body = bytearray()
     async for piece in answer.content.iter_any():
         body += piece
@@ -38,7 +38,7 @@ async def lines_of(answer: aiohttp.ClientResponse, longest: int, most: int) -> A
         longest: bytes of one line; most: bytes of all.
 
     Raises:
-        Unavailable: one is longer, or all are; the rest is not read.
+        Unavailable: a line or the whole is longer; the rest is not read.
     """
     rest, length = b"", 0
     async for piece in answer.content.iter_any():

@@ -1,7 +1,7 @@
-"""POST one event to one address, and give back what came of it as a value.
+"""The POST of one event to one address; its outcome is a value.
 
-Exact deadline, bounded answers, no redirects, no proxies, no cookies, no decompression: what a subscriber says is
-judged by `headrace.core.delivery.delivery`, not here. Never raises for anything that the other side does.
+The client has an exact deadline, bounded answers, no redirects, no proxies, no cookies, no decompression.
+`headrace.core.delivery.delivery` judges the answer. Nothing that the other side does raises an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace.io.http.resolver import Ask, ask_system
 
 # Destinations that stay prepared; they come from Subscriptions, a few for each.
 REMEMBERED = 1024
-# Each costs a file descriptor on both sides; a process may usually have 1024.
+# Each costs a file descriptor on both sides; a process usually has 1024 of them.
 MOST_IDLE = 512
 
 
@@ -29,11 +29,9 @@ class HttpClient:
     """A pooled HTTP/1.1 client; made inside the loop that uses it."""
 
     def __init__(self, *, most_idle: int = MOST_IDLE, ask: Ask = ask_system) -> None:
-        """Connects to nothing yet.
-
-        Args:
-            most_idle: connections to all servers together that are kept without a request on them.
-            ask: looks names up; called on threads, for many names at once.
+        """Args:
+        most_idle: connections, of all servers together, that are kept without a request on them.
+        ask: looks names up; called on threads, for many names at once.
         """
         self._pool = Pool(most_idle, ask)
         self._names = HeaderNames()
@@ -50,12 +48,12 @@ class HttpClient:
         *,
         reply: bool = True,
     ) -> HttpAnswer:
-        """One POST; how many at once is the caller's affair.
+        """One POST; the caller bounds how many there are at once.
 
         Args:
-            headers: sent in their order; Host and what frames the body are ours, and dropped.
+            headers: sent in their order; Host and the framing of the body are ours, and such headers are dropped.
             timeout: for everything: name look-up, connection, sending, the whole answer.
-            limit: bytes of the answer's body to read. Of what is no event, the first `ERROR_BYTES` are kept.
+            limit: bytes of the answer's body to read. Of a body that is no event, the first `ERROR_BYTES` are kept.
             reply: is an event in the answer wanted? If not, it is kept as any other body.
         """
         now = monotonic()
@@ -77,11 +75,11 @@ class HttpClient:
         reply: bool = True,
         timed: OnTimed = lambda _status, _seconds: None,
     ) -> Sender:
-        """For many POSTs to one destination; the arguments are those of `post`.
+        """A sender of many POSTs to one destination; the arguments are those of `post`.
 
         Args:
-            headers: that all of them have, behind their own.
-            timed: told of each that has come to its end.
+            headers: common to all, after each one's own.
+            timed: called at the end of each POST.
 
         Raises:
             InvalidSpec: the destination is no address.
@@ -104,5 +102,5 @@ class HttpClient:
 
 
 def _server(address: Address) -> Address:
-    """The address without what is asked for there: what connections have in common."""
+    """The address without its target: connections are shared by server."""
     return Address(address.tls, address.host, address.port, address.host_header, b"")

@@ -1,7 +1,7 @@
 """One connection to a server: one exchange of request and answer at a time, with an exact deadline.
 
-Knows the transport. Does not know addresses, pools or retries: who opened it is told when it is free again, and when
-it is gone.
+It knows the transport; it knows no addresses, pools or retries. It tells its keeper when it is free again and when it
+is gone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, cast
 from headrace.core.http import HttpAnswer
 from headrace.io.http.answer import AnswerReader, Malformed
 
-# What is handed to the transport at once: as much as it buffers before it says stop.
+# Bytes that the transport gets at once: as many as it buffers before it says stop.
 PIECE = 64 * 1024
 # The clocks of the event loops count in milliseconds.
 TICK = 0.001
@@ -33,20 +33,20 @@ class ConnectionBroken(Exception):
 
 
 Outcome: TypeAlias = HttpAnswer | Exception
-"""Of an exchange; without an answer a TimeoutError, or ConnectionBroken."""
+"""The end of an exchange; without an answer it is a TimeoutError, or ConnectionBroken."""
 
 
 class Keeper(Protocol):
-    """Who had a connection opened."""
+    """The owner of a connection; it had the connection opened."""
 
     def free(self, connection: HttpConnection, keep_alive: float) -> None:
-        """The exchange is over, and the connection good for another one within that many seconds."""
+        """The exchange is over, and the connection is good for another one within `keep_alive` seconds."""
 
     def gone(self, connection: HttpConnection) -> None:
-        """The connection is closed, or about to be, and must not be used any more; told once."""
+        """The connection is closed, or about to be, and must not be used any more; called once."""
 
     def closed(self, connection: HttpConnection) -> None:
-        """The transport has let go of the connection; told once, always after `gone`."""
+        """The transport has released the connection; called once, always after `gone`."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -54,7 +54,7 @@ class HttpConnection(asyncio.Protocol):
 
     Attributes:
         usable: False once it is closed or closing.
-        expires: on the monotonic clock, while it is idle; its keeper's own.
+        expires: on the monotonic clock, while it is idle; its keeper sets it.
     """
 
     def __init__(self, keeper: Keeper) -> None:
@@ -63,7 +63,7 @@ class HttpConnection(asyncio.Protocol):
         self._keeper = keeper
         self._loop = asyncio.get_running_loop()
         self._reader = AnswerReader()
-        # Who is told; of an awaited exchange `_settle`, and then there is who waits, too.
+        # The callable that gets the outcome; of an awaited exchange it is `_settle`, and `_waiting` is the future.
         self._told: Callable[[Outcome], None] | None = None
         self._waiting: asyncio.Future[HttpAnswer] | None = None
         self._unsent: memoryview | None = None
@@ -79,7 +79,7 @@ class HttpConnection(asyncio.Protocol):
     ) -> asyncio.Future[HttpAnswer]:
         """Send a request; the future holds its answer.
 
-        Cancelling the future is not enough: tell `abandon`, too.
+        Cancelling the future is not enough: call `abandon`, too.
 
         Args:
             limit: bytes of the answer's body to read.
@@ -88,7 +88,7 @@ class HttpConnection(asyncio.Protocol):
 
         The future raises:
             TimeoutError: the deadline has passed.
-            ConnectionBroken: the connection ended, or what came was no answer.
+            ConnectionBroken: the connection ended, or its bytes were no answer.
         """
         self._waiting = waiting = self._loop.create_future()
         if self.usable:
@@ -107,11 +107,11 @@ class HttpConnection(asyncio.Protocol):
         *,
         reply: bool = True,
     ) -> None:
-        """`exchange` on a usable connection, with a callable in the place of the future; it must not raise."""
+        """`exchange` on a usable connection, with a callable in place of the future; the callable must not raise."""
         self._told = told
         self._reader.expect(limit, reply=reply)
         self._deadline = deadline
-        # One timer serves many exchanges: it is moved when it fires, not with each of them.
+        # One timer serves many exchanges: it moves when it fires, not with each exchange.
         if self._timer is None or self._timer_due > deadline:
             self._arm()
         if len(body) <= PIECE:
@@ -123,7 +123,7 @@ class HttpConnection(asyncio.Protocol):
             self._send_more()
 
     def abandon(self, whose: asyncio.Future[HttpAnswer] | Callable[[Outcome], None]) -> None:
-        """Nobody wants the answer any more: close, unless that exchange is over."""
+        """Give up an exchange: its answer is not wanted any more. Close, unless that exchange is over."""
         if whose in (self._waiting, self._told):
             self._waiting = self._told = None
             self.abort()
@@ -142,7 +142,7 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._told is None or (self._waiting is not None and self._waiting.done()):
-            # Nobody asked, or nobody waits any more: whatever this is, the next answer could be mistaken for it.
+            # No request asked for these bytes, or its caller is gone: the next request could take them for its answer.
             self.abort()
             return
         try:
@@ -160,7 +160,7 @@ class HttpConnection(asyncio.Protocol):
                 self._fail(self._cut("the server closed the connection"))
             else:
                 self._succeed(answer)
-        # Not left to the transport: it would first wait until a server that has gone reads what is unsent.
+        # The transport itself would wait until a server that is gone reads the unsent bytes.
         self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -169,7 +169,7 @@ class HttpConnection(asyncio.Protocol):
             if self._told is not None:
                 self._fail(self._cut(f"the connection broke ({error or 'closed'})"))
         finally:
-            # Whoever closes the client waits for this, whatever those who are told make of it.
+            # `Pool.close` waits for this, even if a callable raised.
             self._keeper.closed(self)
 
     def pause_writing(self) -> None:
@@ -189,7 +189,7 @@ class HttpConnection(asyncio.Protocol):
         told, self._told = self._told, None
         keep_alive = self._reader.keep_alive
         if answer.body:
-            # Hundreds of idle connections must not hold their last answers.
+            # Hundreds of idle connections must not keep their last answers in memory.
             self._reader.forget()
         if keep_alive > 0 and self.usable and not (self._bulky and self._sending()):
             self._keeper.free(self, keep_alive)
@@ -219,7 +219,7 @@ class HttpConnection(asyncio.Protocol):
         return ConnectionBroken(f"{reason} in the middle of its answer")
 
     def _sending(self) -> bool:
-        """Has the answer come before all of the request was sent?"""
+        """Has the answer come before the whole request was sent?"""
         self._bulky = False
         return self._unsent is not None or self._transport.get_write_buffer_size() > 0
 
@@ -245,7 +245,7 @@ class HttpConnection(asyncio.Protocol):
         if monotonic() < self._deadline - TICK:
             self._arm()
         elif self._rang_for != self._deadline:
-            # If the process stood still, an answer that came in time lies unread in the socket: that is read first.
+            # If the process stood still, an answer that came in time lies unread in the socket: read that first.
             self._rang_for = self._deadline
             self._timer = self._loop.call_later(TICK, self._ring)
         else:

@@ -1,4 +1,4 @@
-"""From socket addresses to a connected socket: the first that takes us.
+"""A connected socket from socket addresses: the first address that accepts wins.
 
 Source: RFC 8305 (Happy Eyeballs), in a simple form.
 """
@@ -16,16 +16,16 @@ from headrace.io.http.socket_address import SocketAddress
 
 # RFC 8305, section 8: how long one address may be silent before the next is tried beside it.
 STAGGER_SECONDS = 0.25
-# A connection that is neither there nor refused yet.
+# A connection that is neither established nor refused yet.
 _UNDER_WAY = (errno.EINPROGRESS, errno.EINTR)
 
 
 class Unreachable(Exception):
-    """No address took the connection; the text tells what each of them said."""
+    """No address accepted the connection; the text says why each of them failed."""
 
 
 async def dial(addresses: Sequence[SocketAddress]) -> socket.socket:
-    """A connected socket, not blocking. All others are closed, and all of them when the caller is cancelled.
+    """A connected socket, not blocking. All other sockets are closed; when the caller is cancelled, every one is.
 
     Raises:
         Unreachable: every address failed.
@@ -78,8 +78,8 @@ async def _connected(address: SocketAddress) -> socket.socket:
 
 
 async def _decided(connection: socket.socket) -> None:
-    """Wait until the connection is there, or has failed."""
-    # Not `sock_connect`: uvloop's looks even a numeric address up, on threads that look-ups of names may hold.
+    """Wait until the connection is established, or has failed."""
+    # Not `sock_connect`: uvloop looks even a numeric address up, on threads that look-ups of names may hold.
     loop = asyncio.get_running_loop()
     decided: asyncio.Future[None] = loop.create_future()
     loop.add_writer(connection, _tell, decided)
@@ -90,7 +90,7 @@ async def _decided(connection: socket.socket) -> None:
 
 
 def _tell(decided: asyncio.Future[None]) -> None:
-    # The event loop calls for as long as it is so.
+    # The event loop calls as long as the socket is writable.
     if not decided.done():
         decided.set_result(None)
 

@@ -1,6 +1,6 @@
-"""Which connections there are, which of them wait for another request, and how new ones come about.
+"""The connections of a client: which are open, which wait for another request, and how new ones are opened.
 
-Knows servers and time. Does not know requests. All connections of a client are in one pool.
+The pool knows servers and time; it knows no requests. All connections of a client are in one pool.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from headrace.io.http.dial import Unreachable, dial
 from headrace.io.http.resolver import Ask, NoAddress, Resolver
 from headrace.io.http.tls import TlsContexts
 
-# Nobody waits for a server's TLS goodbye: ours are cut, and this bounds what the transport does on its own.
+# We wait for no server's TLS goodbye: we cut the connection, and this bounds the transport's own wait.
 TLS_GOODBYE_SECONDS = 1.0
 
 
 class Origin:
-    """One server, as seen with one set of CA certificates, and its idle connections, the last used on top.
-
-    It is the keeper of its connections.
-    """
+    """One server under one set of CA certificates, and the keeper of its connections; the last used lies on top."""
 
     def __init__(self, pool: Pool, address: Address, ca_certs: str | None) -> None:
         self.address = address
@@ -33,7 +30,7 @@ class Origin:
         self._idle: list[HttpConnection] = []
 
     def take(self, now: float) -> HttpConnection | None:
-        """An idle connection that the server should still hold open; the last used one is the likeliest."""
+        """An idle connection that the server should still hold open; the last used is the likeliest."""
         idle = self._idle
         while idle:
             connection = idle.pop()
@@ -51,7 +48,7 @@ class Origin:
 
         Raises:
             TimeoutError: the deadline has passed.
-            ConnectionBroken: there is no such name, nobody listens, or TLS fails.
+            ConnectionBroken: the name does not exist, no server listens, or TLS fails.
             InvalidSpec: the CA certificates can't be read.
         """
         return await self._pool.connect(self, deadline)
@@ -75,7 +72,7 @@ class Pool:
     """All connections of a client; made inside the loop that uses it.
 
     Attributes:
-        open: all that may be in use. idle: those of them that wait for another request, longest first.
+        open: the connections that may be in use. idle: those of them that wait for another request, longest first.
         closing: no request is sent any more.
     """
 
@@ -111,7 +108,7 @@ class Pool:
             except (OSError, EOFError) as error:
                 doing = f"TLS with {address} failed" if address.tls else f"can't connect to {address}"
                 raise ConnectionBroken(f"{doing}: {_words(error)}") from error
-        # Not in `connection_made`: uvloop never tells a connection that was cancelled then of its end.
+        # Not in `connection_made`: uvloop never calls `connection_lost` for a connection that was cancelled there.
         if connection.usable:
             self.open.add(connection)
         if self.closing:
@@ -120,7 +117,7 @@ class Pool:
         return connection
 
     def keep(self, origin: Origin, connection: HttpConnection, keep_alive: float) -> None:
-        """Count it among the idle, and close it if nobody takes it within so many seconds."""
+        """Keep an idle connection for `keep_alive` seconds, then close it."""
         connection.expires = expires = monotonic() + keep_alive
         self.idle[connection] = origin
         if len(self.idle) > self._most_idle:
@@ -134,7 +131,7 @@ class Pool:
             self._empty.set()
 
     async def close(self) -> None:
-        """Close every connection and wait until the transports have let go; open exchanges break."""
+        """Close every connection and wait until the transports have released them; open exchanges break."""
         self.closing = True
         if self._sweep is not None:
             self._sweep.cancel()
@@ -170,7 +167,7 @@ def _tls_options(context: ssl.SSLContext | None, address: Address, deadline: flo
     return {
         "ssl": context,
         "server_hostname": address.server_name,
-        # Ours is the deadline that counts; the event loop's own of 60 s must not come first.
+        # Our deadline counts; the event loop's own of 60 s must not come first.
         "ssl_handshake_timeout": max(1.0, deadline - monotonic() + 1.0),
         "ssl_shutdown_timeout": TLS_GOODBYE_SECONDS,
     }

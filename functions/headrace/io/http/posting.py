@@ -1,6 +1,6 @@
-"""One POST on the connections to one server, awaited or called back; both have the same deadline and second try.
+"""One POST on the connections to one server, awaited or called back; both ways have the same deadline and second try.
 
-Knows connections and their failures. Does not know addresses or events. Made by `headrace.io.http.client` only.
+It knows connections and their failures; it knows no addresses or events. Only `headrace.io.http.client` uses it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from headrace.io.http.request import ReadyHead
 LONGEST_ERROR = 300
 
 OnTimed: TypeAlias = Callable[[int | None, float], None]
-"""Told the status of an answer, None without one, and the seconds that it took."""
+"""It gets the status of an answer, None without one, and the seconds that it took."""
 
 
 class Terms(NamedTuple):
-    """What all POSTs to one destination have in common.
+    """The common terms of all POSTs to one destination.
 
     Attributes:
         seconds: for everything: name look-up, connection, sending, the whole answer.
@@ -58,28 +58,28 @@ async def post(
                 connection.abandon(answer)
                 raise
             except ConnectionBroken as error:
-                # A kept-alive connection that the server was just closing: nothing was answered, and no attempt
-                # of the budget may be spent on it.
+                # The server was just closing a kept-alive connection: no answer came, and no attempt of the budget
+                # may be spent on it.
                 if fresh or not error.silent:
                     raise
                 connection = None
             finally:
-                # A failed one holds its traceback, and so this frame with the event in it: a cycle that only the
-                # rarest of the collector's passes would find.
+                # A failed future holds its traceback, and so this frame with the event in it: only the rarest pass of
+                # the garbage collector would find the cycle.
                 del answer
     except (TimeoutError, ConnectionBroken, InvalidSpec, InvalidEvent) as error:
         return failed(error, terms.seconds)
 
 
 def failed(error: Exception, seconds: float) -> HttpAnswer:
-    """What stands for the answer that did not come."""
+    """The value in place of an answer that did not come."""
     if isinstance(error, TimeoutError):
         return HttpAnswer(None, error=f"no answer within {seconds:g} s")
     return HttpAnswer(None, error=str(error)[:LONGEST_ERROR])
 
 
 class Sender:
-    """POSTs to one destination without a coroutine for each, as long as a connection is free."""
+    """POSTs to one destination, without a coroutine for each as long as a connection is free."""
 
     def __init__(self, terms: Terms, head: ReadyHead, timed: OnTimed) -> None:
         self._terms = terms
@@ -87,11 +87,11 @@ class Sender:
         self._timed = timed
 
     def send(self, lines: bytes, body: bytes, told: Callable[[HttpAnswer], None]) -> OpenPost | None:
-        """Send now, on a connection that is open and idle; None without one, and nothing was sent.
+        """Send now, on a connection that is open and idle; without one send nothing and return None.
 
         Args:
             lines: header lines that are known to be good, each with its line end.
-            told: called once, from the event loop, with what came of it; never before this has returned.
+            told: called once, from the event loop, with the outcome; never before this method has returned.
         """
         now = monotonic()
         connection = self._terms.origin.take(now)
@@ -132,7 +132,7 @@ class OpenPost:
         connection.begin(self._head, self._body, terms.limit, self._deadline, self._hear, reply=terms.reply)
 
     def cancel(self) -> None:
-        """Nobody wants the answer any more, and nobody is told."""
+        """Give the POST up; `told` is not called."""
         if self._again is not None:
             self._again.cancel()
         elif self._connection is not None:
@@ -140,12 +140,13 @@ class OpenPost:
 
     def _heard(self, outcome: Outcome) -> None:
         self._connection = None
-        # It refers to us, and we to it: with an event in it, a cycle that the collector may not look at for long.
+        # The bound method refers to us, and we to it: the garbage collector may leave such a cycle, with its event, for
+        # long.
         del self._hear
         if type(outcome) is HttpAnswer:
             self._tell(outcome)
         elif isinstance(outcome, ConnectionBroken) and outcome.silent:
-            # As in `post`: what a connection that was kept alive fails at is tried on a new one.
+            # As in `post`: after the failure of a kept-alive connection the POST is tried on a new one.
             second_try = post(self._terms, self._head, self._body, self._deadline, None)
             self._again = asyncio.get_running_loop().create_task(second_try)
             self._again.add_done_callback(self._heard_again)
@@ -158,7 +159,7 @@ class OpenPost:
             self._tell(task.result() if error is None else HttpAnswer(None, error=type(error).__name__))
 
     def _tell(self, answer: HttpAnswer) -> None:
-        """Whoever is told holds us, too."""
+        """Hand the answer over. `told` is dropped first, since its owner holds us, too."""
         self._timed(answer.status, monotonic() - self._deadline + self._terms.seconds)
         told = self._told
         del self._told

@@ -1,6 +1,6 @@
-"""The head of a request, checked against injection, with all that never changes made ready once.
+"""The head of a request, checked against injection; its constant parts are made ready once.
 
-Pure. Called by `headrace.io.http.client` for every POST; it is on the hot path.
+It is pure. `headrace.io.http.client` calls it for every POST, on the hot path.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from headrace.core.http import Headers
 from headrace.io.http.address import Address
 
 USER_AGENT = b"headrace"
-# The framing is ours: whatever the caller says of it is dropped.
+# The framing is ours: the caller's headers of these names are dropped.
 _OURS = frozenset((b"host", b"content-length", b"transfer-encoding", b"connection"))
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-# All control characters but the tab. CR, LF and NUL could smuggle a header or a request; the others are refused by
-# so many servers that saying so here is the better answer.
+# All control characters but the tab. CR, LF and NUL could smuggle a header or a request; so many servers refuse the
+# others that our own error is the better answer.
 _CONTROLS = bytes(code for code in (*range(0x20), 0x7F) if code != 0x09)
-# Names come from events, so that there is no end of them.
+# Events bring the names, so their number has no end.
 _REMEMBERED = 512
 
 
 class HeaderNames:
-    """Header names that were found to be good, ready to be written; shared by all destinations."""
+    """Header names that passed the check, ready to be written; all destinations share them."""
 
     def __init__(self) -> None:
         self.ready: dict[bytes, bytes] = {}
@@ -41,7 +41,7 @@ class HeaderNames:
         if lowered in _OURS:
             return b""
         start = b"\r\n%b: " % name
-        # The user agent takes the place of ours, which `RequestHead` sees only while the name stays unknown.
+        # This user agent replaces ours: `RequestHead` notices it only while the name stays unknown.
         if lowered != b"user-agent" and len(self.ready) < _REMEMBERED:
             self.ready[name] = start
         return start
@@ -73,7 +73,7 @@ class RequestHead:
             length: bytes of the body.
 
         Raises:
-            InvalidEvent: a header's name is no token, or its value holds a control character; it names the header.
+            InvalidEvent: a header's name is no token, or its value holds a control character; the error names it.
         """
         ready = self._names.ready
         parts = [self._opening]
@@ -89,7 +89,7 @@ class RequestHead:
             parts.append(value)
         parts.append(b"\r\nContent-Length: %d\r\n\r\n" % length)
         head = b"".join(parts)
-        # Two per line end, and nothing else, in one pass over all of it: lines are as many as parts, and then some.
+        # One pass over the whole head: it may hold two control characters per line end, and no others.
         lines = len(parts) // 2 + (4 if parts[0] is self._opening else 3)
         if len(head) - len(head.translate(None, _CONTROLS)) != 2 * lines:
             raise InvalidEvent(*_faults(headers))
@@ -97,11 +97,11 @@ class RequestHead:
 
 
 class ReadyHead:
-    """Heads that differ in some lines and in their length only."""
+    """Heads that differ only in some lines and in the length of the body."""
 
     def __init__(self, start: bytes, end: bytes) -> None:
         """Args:
-        start: all that comes before those lines. end: all that comes behind them, up to the length.
+        start: the head before those lines. end: the head after them, up to the length.
         """
         self._start = start
         self._end = end

@@ -1,8 +1,8 @@
-"""Names to socket addresses, remembered for some seconds; a name is looked up once at a time, on a thread of our own.
+"""Socket addresses of names, remembered for some seconds; a name is looked up once at a time, on a thread of our own.
 
-Not the event loop's look-ups: uvloop has four threads for them and for all else, and fourteen names whose servers are
-silent held up every connection, even those to literals. Not a ThreadPoolExecutor: a process that ends waits for its
-threads, and would wait for look-ups that nobody wants any more.
+We don't use the event loop's look-ups: uvloop has four threads for them and for all else, and fourteen names with
+silent servers held up every connection, even those to literals. We don't use a ThreadPoolExecutor: a process that ends
+would wait for its threads, and so for look-ups that nobody wants any more.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import TypeAlias
 
 from headrace.io.http.socket_address import SocketAddress, in_turn, literal
 
-# What hangs longer counts as failed; its thread is held until the system's resolver gives up, which takes 10 to 40 s.
-# More than 5 s, after which glibc asks again: one lost packet should cost no attempt.
+# A longer look-up counts as failed; its thread stays busy until the system's resolver gives up, after 10 to 40 s.
+# The bound is above the 5 s after which glibc asks again: one lost packet should cost no attempt.
 LOOK_UP_SECONDS = 6.0
-# A thread costs little while it waits. When so many names hang, another one waits its time for a thread and then fails.
+# A waiting thread costs little. When so many names hang, the next name waits its time for a thread and then fails.
 MOST_AT_ONCE = 64
-# As long as a Service's addresses may be stale: the resolver tells no time to live.
+# So long a Service's addresses may be stale: the resolver tells no time to live.
 REMEMBERED_SECONDS = 10.0
-# A name that is just coming into being is wanted soon; a hundred events to one that is missing need one look-up.
+# A name that is just being created is needed soon; a hundred events to a missing name need one look-up.
 FAILURE_REMEMBERED_SECONDS = 1.0
 REMEMBERED_NAMES = 1024
 
 Ask: TypeAlias = Callable[[str], list[SocketAddress]]
-"""The addresses of a name, with any port; it may block. OSError when there is none, or nobody to ask."""
+"""It returns the addresses of a name, with any port; it may block. OSError: no address, or no resolver."""
 Outcome: TypeAlias = list[SocketAddress] | str
-"""What a look-up came to: addresses, or in words why there are none."""
+"""The end of a look-up: addresses, or in words why there are none."""
 
 
 class NoAddress(Exception):
-    """The name has no address, or nobody could be asked."""
+    """The name has no address, or no resolver answered."""
 
 
 def ask_system(host: str) -> list[SocketAddress]:
@@ -45,7 +45,7 @@ def ask_system(host: str) -> list[SocketAddress]:
 
 
 class _Known:
-    """What came of asking for a name; each connection begins with another of its addresses."""
+    """The outcome for one name; each connection begins with another of its addresses."""
 
     def __init__(self, outcome: Outcome, now: float) -> None:
         failed = isinstance(outcome, str)
@@ -61,30 +61,28 @@ class _Known:
 
 
 class Resolver:
-    """Remembers what was found, and shortly what was not; made inside the loop that uses it."""
+    """Remembers addresses, and failures for a shorter time; made inside the loop that uses it."""
 
     def __init__(
         self, ask: Ask = ask_system, clock: Callable[[], float] = monotonic, seconds: float = LOOK_UP_SECONDS
     ) -> None:
-        """Asks nobody yet.
-
-        Args:
-            ask: called on threads.
-            seconds: how long a look-up may take, the wait for a thread included.
+        """Args:
+        ask: called on threads.
+        seconds: how long a look-up may take, the wait for a thread included.
         """
         self._ask = ask
         self._clock = clock
         self._seconds = seconds
         self._known: dict[str, _Known] = {}
         self._threads = asyncio.Semaphore(MOST_AT_ONCE)
-        # Each with the moment, on the loop's clock, from which it counts as failed.
+        # Each with its deadline on the loop's clock.
         self._under_way: dict[str, tuple[asyncio.Task[_Known], float]] = {}
 
     async def addresses(self, host: str, port: int) -> list[SocketAddress]:
-        """Where to connect to, in the order to try.
+        """The addresses of a host, in the order to try.
 
         Raises:
-            NoAddress: there is nowhere.
+            NoAddress: it has none.
         """
         try:
             address = literal(host, port)
@@ -98,7 +96,7 @@ class Resolver:
         return known.next(host, port)
 
     def close(self) -> None:
-        """Leave the look-ups that are under way to themselves; whoever waits for one gets Unresolved."""
+        """Give up the look-ups that are under way; a waiting caller gets NoAddress."""
         for task, _ in self._under_way.values():
             task.cancel()
 
@@ -108,7 +106,7 @@ class Resolver:
             deadline = loop.time() + self._seconds
             self._under_way[host] = asyncio.create_task(self._look_up(host, deadline)), deadline
         task, deadline = self._under_way[host]
-        # Shared, and not cancelled with who waits for it: a look-up can't be called back from its thread.
+        # Callers share the task, and none of them cancels it: a look-up can't be called back from its thread.
         await asyncio.wait([task], timeout=max(0.0, deadline - loop.time()))
         if task.cancelled():
             raise NoAddress(f"nobody asks for the name {host!r} any more: this HTTP client is closed")
@@ -117,7 +115,7 @@ class Resolver:
         return task.result()
 
     async def _look_up(self, host: str, deadline: float) -> _Known:
-        """Remembers also what comes too late."""
+        """One look-up; an outcome that comes too late is remembered, too."""
         outcome: Outcome = self._too_long()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
@@ -130,7 +128,7 @@ class Resolver:
         return known
 
     async def _by_thread(self, host: str) -> Outcome:
-        """What one look-up comes to; the thread is given back when it has ended."""
+        """The outcome of one look-up; the semaphore is released when the thread has ended."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[Outcome] = loop.create_future()
 
@@ -146,7 +144,7 @@ class Resolver:
             except OSError as error:
                 outcome = error.strerror or str(error)
             finally:
-                # There may be no event loop any more.
+                # The event loop may be gone.
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(end, outcome)
 

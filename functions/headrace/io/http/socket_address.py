@@ -1,4 +1,4 @@
-"""Where a socket connects to, and in which order. IP literals are such addresses already: nobody is asked for them."""
+"""The addresses that a socket connects to, and their order. An IP literal needs no look-up."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 class SocketAddress(NamedTuple):
     family: int
     address: tuple[Any, ...]
-    """What `socket.connect` takes for the family: the numeric host comes first, then the port."""
+    """The argument of `socket.connect` for the family: the numeric host comes first, then the port."""
 
     def at(self, port: int) -> SocketAddress:
         return SocketAddress(self.family, (self.address[0], port, *self.address[2:]))
 
 
 def literal(host: str, port: int) -> SocketAddress | None:
-    """The address that an IP literal is, the short forms such as 127.1 included; None for a name.
+    """The address of an IP literal, short forms such as 127.1 included; None for a name.
 
     Raises:
         OSError, ValueError: the literal's zone, as in `fe80::1%eth0`, is no network interface of this machine.
@@ -35,7 +35,7 @@ def literal(host: str, port: int) -> SocketAddress | None:
 def in_turn(addresses: Sequence[SocketAddress], turn: int) -> list[SocketAddress]:
     """The addresses in the order to try them at the `turn`-th connection (from 0).
 
-    The families take turns, so that one which leads nowhere costs one failure; inside each, connections are spread.
+    The families take turns, so that an unreachable family costs one failure; inside each, connections are spread.
     """
     families: dict[int, list[SocketAddress]] = {}
     for address in addresses:

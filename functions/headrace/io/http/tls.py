@@ -1,4 +1,4 @@
-"""How servers are verified: by what the system trusts, and by the CA certificates of the destination."""
+"""The verification of servers: by the system's authorities, and by the CA certificates of the destination."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from headrace.core.errors import InvalidSpec
 from headrace.io.process import tls
 from headrace.io.process.tls import Stamp
 
-# Loading what the system trusts takes some 20 ms; a set of functions serves few authorities.
+# Loading the system's authorities takes some 20 ms; a set of functions meets few other authorities.
 _REMEMBERED = 64
 
 
 class TlsContexts:
-    """One context per set of CA certificates, made at first use, and anew when the system trusts others."""
+    """One context per set of CA certificates, made at first use and again when the system's authorities change."""
 
     def __init__(self) -> None:
         self._made = lru_cache(_REMEMBERED)(_context)
@@ -27,7 +27,7 @@ class TlsContexts:
 
 
 def _context(ca_certs: str | None, _of: tuple[Stamp, ...]) -> ssl.SSLContext:
-    """Demands a certificate that names the host, from an authority of the system's or one of `ca_certs` (PEM)."""
+    """A context that demands a certificate for the host, from an authority of the system or of `ca_certs` (PEM)."""
     try:
         context = tls.of_system(ca_certs or "")
     except (ssl.SSLError, ValueError) as error:

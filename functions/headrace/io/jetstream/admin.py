@@ -1,7 +1,7 @@
-"""Reads streams and consumers from the server, and carries out what was decided about them.
+"""Reads streams and consumers from the server, and carries out actions on them.
 
-Translates `headrace.core.nats.action` to calls of the JetStream API and the server's refusals to values. Decides
-nothing. Handed to `headrace.reconcile` by the host.
+It translates `headrace.core.nats.action` to calls of the JetStream API, and the server's refusals to values. It decides
+nothing. The host hands it to `headrace.reconcile`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from headrace.io.jetstream.data_path import JetStream
 
 ASK_SECONDS = 5.0
 
-# The cluster is electing or one of its servers is away: the same request will do in a moment.
+# The cluster elects a leader, or one of its servers is away: the same request will succeed in a moment.
 _CLUSTER_NOT_AVAILABLE = 10008
 _CLUSTER_NOT_LEADER = 10009
 _PASSING = (_CLUSTER_NOT_AVAILABLE, _CLUSTER_NOT_LEADER)
@@ -56,7 +56,7 @@ class Admin:
         info = await self._find(f"STREAM.INFO.{stream}", {"subjects_filter": subjects} if subjects else None)
         if info is None or not subjects:
             return info
-        # The server tells 100,000 of them at a time.
+        # The server names 100,000 subjects at a time.
         found: dict[str, int] = info["state"].get("subjects") or {}
         while found and len(found) < int(info.get("total", 0)):
             page = await self._find(f"STREAM.INFO.{stream}", {"subjects_filter": subjects, "offset": len(found)})
@@ -81,10 +81,10 @@ class Admin:
         return None if data is None else data.decode(errors="replace")
 
     async def add(self, stream: str, subject: str, number: int) -> None:
-        """Add to that number.
+        """Add to the number that a subject holds.
 
         Raises:
-            Refused: there is no room for it.
+            Refused: the stream has no room for it.
         """
         await self._jetstream.add(stream, subject, number, ASK_SECONDS)
 
@@ -105,8 +105,8 @@ class Admin:
         """All consumers of a stream with their configuration and state.
 
         Raises:
-            Unavailable: the list is incomplete, since a server of the cluster is away. Taken for complete, it would
-                make us create a second consumer for a subscriber that has one.
+            Unavailable: the list is incomplete, since a server of the cluster is away. From such a list we would
+                create a second consumer for a subscriber that has one.
         """
         found: list[dict[str, Any]] = []
         while True:
@@ -122,7 +122,7 @@ class Admin:
                 return found
 
     async def carry_out(self, action: Action) -> Outcome:
-        """Carry out one action. Deleting what is gone already is Done."""
+        """Carry out one action. To delete an object that is gone already is Done."""
         try:
             return Done((await self._carry_out(action)).get("config") or {})
         except ApiError as error:

@@ -1,7 +1,7 @@
 """The JetStream API as requests and JSON.
 
-Raw on purpose: nats-py's own dataclasses drop every configuration key that they do not know, so a read-modify-write
-through them loses what newer servers have. Used by all that asks or administers JetStream:
+The JSON is raw on purpose: nats-py's dataclasses drop every configuration key that they do not know, so a
+read-modify-write through them loses the keys of newer servers. Every part that asks or administers JetStream uses it:
 `headrace.io.jetstream.admin` for `reconcile`, `forward` to read its consumer, the scaler, the CLI.
 """
 
@@ -20,7 +20,7 @@ PREFIX = "$JS.API."
 
 
 class JetStreamApi:
-    """Calls `$JS.API.…` and gives back the answer's JSON."""
+    """Calls `$JS.API.…` and returns the answer's JSON."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -31,7 +31,7 @@ class JetStreamApi:
         """One request, as `call("STREAM.INFO.ORDERS")`.
 
         Raises:
-            ApiError: the server said no.
+            ApiError: the server refused.
             Unavailable: no answer in `timeout` seconds, or JetStream is not there.
         """
         payload = json.dumps(body).encode() if body is not None else b""

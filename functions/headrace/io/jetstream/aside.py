@@ -1,8 +1,8 @@
-"""The parked events of one aside stream: to be listed, shown, replayed and discarded.
+"""The parked events of one aside stream: list, show, replay and discard them.
 
-The effects that go with `headrace.core.delivery.parked`; for the CLI and whoever builds on it. A replayed event is
-stored, or accepted by the URI, before its parked copy is deleted: a crash in between keeps the copy, and costs a
-duplicate at most (ADR 014).
+These are the effects for `headrace.core.delivery.parked`; the CLI calls them. A replayed event is stored, or accepted
+by the URI, before its parked copy is deleted: a crash in between keeps the copy, and costs a duplicate at most
+(ADR 014).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAGE = 50
 PUBLISH_SECONDS = 5.0
 
 Post = Callable[[Destination, Headers, bytes, timedelta], Awaitable[HttpAnswer]]
-"""One POST, as `headrace.forward` does it; what the other side does is in the answer."""
+"""One POST, as `headrace.forward` makes it; it returns every outcome as an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Page:
 
 
 class ParkedEvents:
-    """What is parked in one aside stream. All methods raise Unavailable when NATS is away."""
+    """The events that are parked in one aside stream. All methods raise Unavailable when NATS is away."""
 
     def __init__(self, client: Client, api: JetStreamApi, aside: str) -> None:
         self._client = client
@@ -57,7 +57,7 @@ class ParkedEvents:
         self._jetstream = JetStream(client, api)
 
     async def page(self, wanted: ParkedFilter | None = None, *, after: int = 0, limit: int = PAGE) -> Page:
-        """The first `limit` events that are wanted, of those beyond position `after`, oldest first."""
+        """The first `limit` wanted events beyond position `after`, oldest first."""
         found: list[Parked] = []
         async with aclosing(self._all(wanted or ParkedFilter(), after)) as events:
             async for event in events:
@@ -67,7 +67,7 @@ class ParkedEvents:
         return Page(tuple(found), None)
 
     async def counts(self, wanted: ParkedFilter | None = None) -> dict[str, int]:
-        """How many of the wanted events there are of each Subscription (`namespace/name`)."""
+        """The number of wanted events of each Subscription (`namespace/name`)."""
         async with aclosing(self._all(wanted or ParkedFilter(), 0)) as events:
             return dict(Counter([event.subscription async for event in events]))
 
@@ -86,38 +86,38 @@ class ParkedEvents:
         return found
 
     async def replay_to_subscriber(self, position: int, run: str) -> PubAck:
-        """Store it in its stream again, for that subscriber alone that did not take it; then it is parked no more.
+        """Store it in its stream again, for the one subscriber that did not take it; then delete the parked copy.
 
-        `forward` delivers it like any other event: with a fresh budget, and parked again when that is exhausted.
+        `forward` delivers it like any other event: with a fresh budget, and it is parked again when that is exhausted.
 
         Args:
-            run: names this replay; repeated with the same run after a failure, nothing is stored twice.
+            run: names this replay; a repetition with the same run after a failure stores nothing twice.
 
         Raises:
-            Refused: 404 nothing is parked there; 409 its consumer does not exist any more or is not delivered to;
-                or as for a publish. It then stays parked.
+            Refused: 404 nothing is parked there; 409 its consumer does not exist any more or gets no deliveries; or
+                as for a publish. The event then stays parked.
         """
         event = await self.show(position)
         consumer, channel = await self._consumer(event)
-        # A stream with a transform stores under other subjects than those that it listens on.
+        # A stream with a transform listens on other subjects than it stores under.
         moved = channel if await self._moves(event.stream) else ""
         return await self._move(event, parked.replay_for(event, run, consumer, moved))
 
     async def replay_to_channel(self, position: int, run: str, namespace: str, name: str) -> PubAck:
-        """Store it in another channel, for all its subscribers; then it is parked no more.
+        """Store it in another channel, for all its subscribers; then delete the parked copy.
 
         Raises:
             InvalidSpec: no channel can have that name.
-            Refused: 404 nothing is parked there, or there is no such channel; or as for a publish.
+            Refused: 404 nothing is parked there, or the channel does not exist; or as for a publish.
         """
         event = await self.show(position)
         return await self._move(event, parked.replay(event, run, names.channel(namespace, name).subject))
 
     async def replay_to_uri(self, position: int, to: Destination, post: Post, timeout: timedelta) -> HttpAnswer:
-        """POST it once; on a 2xx it is parked no more.
+        """POST it once; on a 2xx delete the parked copy.
 
         Raises:
-            Refused: 404 nothing is parked there; 409 the address is a channel that says that it has the event already.
+            Refused: 404 nothing is parked there; 409 the address is a channel and says that it has the event already.
         """
         found = await self.show(position)
         sent = http_codec.to_http(found.event)
@@ -133,7 +133,7 @@ class ParkedEvents:
         try:
             await self._api.call(f"STREAM.MSG.DELETE.{self._aside}", {"seq": position, "no_erase": True})
         except ApiError:
-            # The error's number does not say why: 10057 stands for any deletion that failed.
+            # The error's number gives no reason: 10057 stands for any deletion that failed.
             if await self._stored(position) is None:
                 return False
             raise
@@ -186,7 +186,7 @@ class ParkedEvents:
 
 
 def _serves(info: dict[str, Any], event: Parked) -> Subscriber | None:
-    """Whom a consumer serves, if that is the event's Subscription, and the event is for it to see."""
+    """The subscriber of a consumer, if it is the event's Subscription and the consumer's filter lets the event pass."""
     config = info["config"]
     ours: Subscriber | None = None
     with suppress(InvalidSpec):

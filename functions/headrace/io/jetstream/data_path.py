@@ -1,8 +1,8 @@
-"""The data path: publish with ack, settle, and the aside stream's records, over whichever client.
+"""The data path: publish with ack, settle, and the aside stream's records.
 
-Turns what the server says into our values and errors; decides nothing about events. Every publish outcome is one of
-stored, refused or unknown, and an unknown one is tried again with the same message until its time is up: a time-out
-never means "not stored", so the message must carry a `Nats-Msg-Id` for the server to know it again.
+It turns the server's answers into our values and errors; it decides nothing about events. Every publish ends as stored,
+refused or unknown, and an unknown one is tried again with the same message until its time is up: a time-out never means
+"not stored", so the message must carry a `Nats-Msg-Id`, by which the server knows it again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from headrace.io.nats.contract import Answer, Broken
 
 # One try of a publish; shorter than the whole deadline, so that an ack lost with a dying server is asked for again.
 TRY_SECONDS = 2.0
-# Between tries while the server is there but JetStream is not, as in the moments after its start.
+# Between tries while the server is up but JetStream is not, as just after its start.
 PAUSE_SECONDS = 0.1
-# So long the word of the server counts that there is no such channel; then it is asked again, before anything is sent.
+# So long the server's word that a channel does not exist counts; then we ask it again, before anything is sent.
 MISSING_SECONDS = 1.0
 MOST_MISSING = 4096
 TIME_TO_LIVE = "Nats-TTL"
@@ -40,13 +40,13 @@ OnPublished: TypeAlias = Callable[[PubAck | HeadraceError], None]
 
 
 class _Past(NamedTuple):
-    """What came of the tries of a publish so far.
+    """The tries of a publish so far.
 
     Attributes:
         timeout: seconds in all.
-        deadline: of the loop's clock; 0, where there was none, for `timeout` seconds from now.
-        why: the last one failed.
-        unsure: one of them may have been stored.
+        deadline: on the loop's clock; 0 before the first try: `timeout` seconds from now.
+        why: the reason that the last try failed.
+        unsure: one of the tries may have been stored.
     """
 
     timeout: float
@@ -69,7 +69,7 @@ class JetStream:
         """The largest message, headers included, that may be published as an event.
 
         Raises:
-            Unavailable: the server takes none: whoever has it can mend that, and no sender.
+            Unavailable: the server takes none; its administrator can mend that, a sender can't.
         """
         if problem := payload.problem(self._client.max_payload):
             raise Unavailable(f"{problem}; {payload.DO}", retry_after=FULL_RETRY_AFTER)
@@ -94,13 +94,13 @@ class JetStream:
         return await self._publish(message, _Past(timeout), headroom=HEADROOM_BYTES)
 
     def publish_now(self, message: Encoded, timeout: float, done: OnPublished) -> bool:
-        """Like `publish`, without a coroutine as long as all goes well, and only where it can be sent at once.
+        """Like `publish`, without a coroutine as long as all goes well, and only if the message can be sent at once.
 
         Args:
-            done: called once, never from within this call, with the PubAck or with what `publish` would raise.
+            done: called once, never from within this call, with the PubAck or the error that `publish` would raise.
 
         Returns:
-            Whether it is on its way. If not, nothing has happened, and `publish` is the way.
+            Is the message on its way? If not, nothing has happened: call `publish`.
         """
         began = monotonic()
         subject, block, data = message
@@ -129,7 +129,7 @@ class JetStream:
         return self._client.ask(subject, data, block, min(timeout, TRY_SECONDS), asked)
 
     async def publish_aside(self, message: Encoded, timeout: float) -> PubAck:
-        """Like `publish`, for stage records and parked events: they may use the headroom that events leave."""
+        """`publish` for stage records and parked events: they may use the headroom that events leave."""
         return await self._publish(message, _Past(timeout), headroom=0)
 
     async def pull_inbox(
@@ -138,7 +138,7 @@ class JetStream:
         """An open inbox to pull into; the caller closes it.
 
         Args:
-            pinned: the consumer is a by-key one, and serves one inbox at a time.
+            pinned: the consumer is a by-key one and serves one inbox at a time.
         """
         pin = Pin(self._client, self._api, stream, consumer) if pinned else None
         inbox = PullInbox(self._client, stream, consumer, on_message, on_end, pin)
@@ -156,7 +156,7 @@ class JetStream:
         await self._client.publish(message.reply, payload)
 
     def settle_now(self, message: Message, payload: bytes) -> bool:
-        """`settle` without waiting; False when it takes that, and nothing was sent."""
+        """`settle` without waiting; False: nothing was sent, since it would have to wait."""
         return self._client.answer(message.reply, payload)
 
     async def ack(self, message: Message, timeout: float) -> None:
@@ -170,7 +170,7 @@ class JetStream:
         except Broken as error:
             raise Unavailable("the ack was not confirmed: the connection broke") from error
         if answer.status:
-            # A server that shuts down ends JetStream first, and nobody takes the ack any more.
+            # A server that shuts down ends JetStream first: nothing in it takes the ack any more.
             raise Unavailable(f"the ack was not confirmed: {answer.status} {answer.description}")
 
     async def last(self, stream: str, subject: str, timeout: float) -> bytes | None:
@@ -196,14 +196,14 @@ class JetStream:
         await self.change(stream, subject, lambda before: b"%d" % (_number(before) + number), timeout)
 
     async def change(self, stream: str, subject: str, changed: Callable[[bytes], bytes], timeout: float) -> None:
-        """Change what a subject holds, exactly once, whoever else changes it at the same time.
+        """Change the record of a subject exactly once, even if others change it at the same time.
 
         Args:
-            changed: gives what is to be stored for what is; empty where nothing is.
+            changed: makes the new record from the present one, which is empty where there is none.
 
         Raises:
-            Refused: it can't be stored, or others were faster again and again.
-            Unavailable: no answer; it may have been changed.
+            Refused: the record can't be stored, or others were faster again and again.
+            Unavailable: no answer; the record may have been changed.
         """
         for _ in range(ADD_TRIES):
             newest = await self._last(stream, subject, timeout)
@@ -232,7 +232,7 @@ class JetStream:
         await self._api.call(f"STREAM.PURGE.{stream}", {"filter": subject}, timeout=timeout)
 
     async def hint(self, subject: str, data: bytes = b"") -> None:
-        """A core NATS message; lost when nobody listens."""
+        """Send a core NATS message; it is lost when nobody listens."""
         if self._client.connected:
             await self._client.publish(subject, data)
 
@@ -242,16 +242,16 @@ class JetStream:
         return str(next(iter(found.get("streams") or ()), ""))
 
     async def no_room(self, subject: str, timeout: float) -> str:
-        """Why the server, or the account, has no room for any message, in the server's words; empty where it has.
+        """The server's words, if it or the account has no room for any message; empty if it has.
 
-        The server looks at its room before it looks at a message's time to live, and refuses one with a nonsensical
-        one: so the question leaves nothing behind. One that does not know such times (before 2.11) stores it.
+        The server checks its room before it checks a message's time to live, and refuses a nonsensical one: so the
+        question leaves nothing behind. A server before 2.11 does not know such times and stores the message.
 
         Args:
             subject: of an aside stream, which keeps one message of each subject.
 
         Raises:
-            Unavailable, Refused: it does not say.
+            Unavailable, Refused: the server does not say.
         """
         try:
             answer = await self._client.request(subject, headers={TIME_TO_LIVE: "none"}, timeout=timeout)
@@ -260,7 +260,7 @@ class JetStream:
         return no_room(answer.data)
 
     def _go_on(self, message: Encoded, past: _Past, done: OnPublished) -> None:
-        """After a first try whose outcome is unknown: go on as `publish` does."""
+        """Go on as `publish` does, after a first try with an unknown outcome."""
         task = asyncio.ensure_future(self._publish(message, past, headroom=HEADROOM_BYTES))
         self._going_on.add(task)
 
@@ -279,7 +279,7 @@ class JetStream:
     async def _publish(self, message: Encoded, past: _Past, *, headroom: int) -> PubAck:
         loop = asyncio.get_running_loop()
         deadline, why, unsure = past.deadline or loop.time() + past.timeout, past.why, past.unsure
-        # Silence may mean that there is no channel: whoever subscribes to `>` takes the event, and answers nothing.
+        # Silence may mean that the channel does not exist: a subscriber to `>` takes the event and answers nothing.
         doubtful = past.deadline > 0 or message.subject in self._missing
         silent = False
         while (left := deadline - loop.time()) > 0:
@@ -319,7 +319,7 @@ class JetStream:
             raise _no_channel(message.subject)
 
     async def _refuse_if_missing(self, subject: str, timeout: float) -> None:
-        """Nobody has stored it: either no stream has the subject, or JetStream is not there; only the API can tell."""
+        """Refuse the event if no stream captures its subject. If JetStream is away instead, only the API can tell."""
         try:
             found = await self._api.call("STREAM.NAMES", {"subject": subject}, timeout=max(0.05, min(1.0, timeout)))
         except HeadraceError:
@@ -335,7 +335,7 @@ class JetStream:
 
 
 def _number(data: bytes) -> int:
-    """The count so far; 0 where somebody has damaged it."""
+    """The count so far; 0 for a damaged one."""
     return int(data) if data.isdigit() and len(data) < _MOST_DIGITS else 0
 
 

@@ -1,6 +1,6 @@
-"""Keeps messages from being redelivered while they are in a subscriber's hands.
+"""Keeps the server from redelivering a message while a subscriber works on it.
 
-One sweep over all of them instead of a timer each: ten thousand events in flight cost one task.
+One sweep over all messages replaces a timer for each: ten thousand events in flight cost one task.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class KeepAlive:
             self._sweeping = asyncio.create_task(self._sweep(), name="keep-alive")
 
     def holds_twin(self, message: Message) -> bool:
-        """Is another delivery of this message held, which the server has lost sight of?
+        """Is another delivery of this message held that the server has lost sight of?
 
-        Looks at all that are held: asked of messages that come again only.
+        It looks at all held messages, so ask it only about a message that comes again.
         """
         whose = message.stream, message.consumer, message.sequence
         return any((one.stream, one.consumer, one.sequence) == whose for one in self._held.values())
@@ -56,6 +56,6 @@ class KeepAlive:
                 except Unavailable:
                     # The server is away for all of them; the next sweep tries again.
                     break
-                except Exception as error:  # noqa: BLE001  # one's trouble must not have all others redelivered
+                except Exception as error:  # noqa: BLE001  # the trouble of one must not redeliver all others
                     words = {"message": "a message could not be kept from being redelivered", "exception": error}
                     asyncio.get_running_loop().call_exception_handler(words)

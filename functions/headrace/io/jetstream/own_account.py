@@ -1,8 +1,8 @@
 """The effects of `reconcile` in a NATS account that only another `reconcile` may enter, which we ask over HTTP.
 
-Each method does the same as in `headrace.io.jetstream.admin.Admin` and raises the same errors; it raises Unavailable
-also when nobody answers. The owner of a namespace decides what answers there. So an answer is bounded in size and time,
-and its form is checked against the call.
+Each method does the same as in `headrace.io.jetstream.admin.Admin` and raises the same errors, and Unavailable when
+nothing answers. The owner of a namespace decides which program answers there: so we bound the size and time of an
+answer, and check its form against the call.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from headrace.io.process import tls
 # For all calls of one channel's reconciling together; the other `reconcile` waits 5 s for its own NATS.
 TOGETHER_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
-# A `reconcile` that has kept us waiting for so long is not asked again for a while, each time twice as long, since
-# there are others to be served. When we ask it again, it has less time for each answer.
+# After a `reconcile` has kept us waiting, we leave it alone for a while, each time twice as long: there are others to
+# serve. When we ask it again, it has less time for each answer.
 SILENT_SECONDS, LONGEST_SILENCE_SECONDS = 30.0, 300.0
 PROBE_SECONDS = 5.0
 MOST_SILENT = 10_000
-"""We remember the silence of so many addresses."""
+"""The number of silent addresses that we remember."""
 # Room for thousands of consumers with CA certificates in their metadata.
 LONGEST_ANSWER = 16 * 1024 * 1024
 
@@ -48,13 +48,13 @@ class Calls:
         """Args:
         token_at: the token to show at a URL.
         reach: the address behind a URL, if it is another one; for tests.
-        clock: seconds, by which an address is left alone; for tests.
+        clock: seconds, for the time that an address is left alone; for tests.
         """
         self._token_at = token_at
         self._reach = reach
         self._trust = tls.SystemTrust()
         self._session = aiohttp.ClientSession(
-            # A connection that is kept may lead to a pod that is going.
+            # A kept connection may lead to a pod that is ending.
             connector=aiohttp.TCPConnector(force_close=True),
             headers=bounded_body.AS_SENT,
             auto_decompress=False,
@@ -65,13 +65,13 @@ class Calls:
         self._silent: dict[str, _Silence] = {}
 
     async def ask(self, url: str, call: form.Call, until: float) -> Any:
-        """Make one call, and return its result as JSON, in the form that the call has.
+        """Make one call, and return its result as JSON, in the form of the call.
 
         Args:
             until: when to give up, by `time.monotonic`.
 
         Raises:
-            Unavailable: nobody answers there, or the answer is not that of a `reconcile`, or it says Unavailable.
+            Unavailable: nothing answers there, or the answer is not that of a `reconcile`, or it says Unavailable.
             Refused: the answer says Refused.
         """
         silence = self._silent.get(url)
@@ -108,7 +108,7 @@ class Calls:
         times = before.times + 1 if before is not None else 1
         self._silent[url] = _Silence(times, now + _pause(times))
         if len(self._silent) > MOST_SILENT:
-            # Forget the address whose silence lies back the longest.
+            # The first address is the one with the oldest silence.
             del self._silent[next(iter(self._silent))]
 
     async def close(self) -> None:
@@ -117,14 +117,14 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class _Silence:
-    """An address has kept us waiting so many times; we don't ask it before `until`, by the clock of `Calls`."""
+    """How many times an address has kept us waiting; we don't ask it before `until`, by the clock of `Calls`."""
 
     times: int
     until: float
 
     @property
     def forgotten_at(self) -> float:
-        """One answer proves little: the silence is forgotten when the address has answered for as long again."""
+        """When the silence is forgotten: one answer proves little, so the address must answer for as long again."""
         return self.until + _pause(self.times)
 
 

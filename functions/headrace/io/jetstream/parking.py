@@ -1,6 +1,6 @@
-"""Parks an event that `forward` will never see again: reads it, what it was for, and how far it got; keeps it aside.
+"""Parks an event that `forward` will never see again: reads it, its consumer and its stage record; stores them aside.
 
-Called by `headrace.io.jetstream.admin`; that it is to be parked was decided elsewhere.
+`headrace.io.jetstream.admin` calls it; `headrace.core` has decided to park the event.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ASK_SECONDS = 5.0
 
 
 async def park(action: ParkForgotten, api: JetStreamApi, jetstream: JetStream) -> None:
-    """Store the parked copy, then forget the records; one that is repeated stores it once.
+    """Store the parked copy, then delete the records; a repetition stores no second copy.
 
     Raises:
-        Refused: it can't be parked: there is no room, or its consumer says not whose it is.
+        Refused: it can't be parked: there is no room, or its consumer does not name its subscriber.
         Unavailable: JetStream does not answer.
     """
     info = await api.find(f"CONSUMER.INFO.{action.stream}.{action.consumer}")
@@ -49,7 +49,7 @@ async def park(action: ParkForgotten, api: JetStreamApi, jetstream: JetStream) -
 
 
 async def _message(action: ParkForgotten, info: dict[str, Any] | None, api: JetStreamApi) -> Message | None:
-    """The event as it lies in the stream; None when it was deleted there, so that there is nothing to keep."""
+    """The event in the stream; None when it was deleted there, so that there is nothing to keep."""
     sequence = int(action.record.rpartition(".")[2])
     found = await api.find(f"STREAM.MSG.GET.{action.stream}", {"seq": sequence})
     if found is None or info is None:

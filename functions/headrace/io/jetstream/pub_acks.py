@@ -1,6 +1,6 @@
-"""What JetStream's answer to a publish means: stored, or an error that says who can cure it.
+"""The meaning of JetStream's answer to a publish: stored, or an error that says who can cure it.
 
-Knows the server's error numbers. Used by `headrace.io.jetstream.data_path` alone.
+It knows the server's error numbers. Only `headrace.io.jetstream.data_path` uses it.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ NO_ROOM = {10047, 10023, 10028, 10002}
 FULL = NO_ROOM | {10077}
 TOO_LARGE = {10054, 10097}
 SEALED = {10109, 10052}
-# Another stream has the subject now than the one that a replay is for.
+# The replay's stream has lost the subject to another stream.
 NOT_THAT_STREAM = {10060}
-# Somebody else has written to the subject since we read it.
+# Another writer has changed the subject since we read it.
 OVERTAKEN = {10071}
 PLAIN_ACK = re.compile(rb'\{"stream":"([\w-]+)", ?"seq":(\d{1,19})\}', re.ASCII)
 
-# Its own constructor takes half the time of the one written in Python.
+# The tuple's constructor takes half the time of the class's, which is written in Python.
 _new = tuple.__new__
 
 
 class Overtaken(Refused):
-    """What was read is not the newest any more."""
+    """The record that was read is not the newest any more."""
 
 
 def pub_ack(data: bytes, subject: str) -> PubAck:
-    """The PubAck that the data of an answer is; raises what it is instead (see `JetStream.publish`)."""
+    """The PubAck in the data of an answer; raises the error that it holds instead (see `JetStream.publish`)."""
     return _plain_ack(data) or _read_ack(data, subject)
 
 
 def outcome(data: bytes, subject: str) -> PubAck | HeadraceError:
-    """The same, the error given back."""
+    """`pub_ack`, with the error returned."""
     ack = _plain_ack(data)
     if ack is not None:
         return ack
@@ -50,7 +50,7 @@ def outcome(data: bytes, subject: str) -> PubAck | HeadraceError:
 
 
 def no_room(data: bytes) -> str:
-    """The server's words, if it has refused a message since it or the account has no room; else empty."""
+    """The server's words, if it refused a message for want of room in itself or in the account; else empty."""
     try:
         error = ApiError("", json.loads(data).get("error") or {})
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -59,7 +59,7 @@ def no_room(data: bytes) -> str:
 
 
 def _plain_ack(data: bytes) -> PubAck | None:
-    """Nearly every answer has this form, to the letter; anything else is read as the JSON that it is."""
+    """The PubAck in the form of nearly every answer, to the letter; None for all others, which are read as JSON."""
     plain = PLAIN_ACK.fullmatch(data)
     if plain is None:
         return None
@@ -80,7 +80,7 @@ def _read_ack(data: bytes, subject: str) -> PubAck:
 
 
 def _refusal(error: ApiError) -> HeadraceError:
-    """What a JetStream error on a publish means for the producer."""
+    """The meaning of a JetStream error on a publish, for the producer."""
     if error.err_code in FULL:
         return Refused(f"the channel is full: {error.description}", status=507, retry_after=FULL_RETRY_AFTER)
     if error.err_code in TOO_LARGE:

@@ -1,8 +1,8 @@
 """One inbox into which a lease pulls, one pull request at a time.
 
-NATS can't cancel a pull: what was asked for may come until the request expires, so the inbox stays open until then
-and hands on every arrival, wanted or not. No client re-issues a pull after a reconnect, so a broken connection ends
-the open pull here and the lease asks again.
+NATS can't cancel a pull: messages may come until the request expires, so the inbox stays open until then and hands on
+every arrival, wanted or not. No client repeats a pull after a reconnect, so a broken connection ends the open pull here
+and the lease asks again.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from headrace.io.process import log
 OnMessage = Callable[[Message], None]
 OnEnd = Callable[[PullEnd], None]
 
-# How long after its expiry a pull without a status counts as lost: the server's own timer runs late under load.
+# So long after its expiry a pull without a status counts as lost: the server's own timer runs late under load.
 OVERDUE_SECONDS = 1.0
 CONNECT_SECONDS = 1.0
 
-# The constructors of the built-in types take half the time of ours, and one of each is called per message.
+# The constructors of built-in types take half the time of ours; each runs once per message.
 _new = tuple.__new__
 _new_object = object.__new__
 _log = log.get("pull")
 
 
 class PullInbox:
-    """A subscription that pulls of one consumer answer to.
+    """A subscription for the answers to the pulls of one consumer.
 
     Attributes:
         on_message: called for each message, also after its pull has ended.
@@ -51,7 +51,7 @@ class PullInbox:
         pin: Pin | None = None,
     ) -> None:
         """Args:
-        pin: of a by-key consumer, which serves one inbox at a time.
+        pin: for a by-key consumer, which serves one inbox at a time.
         """
         self._client = client
         self._pin = pin
@@ -66,7 +66,7 @@ class PullInbox:
         self._limits = PullLimits()
         self.said = ""
         self._overdue: asyncio.TimerHandle | None = None
-        # The beginning that all ack subjects of this inbox share, since they are of one consumer.
+        # The common beginning of all ack subjects of this inbox: they belong to one consumer.
         self._common: tuple[bytes, str, str] | None = None
 
     @property
@@ -76,7 +76,7 @@ class PullInbox:
 
     @property
     def most_bytes(self) -> int:
-        """How many bytes the server lets one pull ask for, as far as it has told; 0 while nothing is known."""
+        """The bytes that the server lets one pull ask for; 0 while it has not said so."""
         return self._limits.max_bytes
 
     async def open(self) -> None:
@@ -88,9 +88,9 @@ class PullInbox:
         self._client.on_disconnect.append(self._on_disconnect)
 
     async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
-        """Ask for up to `batch` messages of `max_bytes` in all, waiting on the server for at most `expires`.
+        """Ask for up to `batch` messages of `max_bytes` in all; the server waits at most `expires` for them.
 
-        It asks for less where the server has told what it allows at most.
+        The request stays within the limits that the server has named.
 
         Raises:
             Unavailable: the request could not be sent.
@@ -112,7 +112,7 @@ class PullInbox:
     async def stop(self) -> None:
         """Ask for nothing more: without a listener the server gives the open pull up (ADR 008).
 
-        What is on its way still arrives before this returns.
+        Messages that are on their way arrive before this returns.
         """
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
@@ -120,7 +120,7 @@ class PullInbox:
         self._end(PullEnd.EXPIRED)
 
     async def close(self) -> None:
-        """Stop listening. Whatever a still open pull would bring is redelivered after the ack wait."""
+        """Stop listening. The server redelivers the messages of a still open pull after the ack wait."""
         self._clear()
         if self._pin is not None:
             await self._pin.give_up()
@@ -139,7 +139,7 @@ class PullInbox:
         self._hand_on(Message(arrival.subject, arrival.headers, arrival.data, arrival.reply, *tokens))
 
     def _on_pull_run(self, run: PullRun) -> None:
-        """Messages that came together, from one subject: only what differs between them is parsed for each."""
+        """Messages of one subject that came together: only the parts that differ are parsed for each."""
         common = self._common
         if common is None:
             common = self._common = shared_tokens(run.replies[0])
@@ -153,7 +153,7 @@ class PullInbox:
             try:
                 if not reply.startswith(prefix):
                     raise ValueError
-                # With what is still pending, and whatever a later server adds.
+                # The rest is the number of pending messages, and any fields of a later server.
                 delivered, sequence, delivery, stamp, _ = reply[after:].split(b".", 4)
                 numbers = int(delivered), int(sequence), int(stamp), int(delivery)
                 text = reply.decode()
@@ -168,7 +168,7 @@ class PullInbox:
         self._remaining -= 1
         try:
             self._on_message(message)
-        except Exception as error:  # noqa: BLE001  # one faulty message must not cost those that came with it
+        except Exception as error:  # noqa: BLE001  # one faulty message must not cost the others of its burst
             words = {"message": "a pulled message found a fault", "exception": error}
             asyncio.get_running_loop().call_exception_handler(words)
         if self._remaining <= 0:
@@ -177,7 +177,7 @@ class PullInbox:
     def _on_status(self, arrival: Arrival) -> None:
         end = pull_end(arrival.status, arrival.description)
         if end is PullEnd.OUSTED and self._pin is not None:
-            # It answers a pull or the renewal of the pin; either way another lease has the consumer now.
+            # The status answers a pull or a renewal of the pin; either way another lease has the consumer now.
             self._pin.lost()
             self._clear()
             self._on_end(end)
@@ -186,7 +186,7 @@ class PullInbox:
             return
         if end is PullEnd.LIMITED:
             limits = self._limits.and_also(told_limits(arrival.description))
-            # What is refused though it is within the limit is refused for good.
+            # A pull that is refused within the known limits is refused for good.
             end = PullEnd.REFUSED if limits == self._limits else end
             self._limits = limits
         if end in (PullEnd.BROKEN, PullEnd.LIMITED, PullEnd.REFUSED):

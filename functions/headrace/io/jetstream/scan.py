@@ -1,6 +1,6 @@
-"""All messages of a subject filter in a stream, as they are now, read once through a consumer that leaves no trace.
+"""All present messages of a subject filter in a stream, read once through a consumer that leaves no trace.
 
-For parked events and stage records: thousands of small messages, for which one question each would take seconds.
+It serves parked events and stage records: a request for each of thousands of small messages would take seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace.io.nats.client import Client
 BATCH = 500
 BATCH_BYTES = 16 * 1024 * 1024
 PATIENCE = timedelta(seconds=2)
-# A reader that died has left its consumer behind for so long; one that may not delete it, too.
+# So long the consumer outlives a reader that died (FORGOTTEN), or one that may not delete it (LEFT).
 FORGOTTEN = timedelta(seconds=60)
 LEFT = timedelta(seconds=10)
 
@@ -36,18 +36,18 @@ async def scan(
     headers_only: bool = False,
     leave: bool = False,
 ) -> AsyncGenerator[Message]:
-    """Every message that matches `subjects`, in the order of the stream; what is stored meanwhile is left out.
+    """Every message that matches `subjects`, in the order of the stream; messages stored meanwhile are left out.
 
-    Whoever stops early closes it (`contextlib.aclosing`).
+    A caller that stops early closes it (`contextlib.aclosing`).
 
     Args:
-        start: where to begin, as a consumer's configuration says it; at the beginning without.
-        headers_only: bring no data, which a header tells the size of.
-        leave: the consumer goes by itself, after `LEFT`: whoever may delete one may delete any.
+        start: where to begin, in the keys of a consumer's configuration; None: at the beginning.
+        headers_only: bring no data; a header tells its size.
+        leave: let the consumer expire after `LEFT`: the right to delete one is the right to delete any.
 
     Raises:
         Unavailable: NATS went away before the end.
-        ApiError: there is no such stream, or it refuses.
+        ApiError: the stream does not exist, or the server refuses.
     """
     config = {
         "ack_policy": "none",
@@ -71,7 +71,7 @@ async def scan(
                 left -= 1
                 yield arrived
             if arrived is PullEnd.EXPIRED:
-                # What was counted has been deleted since.
+                # Counted messages have been deleted since.
                 return
             if arrived not in (PullEnd.FILLED, PullEnd.LIMITED):
                 raise Unavailable(f"stream {stream} could not be read to its end")

@@ -1,4 +1,4 @@
-"""Hints: tells whoever opens leases that a stream has something new, or no room, at most once per interval."""
+"""Hints for the opener of leases: a stream has something new, or no room; at most one per interval."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class WakeHints:
 
     def _sent(self, task: asyncio.Task[None]) -> None:
         self._sending.discard(task)
-        # A hint that could not be sent is no loss: the sweep finds the event.
+        # A lost hint does no harm: the sweep finds the event.
         if not task.cancelled():
             task.exception()
 
 
 class FullHints:
-    """Tells that a channel's stream takes nothing, so that its conditions are looked at: nobody else would notice."""
+    """Hints that a channel's stream takes nothing, so that its conditions are checked: no other part would notice."""
 
     def __init__(self, jetstream: JetStream, interval: float = FULL_SECONDS) -> None:
         self._jetstream = jetstream
@@ -64,7 +64,7 @@ class FullHints:
         self._sending: set[asyncio.Task[None]] = set()
 
     def tell(self, subject: str) -> None:
-        """An event on this subject was refused for want of room."""
+        """Hint that an event on this subject was refused for want of room."""
         now = asyncio.get_running_loop().time()
         if now < self._quiet_until.get(subject, 0.0):
             return
@@ -76,7 +76,7 @@ class FullHints:
         task.add_done_callback(self._sending.discard)
 
     async def _send(self, subject: str) -> None:
-        # Lost, it is sent again with the next refusal after a while.
+        # A lost hint is sent again with a later refusal.
         with suppress(HeadraceError):
             stream = await self._jetstream.stream_of(subject, ASK_SECONDS)
             if stream:

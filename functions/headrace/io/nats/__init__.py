@@ -1,5 +1,5 @@
-"""A connection to NATS: where the server is, who we are to it, and publish, request, subscribe.
+"""A connection to NATS: the server's address, our identity, and publish, request, subscribe.
 
-`client` is what everybody uses, `engine` what is behind it. Core NATS only: JetStream is spoken on top, by
-`headrace.io.jetstream`. The bytes are understood by `headrace.core.nats.nats_wire`.
+Everybody uses `client`; `engine` is behind it. This room speaks core NATS only: `headrace.io.jetstream` speaks
+JetStream on top, and `headrace.core.nats.nats_wire` knows the bytes.
 """

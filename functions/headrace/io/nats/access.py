@@ -1,7 +1,7 @@
-"""How NATS is reached right now, who we are to it, and whom we trust: settings, mounted ConfigMap and mounted Secrets.
+"""NATS' address, our identity and our trust right now: from settings, mounted ConfigMap and mounted Secrets.
 
-Every file is read at each connect, so what is rotated or edited on disk takes effect without a restart; what can't be
-used any more goes on as it was (`headrace.io.process.mount`). Used by the engine.
+Every file is read at each connect, so a change on disk takes effect without a restart; when the new text can't be used,
+the last good one stays in force (`headrace.io.process.mount`). The engine uses it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _log = log.get("nats")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one connect needs.
+    """The material of one connect.
 
     Attributes:
-        settings: with what is mounted; its files have been read.
+        settings: with the values of the mounts; its files have been read.
         credentials: of a credentials file or a seed file.
-        tls: None when the settings don't ask for TLS; when a server does all the same, `context` makes one.
-        print: a fingerprint: two entries that differ in anything have different ones.
+        tls: None when the settings don't ask for TLS; when a server asks for it, `context` makes one.
+        print: a fingerprint: it differs between any two entries that differ.
     """
 
     settings: NatsSettings
@@ -70,7 +70,7 @@ class Entry:
         return "NATS_CREDS_FILE" if self.settings.creds_file else "NATS_NKEY_SEED_FILE"
 
     def wants_tls(self, server: Server) -> bool:
-        """Has the deployer asked for TLS? Then we tell nothing to a server that does not offer it."""
+        """Has the deployer asked for TLS? Then a server that does not offer it gets no word of ours."""
         return server.tls or self.asks_for_tls
 
     @property
@@ -78,12 +78,12 @@ class Entry:
         return self.tls is not None
 
     def context(self) -> ssl.SSLContext:
-        """Trusts the CA of the settings, else the system's; shows our certificate, if there is one."""
+        """A context that trusts the CA of the settings, else the system's, and shows our certificate, if any."""
         return self.tls or tls.of_system()
 
 
 class NatsAccess:
-    """Reads the entry again at each need."""
+    """Reads the entry again at each call of `now`."""
 
     def __init__(self, settings: NatsSettings) -> None:
         self._settings = settings
@@ -100,10 +100,10 @@ class NatsAccess:
         return any((given.config_dir, given.credentials_dir, *files))
 
     def now(self) -> Reading[Entry]:
-        """What counts now.
+        """The entry in force.
 
         Raises:
-            Misconfigured: it can't be read, and never could.
+            Misconfigured: no entry can be read, and none ever could.
         """
         return self._last_good.now()
 
@@ -115,7 +115,7 @@ class NatsAccess:
             setting = "NATS_CREDS_FILE" if settings.creds_file else "NATS_NKEY_SEED_FILE"
             text = _text(settings.creds_file or settings.nkey_seed_file or "", setting)
             credentials = read_credentials(text, origin=setting)
-            # A seed that can't sign is found now, and not when a server asks for it.
+            # So a seed that can't sign is found now, not when a server asks for a signature.
             signed(credentials, "nonce", origin=setting)
             digest.update(text.encode())
         for path in (settings.tls_ca_file, settings.tls_cert_file, settings.tls_key_file):
@@ -140,7 +140,7 @@ class NatsAccess:
         given = self._settings
         config, secrets = None, {}
         if given.config_dir:
-            # On demand: it brings YAML.
+            # Imported on demand: it brings YAML.
             from headrace.core.installation import config_choice
             from headrace.io.process import nats_config
 
@@ -171,7 +171,7 @@ def _authorities(settings: NatsSettings) -> str | None:
 
 
 def _tls(settings: NatsSettings) -> ssl.SSLContext | None:
-    # Only when it is needed: the system's CAs take 10 ms to load.
+    # Made only on demand: the system's CAs take 10 ms to load.
     if not _asks_for_tls(settings):
         return None
     try:
@@ -190,7 +190,7 @@ def _tls(settings: NatsSettings) -> ssl.SSLContext | None:
 
 
 def _secrets_of(settings: NatsSettings) -> bytes:
-    """The secrets, which the dump of the settings hides: a new password is a new entry, too."""
+    """The secrets. The dump of the settings hides them, but a new password is a new entry, too."""
     secrets = (settings.password, settings.token)
     return b"\0".join(one.get_secret_value().encode(errors="surrogateescape") if one else b"" for one in secrets)
 
@@ -207,5 +207,5 @@ def _bytes(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        # `_tls` reports it, with more to go by.
+        # `_tls` reports the error, with more detail.
         return str(error).encode()

@@ -1,8 +1,8 @@
 """One connection to NATS that never gives up: publishes, asks and subscribes on the one link that `upkeep` keeps alive.
 
-Core NATS only: JetStream is spoken on top, by `headrace.io.jetstream`. Everything happens in the caller's coroutine or
-in the reading of the socket. What is buffered when a link breaks is thrown away: whoever waits for an answer gets
-Broken, and asks again with the same `Nats-Msg-Id`.
+It speaks core NATS only: `headrace.io.jetstream` speaks JetStream on top. Everything happens in the caller's coroutine
+or in the reading of the socket. A broken link loses its buffer: a caller that waits for an answer gets Broken, and asks
+again with the same `Nats-Msg-Id`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from headrace.io.nats.engine.routes import OnRun, Routes
 from headrace.io.nats.engine.upkeep import LinkOwner, Upkeep
 from headrace.io.process import log
 
-# Refused operations that are logged, each once; a log is no place for every subject of a wrong configuration.
+# Refused operations that are logged, each once: a wrong configuration could refuse any number of subjects.
 MOST_REFUSALS_LOGGED = 100
-# How long a server that we leave may take for its last answers.
+# The time that a server which we leave has for its last answers.
 LINGER_SECONDS = 2.0
 
 _log = log.get("nats")
 
 
 class Client:
-    """Opened at the first use, in the loop that runs then.
+    """The client; it connects at the first use, in the loop that runs then.
 
     Attributes:
-        on_disconnect: called, without arguments, whenever the connection breaks or is replaced: whatever waits for
-            more than one answer must ask again.
+        on_disconnect: called, without arguments, whenever the connection breaks or is replaced: a caller that waits
+            for more than one answer must ask again.
     """
 
     def __init__(self, settings: NatsSettings, *, name: str = "headrace") -> None:
@@ -67,11 +67,11 @@ class Client:
 
     @property
     def settings_problem(self) -> str:
-        """Why what is mounted is not what counts, as of the last look; empty when it is."""
+        """Why the mounted settings are not in force, as of the last look; empty when they are."""
         return self._upkeep.settings_problem
 
     def new_inbox(self) -> str:
-        """A subject of our own to be answered on, or below which to be."""
+        """A new subject of our own for answers, on it or below it."""
         return f"{self._upkeep.inbox_prefix}.{secrets.token_hex(11)}"
 
     async def ready(self, timeout: float) -> None:
@@ -79,15 +79,15 @@ class Client:
 
         Raises:
             NotLetIn: there is none, since we have no credentials that a server takes.
-            Unavailable: there is none yet; the attempts go on behind the scenes.
-            Closed: there will be none: the client was closed.
+            Unavailable: there is none yet; the attempts go on in the background.
+            Closed: the client was closed.
         """
         await self._upkeep.ready(timeout)
 
     async def publish(
         self, subject: str, data: bytes = b"", *, reply: str = "", headers: Headers | None = None
     ) -> None:
-        """Send, with what else is sent in this turn of the loop; waits only while the socket takes no more.
+        """Send, together with the other frames of this turn of the loop; wait only while the socket takes no more.
 
         Raises:
             Unavailable: not connected, and nothing was sent.
@@ -100,7 +100,7 @@ class Client:
         link.send(frame)
 
     def answer(self, reply: str | bytes, data: bytes) -> bool:
-        """Send a few bytes to the reply subject of an arrival at once; False when that takes waiting: `publish` then.
+        """Send a few bytes to the reply subject of an arrival at once; False when that would wait: call `publish`.
 
         Args:
             reply: exactly as it came.
@@ -120,8 +120,8 @@ class Client:
             timeout: seconds in all, for a connection and for the answer.
 
         Raises:
-            Unavailable: neither in time; what was sent may still be acted on.
-            Broken: the connection broke before the answer; what was sent may have been acted on.
+            Unavailable: no connection or no answer in time; the request may still take effect.
+            Broken: the connection broke before the answer; the request may have taken effect.
             Refused: as for `publish`; also 403, the server forbids the subject.
         """
         link = self._upkeep.link
@@ -137,19 +137,19 @@ class Client:
             self._answers.forget(serial)
             raise
         finally:
-            # A failed one holds its traceback, and so this frame with the data in it: a cycle, rarely collected.
+            # A failed future holds its traceback, and so this frame with the data: a cycle that is rarely collected.
             del future
 
     def ask(self, subject: str, data: bytes, block: bytes, timeout: float, on_answer: OnAnswer) -> bool:
-        """Like `request`, but without a coroutine, and only where it can be sent at once.
+        """Like `request`, but without a coroutine, and only if the request can be sent at once.
 
         Args:
-            block: one that `nats_wire.header_block` made, or empty.
-            on_answer: called once, never from within this call, with the first answer or with what `request` would
-                raise; quick, and without exceptions.
+            block: made by `nats_wire.header_block`, or empty.
+            on_answer: called once, never from within this call, with the first answer or with the error that
+                `request` would raise; it must be quick and must not raise.
 
         Returns:
-            Whether it was sent. If not, nothing has happened, and `request` is the way.
+            Was it sent? If not, nothing has happened: call `request`.
         """
         link, answers, size = self._upkeep.link, self._answers, len(block) + len(data)
         if link is None or link.paused:
@@ -169,10 +169,10 @@ class Client:
     async def subscribe(
         self, subject: str, on_arrival: OnArrival, on_pull_run: OnPullRun | None = None
     ) -> NatsSubscription:
-        """Call `on_arrival` for everything that comes, over reconnects, also where there is no connection yet.
+        """Call `on_arrival` for every arrival, over reconnects; a connection need not exist yet.
 
         Args:
-            on_arrival: called from within the reading of the socket: quick, and without exceptions.
+            on_arrival: called from within the reading of the socket; it must be quick and must not raise.
             on_pull_run: called in its place, likewise, for messages that come as one run.
 
         Raises:
@@ -185,7 +185,7 @@ class Client:
         )
 
     def unsubscribe(self, sid: int) -> None:
-        """Forget a subscription; called by `NatsSubscription`."""
+        """End a subscription; for `NatsSubscription` only."""
         if self._routes.arrivals.pop(sid, None) is not None:
             self._routes.runs.pop(sid, None)
             del self._subjects[sid]
@@ -193,7 +193,7 @@ class Client:
                 self._upkeep.link.send(nats_wire.unsubscribe(sid))
 
     async def drain(self, sid: int, timeout: float) -> None:
-        """End a subscription once everything has come that was sent before; for `NatsSubscription` only."""
+        """End a subscription after all earlier messages have come; for `NatsSubscription` only."""
         link = self._upkeep.link
         if link is not None and sid in self._routes.arrivals:
             link.send(nats_wire.unsubscribe(sid))
@@ -203,7 +203,7 @@ class Client:
         self.unsubscribe(sid)
 
     async def flush(self, timeout: float) -> None:
-        """Wait until the server has read everything that was sent before.
+        """Wait until the server has read all earlier frames.
 
         Raises:
             Unavailable: not connected, or not in `timeout` seconds.
@@ -219,7 +219,7 @@ class Client:
             raise Broken(f"the connection to NATS broke before all was read: {error}") from error
 
     async def close(self) -> None:
-        """Send what waits to be sent, and close; a second at most. The client can't be used again."""
+        """Send the rest of the buffer, and close; a second at most. The client can't be used again."""
         was_connected = self.connected
         await self._upkeep.close()
         self._answers.close()
@@ -234,7 +234,7 @@ class Client:
         return link
 
     async def _writable(self, timeout: float) -> tuple[Link, float]:
-        """A link that takes more, and the seconds that are left."""
+        """A link whose socket takes more, and the seconds that are left."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         try:
@@ -268,7 +268,7 @@ class Client:
 
     def _on_link(self, link: Link) -> None:
         if not self._answers.stem.startswith(f"{self._upkeep.inbox_prefix}."):
-            # As another user, who may be answered elsewhere. What the old server still answers comes by the old number.
+            # We come as another user, with another inbox prefix. Answers of the old server come by the old number.
             self._answers.move(self.new_inbox())
             if self._inbox_open is not None:
                 self._subjects[self._inbox_open] = self._answers.subject
@@ -280,7 +280,7 @@ class Client:
         self._tell_listeners()
 
     def _on_moved(self) -> Coroutine[Any, Any, None]:
-        # The old server answers what it was asked, for a moment; after that nobody will.
+        # The old server answers its requests for a moment; after that no server will.
         lingering = self._answers.linger(self._answers.open(), LINGER_SECONDS)
         self._tell_listeners()
         return lingering
@@ -309,19 +309,19 @@ def _by_kind(on_arrival: OnArrival, on_pull_run: OnPullRun) -> OnRun:
 
 
 class NatsSubscription:
-    """What a subject brings, until it is closed."""
+    """A subscription to a subject, until it is closed."""
 
     def __init__(self, client: Client, sid: int) -> None:
         self._client = client
         self._sid = sid
 
     async def drain(self, timeout: float) -> None:
-        """Tell the server to send no more, wait for what it has sent already, and close.
+        """Tell the server to send no more, wait for the messages on their way, and close.
 
-        Never raises: with the connection, or after `timeout` seconds, the subscription is gone all the same.
+        It never raises: without a connection, or after `timeout` seconds, the subscription is gone as well.
         """
         await self._client.drain(self._sid, timeout)
 
     async def close(self) -> None:
-        """Bring no more; nothing to do when the connection is gone."""
+        """End the subscription, with or without a connection."""
         self._client.unsubscribe(self._sid)

@@ -1,4 +1,4 @@
-"""What callers of the client give and get: headers, arrivals, answers, and its two errors."""
+"""The types of the client's contract: headers, arrivals, answers, and its two errors."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = [
     "OnPullRun",
 ]
 
-# Bytes are a block that `nats_wire.header_block` made, for those who encode for themselves; `nats_wire.pairs` reads it.
+# Bytes are a block of `nats_wire.header_block`, for callers that encode by themselves; `nats_wire.pairs` reads it.
 Headers: TypeAlias = Mapping[str, str] | bytes
 OnArrival: TypeAlias = Callable[[Arrival], None]
 OnPullRun: TypeAlias = Callable[[PullRun], None]
-# The data of an answer that is nothing but that, as a PubAck; any other answer; or the error in its place.
+# The bare data of an answer that has nothing else, such as a PubAck; any other answer; or the error in its place.
 Answer: TypeAlias = bytes | Arrival | HeadraceError
 OnAnswer: TypeAlias = Callable[[Answer], None]
 
 
 class Broken(HeadraceError):
-    """The connection broke while an answer was awaited: the outcome is unknown. Never leaves `headrace.io`."""
+    """The connection broke before the answer came: the outcome is unknown. The error never leaves `headrace.io`."""
 
 
 class Closed(Unavailable):
-    """This client was closed by its owner, for good: whoever tries again for ever must stop."""
+    """The owner has closed this client for good: a caller that tries again for ever must stop."""
 
     def __init__(self) -> None:
         super().__init__("this connection to NATS was closed by ourselves")

@@ -1,7 +1,4 @@
-"""Hears core NATS hints for as long as it is asked to, over restarts of the server.
-
-The other end of `headrace.io.jetstream.wake`.
-"""
+"""The receiver of core NATS hints, over restarts of the server; `headrace.io.jetstream.wake` sends them."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ async def hear(client: Client, subject: str, heard: Callable[[str, bytes], None]
     """Call `heard` with subject and data of every hint; returns only when the client is closed.
 
     Args:
-        restored: called whenever hints are heard (again): some may have been missed before.
+        restored: called whenever hints can be heard (again): some may have been missed before.
     """
     broken = asyncio.Event()
     client.on_disconnect.append(broken.set)

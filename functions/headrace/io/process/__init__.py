@@ -1,5 +1,4 @@
-"""What this process is told, and what it tells: environment, mounted ConfigMaps and Secrets, TLS contexts, log, usage.
+"""One process and its files: environment, mounted ConfigMaps and Secrets, TLS contexts, log, usage.
 
-Everything here is about one process and its files. Nothing here opens a connection, and the rest of `headrace.io`
-stands on it.
+No module here opens a connection; the rest of `headrace.io` stands on this room.
 """

@@ -1,7 +1,7 @@
 """The only reader of environment variables.
 
 It turns them into the settings of `headrace.core.installation`; a wrong value stops the process with a message
-that names the variable, quotes it and says what would do.
+that names the variable, quotes it and says which value would do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def read(model: type[Settings], environment: Mapping[str, str] | None = None) ->
     """Fill one settings model from its variables; empty variables count as unset.
 
     Raises:
-        Misconfigured: naming the first wrong variable.
+        Misconfigured: a variable is wrong; the error names the first.
     """
     source = os.environ if environment is None else environment
     aliases = [str(field.alias) for field in model.model_fields.values()]
@@ -34,14 +34,14 @@ def read(model: type[Settings], environment: Mapping[str, str] | None = None) ->
         first = error.errors()[0]
         variable = str(first["loc"][0]) if first["loc"] else ", ".join(given)
         secret = any(word in variable for word in ("PASSWORD", "TOKEN"))
-        # What concerns several of them names them itself.
+        # The message about several variables names them itself.
         shown = f" is {quoted(given[variable], 200)}" if variable in given and not secret else ""
         subject = f"{variable}{shown}: " if first["loc"] else ""
         raise Misconfigured(f"{subject}{_sentence(first)}", field=variable) from None
 
 
 def _sentence(error: ErrorDetails) -> str:
-    """What to do about it, in words that a deployer knows."""
+    """The remedy, in words that a deployer knows."""
     bounds = error.get("ctx", {})
     match error["type"]:
         case "missing":
@@ -61,5 +61,5 @@ def _sentence(error: ErrorDetails) -> str:
 
 
 def variable(name: str, default: str = "") -> str:
-    """One plain variable, for the few that are not settings: FUNCTION_TARGET, PORT, HOST."""
+    """One plain variable; for the few that are no settings: FUNCTION_TARGET, PORT, HOST."""
     return os.environ.get(name) or default

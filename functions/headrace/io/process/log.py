@@ -1,7 +1,7 @@
 """Structured logs: one JSON line per outcome that a person should see.
 
-Configured once by the host. Never event data, never credentials; `docs/metrics.md` lists the keys. What may come
-thousands of times is told sparingly.
+The host configures it once. A line never holds event data or credentials; `docs/metrics.md` lists the keys. A line that
+may come thousands of times goes through `Sparing`.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ KEYS = {
     "remark": "what of a ConfigMap is not obeyed, and why",
     "seconds": "how long it waits, or has waited",
 }
-"""What the lines of the functions may hold. Never data of an event, never credentials."""
+"""The keys of a line of the functions."""
 
-# Enough to see what is going on; a subscriber that fails all day causes 86,400 lines at most.
+# Enough to see the trouble; a subscriber that fails all day causes 86,400 lines at most.
 BURST = 10
 PERIOD_SECONDS = 10.0
-# So many kinds of lines are counted apart; beyond that the oldest is forgotten, and begins anew.
+# Kinds of lines that are counted apart; beyond that the count of the oldest kind is forgotten.
 MOST_KINDS = 4096
 
 
@@ -59,7 +59,7 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
     """Set up structlog for this process.
 
     Args:
-        level: debug, info, warning or error; success of single events is logged at debug only.
+        level: debug, info, warning or error; the success of a single event is logged at debug only.
         plain: lines for people instead of JSON.
     """
     renderer: structlog.types.Processor = (
@@ -78,16 +78,16 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        # Not the factory that prints: the end of its line is a write of its own, and two processes that share stderr
-        # (the functions of `headrace up`) would tear each other's lines.
+        # Not the factory that prints: it writes the end of the line apart, and two processes that share stderr (the
+        # functions of `headrace up`) would tear each other's lines.
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Lines())),
-        # A logger that was used before goes by what is configured last, its level too. A line costs 3 µs more for it.
+        # So a logger that was used before obeys the last configuration and its level. A line costs 3 µs more for it.
         cache_logger_on_first_use=False,
     )
 
 
 def _harmless(_logger: object, _method: str, line: structlog.types.EventDict) -> structlog.types.EventDict:
-    """Escape control characters, which a terminal would obey: lines hold strangers' names. JSON escapes them itself."""
+    """Escape control characters: a terminal would obey them, and lines hold strangers' names. JSON escapes anyway."""
     return {name: _escaped(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
@@ -98,7 +98,7 @@ def _escaped(text: str) -> str:
 
 
 class _Lines:
-    """Standard error, whose reader may have gone: a line that can't be written must not end a delivery or a process."""
+    """Standard error. Its reader may be gone: a line that can't be written must not end a delivery or a process."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -125,7 +125,7 @@ class Sparing:
         self._kinds: dict[Hashable, _Kind] = {}
 
     def admit(self, kind: Hashable) -> int | None:
-        """None to leave this line out; else how many were left out before it, to be written with it."""
+        """None: leave this line out. A number: write the line, and with it how many were left out before it."""
         now = self._clock()
         found = self._kinds.get(kind)
         if found is None:
@@ -141,7 +141,7 @@ class Sparing:
         return self.take(kind)
 
     def take(self, kind: Hashable) -> int:
-        """How many lines of a kind were left out since this was last told."""
+        """How many lines of a kind were left out since the last line that said so."""
         found = self._kinds.get(kind)
         if found is None:
             return 0
@@ -150,7 +150,7 @@ class Sparing:
 
 
 def more(left_out: int) -> dict[str, int]:
-    """The key that tells how many lines like this one were left out before it; empty for none."""
+    """The key `left_out` with its number; empty for none."""
     return {"left_out": left_out} if left_out else {}
 
 

@@ -1,7 +1,7 @@
-"""ConfigMaps and Secrets as the directories that they are mounted as, and the last good of what was read from them.
+"""ConfigMaps and Secrets as mounted directories, and the last good value that was read from them.
 
-People edit them while we run, and make mistakes: what can't be read any more goes on as it was, and the log says so
-once for each mistake. Knows Kubernetes' way of changing all files of a directory at once.
+People edit them while we run, and make mistakes: the last good value then stays in force, and the log names each
+mistake once. The module knows how Kubernetes changes all files of a directory at once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Generic, TypeVar
 from headrace.core.errors import Misconfigured
 from headrace.io.process import log
 
-# Kubernetes keeps all files of a mount in a directory that this link leads to, and swaps the link.
+# Kubernetes keeps all files of a mount in the directory behind this link, and swaps the link.
 _SWAPPED = "..data"
-# The swap may come between our look at the link and our reading.
+# A swap may come between our look at the link and our reading.
 _TRIES = 3
 
 Value = TypeVar("Value")
@@ -25,10 +25,10 @@ _log = log.get("settings")
 
 
 def texts(directory: str, names: Collection[str], *, longest: int) -> dict[str, str]:
-    """The files of these names that are there, all of one moment, without white space around.
+    """The texts of the files that exist under these names, all of one moment, without white space around.
 
     Raises:
-        Misconfigured: one can't be read, is no text or too long.
+        Misconfigured: a file can't be read, is no text or is too long.
     """
     swapped = Path(directory, _SWAPPED)
     for _ in range(_TRIES):
@@ -49,25 +49,25 @@ def _text(path: Path, longest: int) -> str | None:
     except OSError as error:
         raise Misconfigured(f"{path} can't be read: {error.strerror}", field=str(path)) from error
     except UnicodeDecodeError:
-        # Its words would tell a byte of a secret.
+        # The error's text would tell a byte of a secret.
         raise Misconfigured(f"{path} holds bytes that are not UTF-8: store it as text", field=str(path)) from None
 
 
 def directories(root: str, names: Collection[str]) -> list[str]:
-    """Those that are there, in the order of `names`, and the root itself as the last."""
+    """The directories of these names that exist, in the order of `names`, and the root itself as the last."""
     return [path for path in (*(os.path.join(root, name) for name in names), root) if os.path.isdir(path)]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[Value]):
-    """What counts now; `problem` is why it is not what was read just now, empty when it is."""
+    """The value in force; `problem` says why the last reading failed, and is empty when it did not."""
 
     value: Value
     problem: str = ""
 
 
 class LastGood(Generic[Value]):
-    """Reads again at each need, and keeps the last value that could be read."""
+    """Reads again at each call of `now`, and keeps the last value that could be read."""
 
     def __init__(self, read: Callable[[], Value]) -> None:
         """Args:
@@ -79,11 +79,11 @@ class LastGood(Generic[Value]):
 
     def now(self) -> Reading[Value]:
         """Raises:
-        Misconfigured: it can't be read, and never could.
+        Misconfigured: the value can't be read, and never could.
         """
         try:
             self._good = Reading(self._read())
-        except Exception as error:  # whoever looks goes on connecting, whatever people mount
+        except Exception as error:  # the caller goes on connecting, whatever people mount
             problem = error if isinstance(error, Misconfigured) else _unforeseen(error)
             if self._good is None:
                 raise problem from error
@@ -98,6 +98,6 @@ class LastGood(Generic[Value]):
 
 
 def _unforeseen(error: Exception) -> Misconfigured:
-    # Its words may tell of a secret.
+    # The error's text may hold a secret.
     problem = f"what is mounted can't be read ({type(error).__name__}): look for what is unusual in it"
     return Misconfigured(problem, field="settings")

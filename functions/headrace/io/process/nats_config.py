@@ -1,8 +1,8 @@
 """Which of the mounted ConfigMaps says how NATS is reached, and what it says.
 
-In a folder each: `named`, the one that the deployer names (`NATS_CONFIG_NAME`, by default the Go channel's),
-`proposed`, the proposal's `config-jetstream`, and `defaults`, of which `clusterDefault.configName` chooses one of the
-others (ADR 024). What lies in the directory itself counts as in `named`.
+Each has a folder: `named` holds the one that the deployer names (`NATS_CONFIG_NAME`, by default the Go channel's),
+`proposed` the proposal's `config-jetstream`, and `defaults` the one whose `clusterDefault.configName` chooses between
+the others (ADR 024). A file in the directory itself counts as one in `named`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Texts = Mapping[str, str]
 
 
 def mounted(directory: str) -> dict[str, str]:
-    """Every text of them that counts, by folder and key.
+    """Every text that counts, by folder and key.
 
     Raises:
-        Misconfigured: one can't be read.
+        Misconfigured: a file can't be read.
     """
     wanted = {"": KEYS, NAMED: KEYS, PROPOSED: KEYS, DEFAULTS: (config_choice.DEFAULTS_KEY,)}
     return {
@@ -39,13 +39,13 @@ def mounted(directory: str) -> dict[str, str]:
 
 
 def read(settings: NatsSettings, found: Texts, choice: Choice) -> tuple[NatsConfig | None, str]:
-    """What the one that counts says, None where there is none; and its name.
+    """The ConfigMap that counts, None where there is none; and its name.
 
     Args:
-        choice: of whoever reads again and again.
+        choice: kept by the caller from one reading to the next.
 
     Raises:
-        Misconfigured: it says what can't be.
+        Misconfigured: the ConfigMap says something impossible.
     """
     named = settings.config_name or ""
     given = {named: _inside(found, NAMED) or _inside(found, "")}

@@ -1,4 +1,4 @@
-"""Reads which Secrets the mounted ConfigMap names, and looks which of them are mounted."""
+"""The Secrets that the mounted ConfigMap names, and which of them are mounted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.io.process.mount import directories
 
 
 class SecretNamesReader:
-    """Looks again at each need; of a ConfigMap that can't be read any more, the last good one counts."""
+    """Reads again at each call of `now`; when the ConfigMap can't be read any more, its last good text counts."""
 
     def __init__(self, settings: NatsSettings) -> None:
         self._settings = settings
@@ -25,10 +25,10 @@ class SecretNamesReader:
         self._name = settings.config_name or ""
 
     def now(self, problem: str = "") -> SecretNames:
-        """What it names now.
+        """The Secrets that the ConfigMap names now.
 
         Args:
-            problem: of the client that reads the same files.
+            problem: the trouble of the client that reads the same files.
         """
         config = self._read()
         if config is None:
@@ -51,6 +51,6 @@ class SecretNamesReader:
                 self._config, self._name = nats_config.read(self._settings, found, self._choice)
                 self._texts = found
         except Misconfigured:
-            # The client tells of it.
+            # The client reports it.
             return self._config
         return self._config

@@ -1,7 +1,7 @@
-"""TLS contexts with what is on disk: the system's trust, our certificates; and the sign that a file has changed.
+"""TLS contexts from files: the system's trust, our certificates; and the stamp that shows when a file has changed.
 
-The contexts themselves are of `headrace.core.trust`. Used by whatever of ours opens a TLS connection, Spark's client
-aside, which reads its files by itself.
+`headrace.core.trust` makes the contexts. Every module that opens a TLS connection uses this one; only Spark's client
+reads its files by itself.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from typing import TypeAlias
 
 from headrace.core import trust
 
-# Where nothing is, None; else what differs as soon as the file has been written or replaced.
+# It differs as soon as the file has been written or replaced; None where there is no file.
 Stamp: TypeAlias = tuple[int, int, int] | None
 
 
 def of_system(authorities: bytes | str = b"") -> ssl.SSLContext:
-    """Trusts what the system trusts, and these; SSL_CERT_FILE and SSL_CERT_DIR say where that is, if not as usual.
+    """A context that trusts the system's authorities and these.
 
-    Loading takes some 10 ms.
+    SSL_CERT_FILE and SSL_CERT_DIR say where the system's are, if not at the usual place. Loading takes some 10 ms.
 
     Raises:
-        ssl.SSLError, ValueError: of `authorities` none can be read.
+        ssl.SSLError, ValueError: none of `authorities` can be read.
     """
     made = trust.context(authorities)
     trusted = made.cert_store_stats()["x509"]
     made.load_default_certs()
     file = ssl.get_default_verify_paths().cafile
     if file and made.cert_store_stats()["x509"] == trusted:
-        # OpenSSL takes none of a file in which one can't be read; Go takes the others.
+        # OpenSSL drops a whole file for one certificate that can't be read; Go takes the others.
         with contextlib.suppress(OSError, ValueError):
             trust.add(made, Path(file).read_bytes())
     return made
 
 
 def system_stamps() -> tuple[Stamp, ...]:
-    """Changes when what `of_system` loads does."""
+    """They change when the files that `of_system` loads change."""
     paths = ssl.get_default_verify_paths()
     return tuple(stamp(path) for path in (paths.cafile, paths.capath))
 
 
 def stamp(path: str | None) -> Stamp:
-    """Follows links, so that it sees how Kubernetes swaps what is mounted."""
+    """The stamp of a file. It follows links, so that it sees when Kubernetes swaps a mount."""
     try:
         found = os.stat(path) if path else None
     except OSError:
@@ -53,13 +53,13 @@ def stamp(path: str | None) -> Stamp:
 
 
 class SystemTrust:
-    """The context of what the system trusts, made when it is first needed and anew when the system trusts others."""
+    """The context of the system's authorities, made at first use and again when those authorities change."""
 
     def __init__(self) -> None:
         self._made: tuple[tuple[Stamp, ...], ssl.SSLContext] | None = None
 
     def at(self, url: str) -> ssl.SSLContext | bool:
-        """What aiohttp takes as `ssl`; for a URL without TLS nothing is loaded."""
+        """The value of aiohttp's `ssl`; for a URL without TLS nothing is loaded."""
         if not url.startswith("https:"):
             return True
         now = system_stamps()

@@ -1,7 +1,7 @@
-"""A trouble that may pass by itself: people are told of it once it has lasted, once for each reason.
+"""A trouble that may pass by itself: people hear of it after it has lasted, once for each reason.
 
-What the next attempt mends is nobody's business: a conflict with another writer, an object that went meanwhile, an API
-server that is restarted. It knows words and a clock; its caller logs.
+A trouble that the next attempt mends concerns nobody: a conflict with another writer, an object that went meanwhile, an
+API server that is restarted. The module knows words and a clock; its caller logs.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 
 LASTING_SECONDS = 5.0
-# Of a row of failures; more reasons than that say nothing more.
+# Reasons in one row of failures that people hear of; more of them say nothing new.
 MOST_REASONS = 8
 
 
 class Trouble:
-    """Of one thing that is tried again and again until it works."""
+    """The failures of one task that is tried again and again until it works."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -23,10 +23,10 @@ class Trouble:
         self._told: set[str] = set()
 
     def note(self, words: str, lasting: float = LASTING_SECONDS) -> bool:
-        """It has failed once more, for this reason; True when people should be told now.
+        """Note one more failure, for this reason; True when people should hear of it now.
 
         Args:
-            lasting: seconds that it must have failed for.
+            lasting: seconds for which the task must have failed before.
         """
         now = self._monotonic()
         self._since = now if self._since is None else self._since
@@ -36,7 +36,7 @@ class Trouble:
         return True
 
     def over(self) -> bool:
-        """It works; True when people were told that it does not."""
+        """The task works; True when people have heard that it did not."""
         told, self._since = bool(self._told), None
         self._told.clear()
         return told

@@ -1,4 +1,4 @@
-"""What this process costs and when it began, as far as the system tells."""
+"""CPU time, memory and age of this process, as far as the system tells."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _STAT, _STATM = Path("/proc/self/stat"), Path("/proc/self/statm")
 
 @cache
 def began() -> float:
-    """When the process started, on the monotonic clock; processes that are forked after the first call share it.
+    """The start of the process on the monotonic clock; where the system does not tell, the moment of the first call.
 
-    Where the system does not tell, the moment of that call.
+    Processes that are forked after the first call share its value.
     """
     now = time.monotonic()
     try:
-        # Behind the name of the program, which may hold blanks and brackets, the 20th field; in ticks since the boot.
+        # The 20th field after the program's name, which may hold blanks and brackets; in ticks since the boot.
         ticks = int(_STAT.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19])
         return now - max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))
     except (OSError, ValueError, IndexError, AttributeError):
@@ -37,7 +37,7 @@ def cpu_seconds() -> float:
 
 
 def resident_bytes() -> int | None:
-    """Memory that is held; None where the system does not tell."""
+    """Resident memory; None where the system does not tell."""
     try:
         return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):

@@ -3,8 +3,8 @@
     upkeep.py    keeps one link alive for ever
     answers.py   requests that wait for their answer, on one inbox
     link.py      one connection: reads frames, writes in bursts, pings
-    routes.py    who gets what comes
+    routes.py    from a frame to its subscriber
     dial.py      from an address to a link that the server has accepted
 
-No task, no queue and no lock per message. Bytes are understood by `headrace.core.nats.nats_wire`.
+A message costs no task, no queue and no lock. `headrace.core.nats.nats_wire` knows the bytes.
 """

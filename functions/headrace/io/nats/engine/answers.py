@@ -1,4 +1,4 @@
-"""Requests that wait for their answer: one inbox, a table entry each, one timer for all."""
+"""Requests that wait for their answer: one inbox, one timer, and a table entry for each request."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from headrace.core.nats.nats_wire import CRLF, NO_HEADERS, AnswerRun, Arrival, R
 from headrace.io.nats.contract import Answer, Broken, Headers, OnAnswer
 
 _NEVER = float("inf")
-# A subject has at most some hundred bytes; one that is asked again after so many others is encoded again.
+# A line has some hundred bytes at most; beyond so many subjects all lines are encoded anew.
 MOST_LINES = 1024
-# Made for each answer that a coroutine awaits; the constructor that is written in Python takes twice as long.
+# It runs for each answer that a coroutine awaits; the class's own constructor, written in Python, takes twice as long.
 _new = tuple.__new__
 
 
-# One request: who is told, until when he waits (loop time), and what was asked.
+# One request: its callback or future, its deadline (loop time), and its subject.
 Awaited: TypeAlias = "tuple[OnAnswer | asyncio.Future[Arrival], float, str]"
 
 
 class Answers:
-    """The inbox. A reply subject is its stem and a serial number, and the digits of that are what a request goes by.
+    """The inbox. A reply subject is its stem and a serial number; the digits of the number identify the request.
 
     Attributes:
-        stem: what all reply subjects begin with, the dot included.
+        stem: the beginning of all reply subjects, the dot included.
         subject: to subscribe to.
         serial: digits of the next question's number.
-        lines: how questions to a subject begin, as `nats_wire.question_line` writes it; few subjects are asked often.
+        lines: the beginning of a question to a subject, by `nats_wire.question_line`; few subjects are asked often.
     """
 
     def __init__(self, inbox: str) -> None:
@@ -45,7 +45,7 @@ class Answers:
         self._due = _NEVER
 
     def move(self, inbox: str) -> None:
-        """Be answered there from now on; what was asked before may still be answered at the old place."""
+        """Use another inbox from now on; earlier requests may still be answered in the old one."""
         self.stem = f"{inbox}."
         self.subject = f"{self.stem}*"
         self._raw_stem = self.stem.encode()
@@ -70,14 +70,14 @@ class Answers:
         return line % (self.serial, len(headers), len(headers) + len(data)), headers, data, CRLF
 
     def expect(self, told: OnAnswer | asyncio.Future[Arrival], subject: str, deadline: float) -> None:
-        """The answer to a question that has just been sent as number `serial`; whoever gives up must `forget` it.
+        """Expect the answer to the question just sent as number `serial`; a caller that gives up must `forget` it.
 
         Args:
-            told: gets the answer, or Unavailable after the deadline, or Broken or Refused as told to this table.
+            told: gets the answer, or Unavailable after the deadline, or the error of `broke` or `refused`.
             deadline: on the loop's clock.
         """
         self._awaited[self.serial] = told, deadline, subject
-        # Made here, as a call of its own would be dear.
+        # Inline, since a call would be dear.
         self._number += 1
         self.serial = b"%d" % self._number
         if deadline < self._due:
@@ -87,14 +87,14 @@ class Answers:
         self._awaited.pop(serial, None)
 
     def arrived(self, answer: Arrival) -> None:
-        """What the inbox brings; late answers are for nobody."""
+        """Hand an answer to its request; a late answer has none and is dropped."""
         serial = answer.subject.rpartition(".")[2].encode("utf-8", "surrogateescape")
         awaited = self._awaited.pop(serial, None)
         if awaited is not None:
             _tell(awaited[0], answer)
 
     def arrived_together(self, run: Run) -> None:
-        """What it mostly brings: PubAcks of one burst."""
+        """Hand a run of answers to their requests: the PubAcks of one burst, the common case."""
         if not isinstance(run, AnswerRun) or run.stem != self._raw_stem:
             for arrival in run.arrivals():
                 self.arrived(arrival)
@@ -105,21 +105,21 @@ class Answers:
             if asked is None:
                 continue
             told = asked[0]
-            # Futures can't be called; to ask for their class takes twice as long.
+            # Futures can't be called; a check of the class takes twice as long.
             if callable(told):
                 try:
                     told(data)
-                except Exception as error:  # noqa: BLE001  # one faulty callback must not cost the others their answer
+                except Exception as error:  # noqa: BLE001  # a faulty callback must not cost the others their answers
                     _complain(error)
             elif not told.done():
                 told.set_result(_new(Arrival, (stem + serial.decode(), "", NO_HEADERS, data, "", "", sid)))
 
     def open(self) -> list[bytes]:
-        """The serial numbers of all that waits now."""
+        """The serial numbers of all requests that wait now."""
         return list(self._awaited)
 
     async def linger(self, serials: list[bytes], timeout: float) -> None:
-        """Wait until all of these are answered; after `timeout` seconds, or when cancelled, they never will be."""
+        """Wait until all of these are answered; after `timeout` seconds, or when cancelled, fail the rest."""
         told = [self._also_told(serial) for serial in serials if serial in self._awaited]
         try:
             if told:
@@ -128,7 +128,7 @@ class Answers:
             self.broke(serials)
 
     def _also_told(self, serial: bytes) -> asyncio.Future[None]:
-        """Done when whoever waits for this answer has been told, whatever it was."""
+        """A future that is done when this request has its answer or its error."""
         first, deadline, subject = self._awaited[serial]
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -141,18 +141,18 @@ class Answers:
         return told
 
     def broke(self, serials: Iterable[bytes] | None = None) -> None:
-        """The connection is gone, and no answer will come to these, or to any."""
+        """The connection is gone: fail these requests, or all."""
         still = [serial for serial in serials if serial in self._awaited] if serials is not None else self.open()
         self._fail(still, lambda: Broken("the connection to NATS broke before the answer"))
 
     def refused(self, subject: str) -> None:
-        """The server forbids us to publish there: no answer will come."""
+        """The server forbids us to publish to this subject: fail its requests."""
         serials = [serial for serial, (_, _, asked) in self._awaited.items() if asked == subject]
         words = f"NATS forbids us to publish to {subject}: check the permissions"
         self._fail(serials, lambda: Refused(words, status=403))
 
     def close(self) -> None:
-        """Nothing will be asked any more."""
+        """Fail all requests, and stop the timer."""
         self.broke()
         if self._timer is not None:
             self._timer.cancel()
@@ -160,7 +160,7 @@ class Answers:
     def _fail(self, serials: list[bytes], why: Callable[[], HeadraceError]) -> None:
         for serial in serials:
             told, _, _ = self._awaited.pop(serial)
-            # An exception each: it collects the traceback of every coroutine that it passes through.
+            # A new exception for each: it collects the traceback of every coroutine on its way.
             _tell(told, why())
 
     def _arm(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
@@ -170,7 +170,7 @@ class Answers:
         self._timer = loop.call_at(deadline, self._sweep, loop)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Fail what is overdue, and set the timer for what is due next: seldom, since most answers come long before."""
+        """Fail overdue requests and set the timer for the next: seldom, since most answers come long before."""
         now = loop.time()
         self._timer, self._due = None, _NEVER
         overdue = [serial for serial, (_, deadline, _) in self._awaited.items() if deadline <= now]

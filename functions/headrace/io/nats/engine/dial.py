@@ -12,7 +12,7 @@ from headrace.io.nats.contract import Broken
 from headrace.io.nats.engine.link import Link, Watcher
 from headrace.io.nats.engine.routes import Routes
 
-# For all of it, name resolution included. A server that is there answers in milliseconds.
+# For the whole, name resolution included. A live server answers in milliseconds.
 CONNECT_SECONDS = 2.0
 
 
@@ -20,9 +20,9 @@ async def dial(server: Server, entry: Entry, name: str, routes: Routes, watcher:
     """A link to this server, its pings running.
 
     Raises:
-        Unavailable: nobody answers there, or not as a NATS server does.
-        IdentityRefused: it does not want us.
-        Misconfigured: what we need for it can't be read.
+        Unavailable: nothing answers there, or not as a NATS server does.
+        IdentityRefused: the server refuses our identity.
+        Misconfigured: our credentials or certificates can't be used.
     """
     link = Link(routes, watcher)
     try:
@@ -32,14 +32,14 @@ async def dial(server: Server, entry: Entry, name: str, routes: Routes, watcher:
     except TimeoutError:
         link.break_off(Broken("dialling took too long"))
         raise Unavailable(f"{server.address} does not answer within {CONNECT_SECONDS:.0f} s") from None
-    # ValueError: what the resolver says of an impossible name. Broken: the server hung up.
+    # ValueError: the resolver's error for an impossible name. Broken: the server hung up.
     except (OSError, ValueError, Broken, nats_wire.ProtocolError) as error:
         link.break_off(Broken("dialling failed"))
         raise Unavailable(f"{server.address}: {error}") from error
     except (HeadraceError, asyncio.CancelledError):
         link.break_off(Broken("dialling was given up"))
         raise
-    # What event loops say of a transport that has just gone; whoever waits needs the next try.
+    # The errors of event loops for a transport that has just gone; the caller needs the next try.
     except Exception as error:
         link.break_off(Broken("dialling failed"))
         raise Unavailable(f"{server.address}: {error!r}") from error

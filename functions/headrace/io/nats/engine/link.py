@@ -1,6 +1,6 @@
 """One connection: frames in, bursts out, pings; it breaks once and is then of no use.
 
-Does not know where it came from, nor what the subscriptions are for. Made by `dial`, owned by the engine.
+It knows neither its address nor the purpose of a subscription. `dial` makes it, the engine owns it.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from headrace.core.quoting import quoted
 from headrace.io.nats.contract import Broken
 from headrace.io.nats.engine.routes import ForSubscribers, Routes
 
-# A dead peer is noticed within 7 s: a ping every 3 s, and two of them without a sign of life for 2 s each.
+# A dead peer is noticed within 7 s: a ping every 3 s, and two pings without a sign of life for 2 s each.
 PING_SECONDS = 3.0
 ANSWER_SECONDS = 2.0
 MISSED_PINGS = 2
 # A burst goes out at the end of the loop's turn, or when it has this size, so that the transport sees it in time.
 BURST_BYTES = 256 * 1024
-# After so long without a frame the next one goes out at once: nothing comes with it, and a turn of the loop for it
+# After so long without a frame the next one goes out at once: no other comes with it, and a turn of the loop for it
 # alone would take longer than to write it. The loop's clock has ticks of 1 ms.
 QUIET_SECONDS = 0.0015
-# What the transport may hold before publishers wait.
+# Bytes that the transport may hold before publishers wait.
 HIGH_WATER_BYTES = 1024 * 1024
 # An aborted transport is closed in a few turns of the loop.
 ABORT_SECONDS = 0.5
 
 
 class IdentityRefused(HeadraceError):
-    """The server does not want us: wrong, missing or expired credentials."""
+    """The server refuses our identity: wrong, missing or expired credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Whom a link tells, from within the loop's callbacks.
+    """The callbacks of a link; they run inside the loop's callbacks.
 
     Attributes:
-        on_info: the server has said something new of itself.
+        on_info: the server has sent a new INFO.
         on_error: one operation failed, the link goes on.
         on_broken: the link is gone; called once.
     """
@@ -55,11 +55,11 @@ class Link(asyncio.Protocol):
     """A connection to one server.
 
     Attributes:
-        info: what the server has said of itself last.
+        info: the server's latest INFO.
         encrypted: TLS is on.
         paused: the socket takes no more for now; await `writable` before `send`.
-        burst_began: when the latest burst of frames did, on the loop's clock.
-        loop: in which it lives.
+        burst_began: when the latest burst of frames began, on the loop's clock.
+        loop: the loop in which the link lives.
         gone: done once the socket is closed.
     """
 
@@ -76,7 +76,7 @@ class Link(asyncio.Protocol):
         self._burst: list[bytes] = []
         self._burst_bytes = 0
         self._greeting: asyncio.Future[Info] = self.loop.create_future()
-        # One for each PING on its way; None for those of the heartbeat.
+        # One for each PING on its way; None for a PING of the heartbeat.
         self._pongs: deque[asyncio.Future[None] | None] = deque()
         self._writers: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -91,11 +91,11 @@ class Link(asyncio.Protocol):
         return self._broken is not None
 
     def send(self, frame: bytes) -> None:
-        """Send with the burst of this turn; for nothing when the link is broken."""
+        """Send with the burst of this turn; a broken link drops the frame."""
         self.send_pieces((frame,), len(frame))
 
     def send_pieces(self, pieces: tuple[bytes, ...], size: int) -> None:
-        """The same with what makes a frame when it is joined.
+        """`send` for the pieces of a frame.
 
         Args:
             size: bytes of all pieces, or of those that may be large.
@@ -126,11 +126,11 @@ class Link(asyncio.Protocol):
             raise Unavailable(f"the connection to NATS broke: {self._broken}")
 
     async def greeting(self) -> Info:
-        """The server's first INFO. Raises what broke the link before."""
+        """The server's first INFO. Raises the error that broke the link before."""
         return await self._greeting
 
     async def round_trip(self) -> None:
-        """Until the server has read all that was sent before. Raises what broke the link before."""
+        """Wait until the server has read all earlier frames. Raises the error that broke the link before."""
         if self._broken is not None:
             raise self._broken
         pong: asyncio.Future[None] = self.loop.create_future()
@@ -142,8 +142,8 @@ class Link(asyncio.Protocol):
         """Go on encrypted, with a server whose certificate has this name.
 
         Raises:
-            OSError: no handshake, or not with whom we trust.
-            ProtocolError: bytes in the clear came after the greeting: somebody in between wrote them.
+            OSError: the handshake failed, or the server is not one that we trust.
+            ProtocolError: bytes in the clear came after the greeting: a stranger in between wrote them.
         """
         assert self._transport is not None
         if self._decoder.held:
@@ -158,7 +158,7 @@ class Link(asyncio.Protocol):
         self._timer = self.loop.call_later(PING_SECONDS, self._ping)
 
     async def close(self, timeout: float) -> None:
-        """Send what waits, and close; cut off after `timeout` seconds."""
+        """Send the buffer, and close; cut off after `timeout` seconds."""
         self._write()
         if self._transport is not None:
             self._transport.close()
@@ -167,7 +167,7 @@ class Link(asyncio.Protocol):
             await asyncio.wait([self.gone], timeout=ABORT_SECONDS)
 
     def break_off(self, why: HeadraceError) -> None:
-        """The end, whoever noticed it first; what waits is told, what is buffered is thrown away."""
+        """End the link, from any cause: waiting callers get the error, and the buffer is thrown away."""
         if self._broken is not None:
             return
         self._broken = why
@@ -180,12 +180,12 @@ class Link(asyncio.Protocol):
         for waiting in (self._greeting, *self._pongs):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(why)
-                # Nobody may be waiting: then it is no news.
+                # Without a waiter, asyncio would log an exception that was never retrieved.
                 waiting.exception()
         self._resume_writers()
         self._watcher.on_broken(self, why)
 
-    # What asyncio calls.
+    # The methods that asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.encrypted = transport.get_extra_info("sslcontext") is not None
@@ -220,7 +220,7 @@ class Link(asyncio.Protocol):
         except ProtocolError as error:
             self.break_off(error)
 
-    # What happens inside.
+    # The private methods.
 
     def _take(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -242,7 +242,7 @@ class Link(asyncio.Protocol):
     def _control(self, frame: Frame) -> None:
         match frame:
             case Signal.PING if self.paused:
-                # One answer for all, later: a server that asks on and on and reads nothing must not cost memory.
+                # One PONG for all, later: a server that sends PINGs and reads nothing must not cost memory.
                 self._owes_pong = True
             case Signal.PING:
                 self.send(PONG)

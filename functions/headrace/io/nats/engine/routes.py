@@ -1,4 +1,4 @@
-"""From a frame to its subscriber: the subscriptions of one engine, by number. All its successive links share them."""
+"""From a frame to its subscriber: the subscriptions of one engine, by number. All links of the engine share them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Routes:
     """The subscribers of one engine.
 
     Attributes:
-        runs: subscribers that take a run as it is; all others get its messages as single arrivals.
+        runs: subscribers that take a whole run; all others get its messages as single arrivals.
     """
 
     arrivals: dict[int, OnArrival] = field(default_factory=dict)

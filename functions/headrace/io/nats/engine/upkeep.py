@@ -1,7 +1,7 @@
 """Keeps one link alive for ever: dials, dials again, leaves a server that is about to shut down, follows the settings.
 
-Says in the log when the connection is lost and when it is restored, and nothing per attempt. Does not know what is
-sent; tells its owner, the engine, when links come and go.
+It logs when the connection is lost and when it is restored, and no single attempt. It does not know what is sent; it
+tells its owner, the engine, when links come and go.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from headrace.io.nats.engine.link import IdentityRefused, Link, Watcher
 from headrace.io.nats.engine.routes import Routes
 from headrace.io.process import log
 
-# Half for what is on its way, half for the goodbye.
+# Half for the frames on their way, half for the goodbye.
 RETIRE_SECONDS = 1.0
 # A connection that lived shorter counts as one more failed attempt: the pauses go on growing.
 SHORT_LIFE_SECONDS = 1.0
-# How often what is mounted is looked at while a connection lives; Kubernetes itself takes a minute to mount an edit.
+# The interval of looks at the mounts while a connection lives; Kubernetes itself takes a minute to mount an edit.
 LOOK_SECONDS = 2.0
 
 _log = log.get("nats")
@@ -36,12 +36,12 @@ _log = log.get("nats")
 
 @dataclass(frozen=True, slots=True)
 class LinkOwner:
-    """Whom an upkeep tells, from within the loop's callbacks.
+    """The callbacks of an upkeep; they run inside the loop's callbacks.
 
     Attributes:
-        on_link: a new link, before anyone else sends on it.
+        on_link: a new link, before any other part sends on it.
         on_lost: the link is gone.
-        on_moved: another link has taken over; the old one is closed when the coroutine that this gives has ended.
+        on_moved: another link has taken over; it returns a coroutine, and the old link is closed after that has ended.
         on_error: the server refused one operation.
     """
 
@@ -56,9 +56,9 @@ class Upkeep:
 
     Attributes:
         link: the one to use now; None while there is none.
-        max_payload: what the last server has said.
-        settings_problem: why what is mounted is not what counts; empty when it is.
-        inbox_prefix: where the user that we come as may be answered; goes along with the link.
+        max_payload: of the last server.
+        settings_problem: why the mounted settings are not in force; empty when they are.
+        inbox_prefix: the prefix of inboxes that our present user may use; it changes with the link.
     """
 
     def __init__(self, settings: NatsSettings, name: str, routes: Routes, owner: LinkOwner) -> None:
@@ -78,19 +78,19 @@ class Upkeep:
         self._running: asyncio.Task[None] | None = None
         self._retiring: set[asyncio.Task[None]] = set()
         self._up = asyncio.Event()
-        # The link broke, or its server wants us to go: the task must look.
+        # The link broke, or its server asks us to leave: the task must look.
         self._changed = asyncio.Event()
         self._closed = False
-        # What was logged since the last connection: each thing once.
+        # The kinds of trouble that were logged since the last connection, each once.
         self._told: set[str] = set()
-        # Why the last server that answered did not let us in; empty when that is not the trouble.
+        # The refusal of the last server that answered, or the fault of the settings; empty without such a trouble.
         self._not_let_in = ""
 
     def open(self) -> None:
         """Begin, if that has not happened yet.
 
         Raises:
-            Closed: we are.
+            Closed: the upkeep was closed.
         """
         if self._closed:
             raise Closed
@@ -98,7 +98,7 @@ class Upkeep:
             self._running = asyncio.create_task(self._run(), name="nats-engine")
 
     async def ready(self, timeout: float) -> Link:
-        """The link, waiting for one for `timeout` seconds at most.
+        """The link; wait for one for `timeout` seconds at most.
 
         Raises:
             NotLetIn: there is none, since we have no credentials that a server takes.
@@ -121,7 +121,7 @@ class Upkeep:
         return Unavailable(f"NATS is not reachable within {timeout:.1f} s")
 
     async def close(self) -> None:
-        """Send what waits to be sent and hang up, for good."""
+        """Send the rest of the buffer and hang up, for good."""
         self._closed = True
         if self._running is not None:
             self._running.cancel()
@@ -149,7 +149,7 @@ class Upkeep:
             await asyncio.sleep(next(waits))
 
     async def _connect(self, waits: Iterator[float]) -> None:
-        """Try the servers, round after round, until one takes us."""
+        """Try the servers, round after round, until one accepts us."""
         for pause in waits:
             entry = self._look()
             if entry is not None and await self._try(self._servers.round(self._server), entry):
@@ -157,13 +157,13 @@ class Upkeep:
             await asyncio.sleep(pause)
 
     async def _wait_for_change(self) -> None:
-        """Of the link; or of what is mounted, for which there is no other sign than looking."""
+        """Wait until the link changes, or until it is time to look at the mounts, which give no sign."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS if self._access.mounted else None):
                 await self._changed.wait()
 
     def _look(self) -> Entry | None:
-        """What counts now, and the servers that it names; None when nothing was ever good."""
+        """The entry in force, and its servers taken over; None when no entry was ever good."""
         try:
             reading = self._access.now()
         except Misconfigured as error:
@@ -176,7 +176,7 @@ class Upkeep:
         return entry
 
     async def _follow_settings(self) -> None:
-        """Move to a link with what is mounted now; while nobody takes us so, the old one is as good as ever."""
+        """Move to a link with the mounted settings; while no server accepts them, keep the old link."""
         if self.link is None or not self._access.mounted:
             return
         entry = self._look()
@@ -184,7 +184,7 @@ class Upkeep:
             await self._try(self._servers.round(self._server), entry)
 
     async def _leave_lame_duck(self) -> None:
-        """Move to another server, if this one asks for it; while there is none, stay until it hangs up."""
+        """Move to another server, if this one asks for it; while no other accepts us, stay until it hangs up."""
         lame, waits = self.link, pauses(random.random)
         while lame is not None and self.link is lame and lame.info.lame_duck and self._server is not None:
             entry = self._look()
@@ -198,7 +198,7 @@ class Upkeep:
             except HeadraceError as error:
                 self._log_failure(server, error)
             else:
-                # It may have gone in the moment between the last PONG and now.
+                # The link may have broken since its last PONG.
                 if not link.broken:
                     self._adopt(link, server, entry)
                     return True
@@ -251,7 +251,7 @@ class Upkeep:
         if self.link is None:
             self._not_let_in = str(error) if ours else ""
         if ours and "refused" not in self._told:
-            # Also after "lost": waiting alone will not cure it.
+            # Logged also after "lost": waiting alone will not cure it.
             self._told |= {"refused", "lost"}
             _log.warning("cannot log in to NATS, still trying", server=address, error=str(error))
         elif "lost" not in self._told:
@@ -266,7 +266,7 @@ def _pool(urls: str) -> ServerPool:
 
 
 async def _hang_up(link: Link, needed: Coroutine[Any, Any, None] | None) -> None:
-    """Once the link is not needed, let the server read what we sent and send what it has for us, then close."""
+    """Wait until the link is not needed, let the server read our frames and send us its own, then close."""
     if needed is not None:
         need = asyncio.create_task(needed, name="nats-linger")
         await asyncio.wait([need, link.gone], return_when=asyncio.FIRST_COMPLETED)
