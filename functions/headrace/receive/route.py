@@ -1,6 +1,6 @@
-"""Which channel a request is for: by Host (its original one, behind Knative's gateway) or by path.
+"""The channel of a request: by Host (its original one, behind Knative's gateway) or by path.
 
-Pure. Called by the story for each request, and by the short way for whole posts.
+It is pure. The story calls it for each request, the short way for each whole post.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.quoting import quoted
 
 ALLOW: Headers = ((b"allow", b"POST, OPTIONS"),)
-# Addresses come from strangers: the subjects of so many are remembered, and none is longer than two legal names and a
-# domain can be.
+# Addresses come from strangers: so many are remembered with their subjects, and none of them is longer than two legal
+# names and a domain can be.
 REMEMBERED = 4096
 LONGEST_ADDRESS = 640
-# A path that means itself: without escapes, query or an empty part.
+# A path without escapes, query or empty parts: it needs no decoding.
 _LITERAL_PATH = re.compile(rb"/|(?:/[a-z0-9.-]+)+")
 
 
 def route(request: Request) -> str | Response:
-    """The subject of the channel that a request is addressed to, or the answer to a request for none."""
+    """The subject of a request's channel, or the answer to a request for no channel."""
     return _route(_hosts(request.fields), request.path)
 
 
 def subject_of(host: bytes, url: bytes) -> str | None:
-    """The same of a request that says nothing else of its address, for a URL as it was sent; None: `route` must see."""
+    """`route` for a request without other address headers, by its raw URL; None: ask `route` itself."""
     if len(url) > LONGEST_ADDRESS or len(host) > LONGEST_ADDRESS:
         return None
     return _subject_of(host, url)
@@ -55,7 +55,7 @@ def _route(hosts: tuple[bytes, ...], path: str) -> str | Response:
         return by_host
     by_path = _subject_of_path(path)
     if by_path is not None:
-        # Also of a channel whose name is that of the ending.
+        # Before the check of the ending: a channel may have that very name.
         return by_path
     if path.endswith(names.READ_ONLY) and _subject_of_path(path.removesuffix(names.READ_ONLY)) is not None:
         return _read_only()

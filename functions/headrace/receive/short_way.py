@@ -1,9 +1,9 @@
 """The short way of an event: from the socket's bytes to the publish, and from the PubAck's callback to the answer.
 
-It is for what nearly all events are: a whole post that can be read in one way and leaves nothing to decide. It may
-decline at every step, and nothing has happened then; `story.receive` is the way of everything else (ADR 016).
+Nearly every event takes it: a whole post that can be read in one way and leaves nothing to decide. It may decline at
+every step, and nothing has happened then; `story.receive` is the way of all other events (ADR 016).
 
-Called by our own server for bytes that begin where a message does (`headrace.server.front`).
+Our own server calls it for bytes from the start of a message (`headrace.server.front`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headrace.receive.route import subject_of
 from headrace.receive.story import Outcome, ReceiveEffects, conclusion
 from headrace.receive.waiting import BESIDE_BYTES, Waiting
 
-# Its own constructor takes half the time of the one written in Python.
+# The tuple's constructor takes half the time of the class's, which is written in Python.
 _new = tuple.__new__
 
 
@@ -34,7 +34,7 @@ class Intake:
         """Publish the event in these bytes, if they are one whole post of the plain kind.
 
         Args:
-            answer: called once and later, if it was taken.
+            answer: called once and later, if the post was taken.
 
         Returns:
             How many bytes the post lacks: 0, it was taken. None: nothing has happened.
@@ -67,7 +67,7 @@ class Intake:
         return 0
 
     def hold(self, size: int, held: int) -> bool:
-        """Have room for more of a message that is on its way in."""
+        """Count more bytes of a message that is on its way in; False: there is no room for them."""
         return self._waiting.add(size, held)
 
     def let_go(self, size: int) -> None:

@@ -1,9 +1,9 @@
 """`receive`: decode, name, publish, answer, wake; in that order.
 
-Owns the order of effects of an accepted event, for both ways that an event takes, and the table of answers; the effects
-arrive as arguments. It answers 202 only after JetStream has acknowledged the event, and gives its hint only after the
-answer: nobody waits for a hint, and a sweep finds the events of one that is lost. Called by `headrace.host` for each
-request that is not a probe and has not gone the short way.
+The story owns the order of effects of an accepted event, for both ways of an event, and the table of answers; the
+effects arrive as arguments. It answers 202 only after JetStream has acknowledged the event, and hints only after the
+answer: nobody waits for a hint, and a sweep finds the events of a lost one. `headrace.host` calls it for each request
+that is no probe and did not go the short way.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from headrace.receive.route import ALLOW, route
 
 # The WebHook handshake of CloudEvents: anyone may send, at any rate.
 OPTIONS: Headers = ((b"webhook-allowed-origin", b"*"), (b"webhook-allowed-rate", b"*"))
-# Base64 makes a structured event's data a third longer on the way in than it is stored.
+# Base64 makes the data of a structured event a third longer on the way in than in the stream.
 STRUCTURED_SLACK = 64 * 1024
-# Headers after which the body may not be what it seems.
+# Headers that may change the meaning of the body's bytes.
 CODED = frozenset((b"content-encoding", b"transfer-encoding", b"upgrade"))
 
 ACCEPTED = Response(202, ALLOW)
-# By what the stored one was known, as `forward` and people read it (ADR 044).
+# By which mark the stored event was known, for `forward` and for people (ADR 044).
 KNOWN_DELIVERY, KNOWN_EVENT, KNOWN_PERHAPS = (
     Response(202, (*ALLOW, (DUPLICATE, by))) for by in (OF_DELIVERY, OF_EVENT, UNSURE)
 )
@@ -41,19 +41,19 @@ Outcome: TypeAlias = PubAck | HeadraceError
 
 @dataclass(frozen=True, slots=True)
 class ReceiveEffects:
-    """What `receive` does to the world.
+    """The effects of `receive`.
 
     Attributes:
         publish: store one message within so many seconds; raises Refused or Unavailable (see
             `headrace.io.jetstream.data_path`).
-        publish_now: the same without a coroutine; False: that can't be done now, and nothing has happened.
-        publish_seconds: that an event may take to be stored.
+        publish_now: `publish` without a coroutine; False: that can't be done now, and nothing has happened.
+        publish_seconds: the time that an event may take to be stored.
         stored: count an event that the short way has stored, and the seconds that it took.
-        monotonic: seconds, for that.
+        monotonic: the clock of those seconds.
         wake: tell the operator that a stream has something new.
         max_event_bytes: largest message that may be stored, headers included.
-        refusal: the answer to an event for that subject that could not be stored; it is told of in the log, too.
-        traced: does this header block ask for spans, which only `receive` makes? None: no event is traced.
+        refusal: the answer to an event for that subject that could not be stored; it logs the refusal, too.
+        traced: does this header block ask for spans? Only the long way makes them. None: no event is traced.
         claims: knows the deliveries of `forward`.
     """
 
@@ -75,8 +75,8 @@ async def receive(
     """Answer one request to a channel.
 
     Args:
-        body: reads the request's body, at most as many bytes as it is told; raises Refused beyond that.
-        answer: is called once, unless this raises.
+        body: reads the request's body up to the given number of bytes; raises Refused beyond that.
+        answer: called once, unless this raises.
 
     Raises:
         InvalidEvent, Refused, Unavailable: for the shell to answer.
@@ -98,9 +98,9 @@ async def receive(
 
 
 def conclusion(ack: PubAck, claim: bytes, effects: ReceiveEffects) -> Iterator[Response]:
-    """What follows when an event is in the stream: the answer, and then the hint.
+    """The effects after an event is in the stream: the answer, and then the hint.
 
-    One way awaits its answer, the other writes it. So both run through this, and give each answer that comes out.
+    The long way awaits its answer, the short way writes it. So both iterate here, and give the answer that comes out.
     """
     yield accepted(ack, claim)
     if ack.new:
@@ -111,7 +111,7 @@ def accepted(ack: PubAck, claim: bytes) -> Response:
     """The answer to an event that is in the stream, now or since before.
 
     Args:
-        claim: by which it was known, if it was; empty for none.
+        claim: the claim by which a duplicate was known; empty for none.
     """
     if not ack.duplicate:
         return ACCEPTED
@@ -131,7 +131,7 @@ def _refusal_by_method(request: Request) -> Response | None:
 
 
 def _coded(request: Request) -> Response | None:
-    """A refusal of what is not the event's own bytes: stored, it would reach subscribers coded and unlabelled."""
+    """A refusal of a coded body: stored, it would reach subscribers coded and unlabelled."""
     if request.fields.keys().isdisjoint(CODED):
         return None
     for name, value in request.headers:
@@ -149,7 +149,7 @@ def _coded(request: Request) -> Response | None:
 
 
 def _only(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> bytes | None:
-    """The one header of that lower-case name; None where there are none, or several."""
+    """The one header of that lower-case name; None if there are none, or several."""
     found = [value for key, value in headers if key == name]
     return found[0] if len(found) == 1 else None
 

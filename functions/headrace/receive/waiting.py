@@ -1,21 +1,21 @@
-"""How many bytes of events are on their way through this process, and how many there may be.
+"""The bytes of events on their way through this process, and their bound.
 
-Bytes count from the moment they are here until their answer is given, so that neither slow clients nor a slow NATS pile
-them up. Called by both ways of `receive`, and by the server for what has begun to come.
+Bytes count from their arrival until their answer, so that neither slow clients nor a slow NATS pile them up. Both ways
+of `receive` call it, and the server for messages that are still arriving.
 """
 
 from __future__ import annotations
 
-# What an event that waits takes beside its own bytes, task and request included (measured: 2.6 KiB the short way, up to
-# 8.7 KiB the long one): without it a flood of tiny events would be held by the million.
+# The memory of a waiting event beside its own bytes, task and request included (measured: 2.6 KiB on the short way, up
+# to 8.7 KiB on the long one): without it a flood of tiny events would be held by the million.
 BESIDE_BYTES = 8 * 1024
 
 
 class Waiting:
-    """The bytes that wait.
+    """The waiting bytes.
 
     Attributes:
-        size: how many there are.
+        size: their number.
     """
 
     def __init__(self, most: int) -> None:
@@ -23,10 +23,10 @@ class Waiting:
         self.size = 0
 
     def add(self, size: int, held: int = 0) -> bool:
-        """Count so many more, if there is room, and say whether there is. Whoever waits alone may be of any size.
+        """Count so many more; False: there is no room for them. An event that waits alone may have any size.
 
         Args:
-            held: what is counted of the same event already.
+            held: the bytes of the same event that are counted already.
         """
         if self.size > held and self.size + size > self._most:
             return False

@@ -1,6 +1,6 @@
-"""The short way as the server sees it: who takes whole messages, and what stands in for a request meanwhile.
+"""The short way as the server sees it: the front that takes whole messages, and a stand-in for uvicorn's request.
 
-Called by `headrace.server.protocol`; `headrace.receive.short_way` is the one that takes messages.
+`headrace.server.protocol` calls it; `headrace.receive.short_way` is the front.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ Answer: TypeAlias = Callable[[Response], None]
 
 
 class Front(Protocol):
-    """Whoever looks at messages before the parser does."""
+    """It looks at messages before the parser does."""
 
     def take(self, data: bytes, answer: Answer) -> int | None:
-        """Take bytes that begin where a message does, if they are one whole message that needs no parser.
+        """Take bytes from the start of a message, if they are one whole message that needs no parser.
 
         Args:
-            answer: called once and later, if it was taken.
+            answer: called once and later, if the message was taken.
 
         Returns:
             How many bytes the message lacks: 0, it was taken. None: nothing has happened, and the parser must read it.
         """
 
     def hold(self, size: int, held: int) -> bool:
-        """Have room for so many more bytes of a message that is on its way in, and say whether there is.
+        """Count so many more bytes of a message that is on its way in; False: there is no room for them.
 
         Args:
-            held: what is held of the same message already.
+            held: the bytes of the same message that are counted already.
         """
 
     def let_go(self, size: int) -> None:
@@ -43,9 +43,9 @@ class Front(Protocol):
 
 
 class OnItsWay:
-    """Stands where uvicorn keeps its own state of the current request, and answers what uvicorn asks of that.
+    """A stand-in for uvicorn's own state of the current request.
 
-    So uvicorn's queue of pipelined requests, its drain at shutdown and its clean-up work as they do for its own.
+    With it uvicorn's queue of pipelined requests, its drain at shutdown and its clean-up work as for its own requests.
     """
 
     __slots__ = ("disconnected", "keep_alive", "message_event", "more_body", "response_complete", "response_started")
@@ -54,15 +54,15 @@ class OnItsWay:
         self.response_started = False
         self.response_complete = True
         self.disconnected = False
-        # It is here whole, or it would not be on this way.
+        # The short way takes whole messages only.
         self.more_body = False
         self.keep_alive = True
-        # Set by uvicorn when the connection is lost; nobody waits for it.
+        # uvicorn sets it when the connection is lost; no coroutine waits for it.
         self.message_event = asyncio.Event()
 
 
 class QueuedFlow(FlowControl):
-    """Reads nothing more while requests wait behind another: each answer would let in thousands of them."""
+    """Flow control that reads nothing while requests wait behind another: each answer would let thousands in."""
 
     def __init__(self, transport: asyncio.Transport, queue: Collection[object]) -> None:
         super().__init__(transport)

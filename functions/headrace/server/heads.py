@@ -1,6 +1,6 @@
-"""What a head must say, and what is made of it where it says too much.
+"""The checks of a request's head, and the head without its upgrade or its absolute URL.
 
-Pure. Called by `headrace.server.protocol`.
+It is pure. `headrace.server.protocol` calls it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 Header = tuple[bytes, bytes]
 
 VERSIONS = ("1.1", "1.0")
-# What an upgrade is asked with; "connection: close" is kept apart.
+# The headers of an upgrade; "connection: close" is kept apart.
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings", b"connection")
-# Its authority without userinfo, and the rest. Origin form begins with a slash.
+# The groups are the authority without userinfo, and the rest. Origin form begins with a slash.
 _ABSOLUTE = re.compile(rb"[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]+)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def fault(version: str, headers: Sequence[Header]) -> int | None:
-    """The status that refuses a head which does not say once for which host it is; None for a good one."""
+    """The status that refuses a head of another HTTP version, or without exactly one Host; None for a good head."""
     if version not in VERSIONS:
         return 505
     hosts = [name for name, _ in headers].count(b"host")
@@ -26,7 +26,7 @@ def fault(version: str, headers: Sequence[Header]) -> int | None:
 
 
 def absolute(url: bytes) -> tuple[bytes, bytes] | None:
-    """Host and origin form of a URL in absolute form; None for another."""
+    """Host and origin form of a URL in absolute form; None for a URL in another form."""
     found = None if url.startswith(b"/") else _ABSOLUTE.fullmatch(url)
     if found is None:
         return None
@@ -35,7 +35,7 @@ def absolute(url: bytes) -> tuple[bytes, bytes] | None:
 
 
 def without_upgrade(method: bytes, url: bytes, version: str, headers: Sequence[Header]) -> bytes:
-    """The head as it would be from a client that offers no upgrade."""
+    """The head without its offer of an upgrade."""
     closing = any(name == b"connection" and b"close" in value.lower() for name, value in headers)
     lines = [b"%b %b HTTP/%b" % (method, url, version.encode())]
     lines += [b"%b: %b" % header for header in headers if header[0] not in _UPGRADE_HEADERS]

@@ -1,9 +1,9 @@
-"""How long a connection waits for what it waits for now, with one timer for all its waits.
+"""The waits of a connection, one at a time, with one timer for all of them.
 
 An event loop's timer costs a microsecond to set and to cancel, and a busy connection begins and ends thousands of waits
-in the time of one. So a wait only notes its end; the timer is set when none is, or when it would be too late.
+in the time of one. So a wait only notes its end; the timer is set when there is none, or when it would be too late.
 
-Called by `headrace.server.protocol`.
+`headrace.server.protocol` calls it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Patience:
         self._set(until)
 
     def stop(self) -> None:
-        """What was waited for has come."""
+        """The wait is over in time."""
         self._until = 0.0
 
     def close(self) -> None:
-        """No wait comes after this."""
+        """Stop for good."""
         self.stop()
         if self._timer is not None:
             self._timer.cancel()
@@ -59,7 +59,7 @@ class Patience:
         self._timer = None
         if not self._until:
             return
-        # Loops with a clock of milliseconds call a little early.
+        # A loop whose clock counts milliseconds calls a little early.
         if self._until - self._loop.time() > 0.001:
             self._set(self._until)
             return

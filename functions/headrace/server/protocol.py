@@ -1,13 +1,13 @@
 """One connection to our server: uvicorn's HTTP protocol, with bounds in it and the short way in front of it.
 
 There are two ways for a message. The *short way* (`headrace.server.front`) looks at bytes as they come from the socket,
-and takes a whole message that needs no parser; it may keep one that lacks some of its body, and look again. Everything
-else goes, from its first byte, to uvicorn's parser and through ASGI. What the connection is doing is one state of the
-table in `headrace.server.states`.
+and takes a whole message that needs no parser; it may keep a message that lacks some of its body, and look again. Every
+other message goes, from its first byte, to uvicorn's parser and through ASGI. The connection is always in one state of
+the table in `headrace.server.states`.
 
 uvicorn's own protocol takes a head without end, starts a request with an empty body when the client offers an upgrade
-(h2c), mixes trailers into the headers, takes requests for no host or for two, and waits for ever for one that was
-begun. Here:
+(h2c), mixes trailers into the headers, takes requests for no host or for two, and waits for ever for the rest of a
+request. Here:
 
 - a head is at most 64 KiB with 256 headers, its URL at most 8 KiB (431 and 414),
 - a request is complete within 20 s of its first byte (408),
@@ -15,8 +15,8 @@ begun. Here:
 - trailers are dropped,
 - HTTP/1.1 without a Host, and any request with two, is refused (400), as RFC 9112 section 3.2 demands; in an absolute
   URL the authority is the Host (section 3.2.2); versions other than 1.0 and 1.1 are refused (505),
-- nothing more is read while requests wait behind another, and these are counted with what else waits,
-- at shutdown a request whose body is not complete yet gets 2 s more: nothing of it has been accepted.
+- nothing more is read while requests wait behind another, and their bytes count with all others that wait,
+- at shutdown a request with an incomplete body gets 2 s more: nothing of it has been accepted.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ LONGEST_URL = 8 * 1024
 # Knative's own event receiver allows 10 s; a slow producer of a large event may take a little longer.
 REQUEST_SECONDS = 20.0
 LAST_SECONDS = 2.0
-# Go's proxies, and so each one of Knative's, send the head ahead and the body in a packet of its own: the short way
-# waits for one that small. Little beside the head that every connection may make us hold.
+# Go's proxies, and so all of Knative's, send the head first and the body in a packet of its own: the short way waits
+# for a body up to this size. It is small beside the head that every connection may make us hold.
 SMALL_BODY = 16 * 1024
-# What a request takes that waits behind another on its connection, beside its bytes, and what each of its headers adds
-# (measured: 1.6 KiB with one). Ten thousand tiny ones fit into what is read at once.
+# The memory of a request that waits behind another on its connection, beside its bytes, and the share of each header
+# (measured: 1.6 KiB with one). One read may hold ten thousand tiny requests.
 QUEUED_BYTES = 1536
 QUEUED_HEADER_BYTES = 128
 
 
 class Stopped(Exception):
-    """Raised inside the parser's callbacks, which know no other way to stop it."""
+    """Stops the parser from inside its callbacks, which have no other way."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. An application with a short way has a `short_way()` that gives its `Front`, or None."""
+    """One connection. An application with a short way has a `short_way()` that returns its `Front`, or None."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -80,20 +80,20 @@ class BoundedProtocol(HttpToolsProtocol):
         self._front: Front | None = None
         self._looked_for_front = False
         self._on_its_way = OnItsWay()
-        # What the short way keeps of a message, and how many bytes that lacks. In one piece: small ones take thirty
-        # times what is counted of them.
+        # The part of a message that the short way keeps, and how many bytes it lacks. Not a list of pieces: a small
+        # piece takes thirty times the memory of its bytes.
         self._kept = bytearray()
         self._lacks = 0
-        # What is counted at the front of the message that is being read.
+        # The bytes of the current message that the front has counted.
         self._held = 0
-        # The same of each request that waits behind another.
+        # Those of each request that waits behind another.
         self._queued: deque[int] = deque()
         # The request whose turn it is; `cycle` is the last that has come.
         self._served: RequestResponseCycle | None = None
-        # How many bytes were read last, until they are counted with a request that waits.
+        # The bytes of the latest read, until they are counted with a waiting request.
         self._read_bytes = 0
         self._head_bytes = 0
-        # Messages of which the bytes that are being read hold something.
+        # The number of messages that have bytes in the current read.
         self._begun_in_read = 0
         self._refused = 0
         self._ending = False
@@ -114,13 +114,13 @@ class BoundedProtocol(HttpToolsProtocol):
     # The short way.
 
     def _look(self, data: bytes) -> None:
-        """Bytes that begin where a message does."""
+        """Offer bytes from the start of a message to the short way."""
         lacks = None
-        # A client that does not read its answers is ASGI's to wait for.
+        # For a client that does not read its answers, ASGI waits.
         if not self.flow.write_paused and (front := self._front or self._find_front()) is not None:
             try:
                 lacks = front.take(data, self._answer)
-            except Exception:  # the parser's way meets it again, or does not
+            except Exception:  # the parser's way may meet the fault again
                 self.logger.exception("the short way failed")
         if lacks == 0:
             current = self._on_its_way
@@ -133,7 +133,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._keep(data, lacks)
 
     def _join(self, data: bytes) -> None:
-        """More of a message that is kept."""
+        """Add bytes to a message that is kept."""
         if len(data) < self._lacks:
             self._keep(data, self._lacks - len(data))
             return
@@ -152,7 +152,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._hold(len(data))
 
     def _all_kept(self, data: bytes = b"") -> bytes:
-        """Everything that was kept, with what has come; from now on somebody else has it."""
+        """All kept bytes and the new ones; they are kept and counted here no more."""
         whole = bytes(self._kept) + data
         self._kept.clear()
         self._let_go()
@@ -169,7 +169,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.on_response_complete()
 
     def _find_front(self) -> Front | None:
-        # Not before there are bytes to look at: a handler opens connections of its own.
+        # Only at the first bytes: a handler opens connections of its own.
         if not self._looked_for_front:
             self._looked_for_front = True
             find = getattr(self.app, "short_way", None)
@@ -193,23 +193,23 @@ class BoundedProtocol(HttpToolsProtocol):
         return self._state in (HEAD, BODY)
 
     def _await_more(self, size: int) -> None:
-        """The message that is being read lacks something; it came last in a read of so many bytes."""
+        """Wait for the rest of the message at the end of a read of so many bytes."""
         if not self._patience.waits:
             self._patience.wait(REQUEST_SECONDS)
         if self._state is not HEAD:
-            # What ASGI has been given is counted there.
+            # ASGI counts the bytes that it has been given.
             return
-        # Behind another in the same read, nobody tells how much of that it has; of the next reads, all is its own.
+        # Behind another message in the same read, its share of the bytes is unknown; the next reads are all its own.
         if self._begun_in_read < 2:
             self._head_bytes += size
         if self._head_bytes > LONGEST_HEAD:
             self._refuse(431)
         else:
-            # What came before it in the same read counts, too: most of that waits for its turn.
+            # Earlier messages of the same read count, too: most of them wait for their turn.
             self._hold(size)
 
     def _feed(self, data: bytes) -> None:
-        # A view, and a loop: thousands of small requests that offer an upgrade fit into what is read at once.
+        # A view, and a loop: one read may hold thousands of small requests that offer an upgrade.
         rest = memoryview(data)
         while True:
             try:
@@ -229,7 +229,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         if self._state in (FREE, DUE):
-            # What was waited for before, as long as the connection was idle or an earlier body was to come, is over.
+            # The wait of an idle connection, or for an earlier body, is over.
             self._patience.stop()
         self._happens(BEGUN)
         self._head_bytes = 0
@@ -242,20 +242,20 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._state is not HEAD:
-            return  # a trailer: whoever checks headers in front of us has not seen it
+            return  # a trailer: a proxy that checks headers in front of us has not seen it
         if len(self.headers) >= MOST_HEADERS or len(name) + len(value) > LONGEST_HEAD:
             self._stop(431)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        # Of a head that offers an upgrade the parser ends here; it reads it again without.
+        # At an offered upgrade the parser ends here; it reads the head again without the offer.
         if self.parser.should_upgrade():
             return
         if (status := heads.fault(self.parser.get_http_version(), self.headers)) is not None:
             self._stop(status)
         if (absolute := heads.absolute(self.url)) is not None:
             authority, self.url = absolute
-            # In place: the application has been given this list.
+            # In place: the application has this list already.
             self.headers[:] = [header for header in self.headers if header[0] != b"host"]
             self.headers.append((b"host", authority))
         if self.cycle is not None and not self.cycle.response_complete:
@@ -295,7 +295,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _answered(self) -> None:
-        """Nothing is due any more."""
+        """The last answer that was due is given."""
         self._state = state = NEXT[self._state][ANSWERED]
         if state is FREE:
             self._patience.wait(self.timeout_keep_alive)
@@ -303,7 +303,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         self._ending = True
         if self._state is KEPT:
-            # Whoever is in the middle of sending gets the same last moment on either way.
+            # A client in the middle of sending gets the same last moment on either way.
             self._parse(self._all_kept())
         super().shutdown()
         if self._is_in_message():
@@ -325,7 +325,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._state = NEXT[self._state][event]
 
     def _hold(self, size: int) -> None:
-        """So many more bytes of a message wait here, if there is room for them."""
+        """Count so many more waiting bytes of a message, or refuse it if there is no room for them."""
         if self._front is None:
             return
         if self._front.hold(size, self._held):
@@ -334,14 +334,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(503)
 
     def _queue(self) -> None:
-        """The request whose head is here waits behind another, if there is room for it."""
+        """Queue the request whose head is complete behind another, or refuse it if there is no room for it."""
         if self._front is None:
             return
-        # The first one of a read is counted with all bytes of that.
+        # The first request of a read is counted with all bytes of the read.
         size = self._read_bytes + QUEUED_BYTES + QUEUED_HEADER_BYTES * len(self.headers)
         self._read_bytes = 0
         if not self._front.hold(size, 0):
-            # Those in front of it get their answers: its own state at uvicorn has not begun.
+            # The requests in front of it get their answers: uvicorn has no state of this one yet.
             self._stop(503)
         self._queued.append(size)
 
@@ -355,38 +355,38 @@ class BoundedProtocol(HttpToolsProtocol):
         raise Stopped
 
     def _expire(self) -> None:
-        """What the connection waits for has not come in time. While an answer is due, it is we who take the time."""
+        """End a wait that took too long. While an answer is due, the delay is ours."""
         if self.transport.is_closing():
             return
         if self._state is FREE:
             self.transport.close()
         elif self.flow.read_paused and not self._ending:
-            # Nor can its rest come while we do not read.
+            # While we do not read, its rest can't come.
             self._patience.wait(REQUEST_SECONDS)
         elif self._state is not DUE:
             self._refuse(503 if self._ending else 408)
 
     def _cut(self) -> None:
-        """Read nothing any more, and forget what is half here."""
+        """Read nothing any more, and drop the incomplete message."""
         self._happens(CUT)
         self._patience.stop()
         self._kept.clear()
         self._let_go()
 
     def _refuse(self, status: int) -> None:
-        """Answer unless an answer has begun, and close: what comes next on this connection can't be told apart."""
+        """Answer unless an answer has begun, and close: the next bytes can't be told apart from this message."""
         self._cut()
         waits = self.cycle is not None and not self.cycle.response_complete
         if waits and not self.cycle.more_body:
-            # A whole request came before: an answer now would be taken for its own. Its own closes the connection.
+            # A whole request came before: the client would take this answer for that one. That answer will close.
             self.cycle.keep_alive = False
             return
-        # With others in front of it, it gets no answer at all.
+        # A request with others in front of it gets no answer at all.
         begun = waits and (self.cycle.response_started or bool(self.pipeline))
         if not begun and not self.transport.is_closing():
             again = b"retry-after: 1\r\n" if status == 503 else b""
             if (tell := getattr(self.app, "refused", None)) is not None:
-                # Ours counts it; the floors of the bench do not.
+                # Our application counts it; the floors of the bench do not.
                 tell(status)
             self.transport.write(STATUS_LINE[status] + again + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()

@@ -1,6 +1,6 @@
-"""`/metrics` on a port of its own: what one process has counted, as Prometheus reads it.
+"""`/metrics` on a port of its own: the counts of one process, as Prometheus reads them.
 
-On the port of events it would be in the way: Knative would take each scrape for a request that keeps a pod alive, and
+On the port of events it would do harm: Knative would take each scrape for a request that keeps a pod alive, and
 strangers could read it (ADR 028).
 """
 
@@ -25,7 +25,7 @@ class Scraped:
 
     def __init__(self, counted: Callable[[], Snapshot]) -> None:
         """Args:
-        counted: gives what the process has counted so far.
+        counted: returns the counts of the process so far.
         """
         self._counted = counted
 
@@ -41,7 +41,7 @@ class Scraped:
 
 
 async def serve(counted: Callable[[], Snapshot], listener: socket.socket, server: uvicorn.Server) -> None:
-    """Serve the port beside what a server serves, which also ends it."""
+    """Serve the port beside a server, which also closes it."""
     config = uvicorn.Config(
         Scraped(counted),
         http=BoundedProtocol,

@@ -1,10 +1,9 @@
-"""What one connection to our server is doing, and what may happen to it next.
+"""The states and the events of one connection to our server, and the table that leads from one state to the next.
 
-The states and the events of one connection, and the table that leads from one state to the next. Every byte of a
-request is read in one of these states, by whoever `protocol` gives it to. An event that a state does not name can't
-happen in it; should a fault of ours make it happen all the same, `KeyError` ends that connection.
+Every byte of a request is read in one of these states, by the short way or by the parser. An event that a state does
+not name can't happen in it; should a fault of ours make it happen all the same, `KeyError` ends that connection.
 
-Knows neither bytes nor sockets. Called by `headrace.server.protocol`; a test reads every line of the table.
+The module knows neither bytes nor sockets. `headrace.server.protocol` calls it; a test reads every line of the table.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from enum import StrEnum
 
 
 class ConnectionState(StrEnum):
-    """What the connection is doing. Bytes that come are looked at by the short way in FREE and KEPT only."""
+    """The state of a connection. The short way looks at arriving bytes in FREE and KEPT only."""
 
     FREE = "free"
     """Nothing has begun, and every answer has been given."""
@@ -25,18 +24,18 @@ class ConnectionState(StrEnum):
     BODY = "body"
     """The parser is inside a body; ASGI has the request."""
     DUE = "due"
-    """No message is half read, and an answer is due: of an event on the short way, or by ASGI."""
+    """No message is half read, and an answer is due: from the short way, or from ASGI."""
     OVER = "over"
     """Nothing is read any more. Answers to whole requests may still be due."""
 
 
 class ConnectionEvent(StrEnum):
-    """What happens to it."""
+    """An event of a connection."""
 
     TAKEN = "taken"
     """The short way has taken a whole message."""
     LACKING = "lacking"
-    """The short way has seen a message whose body is not here yet."""
+    """The short way has seen a message without the whole of its body."""
     BEGUN = "begun"
     """The parser has met the first byte of a message."""
     HEADED = "headed"
@@ -49,7 +48,7 @@ class ConnectionEvent(StrEnum):
     """The connection was refused, or is lost."""
 
 
-# Under their own names: to look a member up in its enumeration takes Python 3.11 as long as a step of the table.
+# Names of their own: in Python 3.11 the look-up of an enumeration's member takes as long as a step of the table.
 FREE, KEPT, HEAD, BODY, DUE, OVER = ConnectionState
 TAKEN, LACKING, BEGUN, HEADED, ENDED, ANSWERED, CUT = ConnectionEvent
 
@@ -63,26 +62,26 @@ NEXT: Mapping[ConnectionState, Mapping[ConnectionEvent, ConnectionState]] = {
     KEPT: {
         TAKEN: DUE,
         LACKING: KEPT,
-        # What was kept turns out to be nothing for the short way: the parser has it from its first byte.
+        # The kept message is none for the short way after all: the parser gets it from its first byte.
         BEGUN: HEAD,
         CUT: OVER,
     },
     HEAD: {
-        # The same head, without the upgrade that it offered.
+        # The same head again, without its offer of an upgrade.
         BEGUN: HEAD,
         HEADED: BODY,
-        # To an earlier request on the same connection.
+        # The answer to an earlier request on the same connection.
         ANSWERED: HEAD,
         CUT: OVER,
     },
     BODY: {
         ENDED: DUE,
-        # Before the body was here: the rest of it is read, and dropped.
+        # The answer came before the whole body: the rest of it is read, and dropped.
         ANSWERED: BODY,
         CUT: OVER,
     },
     DUE: {
-        # Pipelined: it is parsed now, and waits for its turn.
+        # A pipelined request: it is parsed now, and waits for its turn.
         BEGUN: HEAD,
         ANSWERED: FREE,
         CUT: OVER,
