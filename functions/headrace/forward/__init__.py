@@ -1,8 +1,8 @@
 """`forward`: one lease pulls from one consumer, POSTs each event, and settles it last.
 
 `lease` owns the pulling, `line` the order of a by-key consumer, `one_event` the order of effects of a single delivery,
-`short_way` the way that most of them take; what an answer means is `headrace.core.delivery.delivery`'s to say.
-Effects arrive as arguments. Called by `headrace.host` for each lease request.
+`short_way` the way of most deliveries. `headrace.core.delivery.delivery` judges answers. Effects arrive as arguments.
+`headrace.host` calls this room for each lease request.
 """
 
 from headrace.forward.lease import forward

@@ -1,8 +1,8 @@
-"""How a lease pulls.
+"""The pulling of a lease.
 
 A lease pulls until its time is up, until it is told to stop, or until nothing has come for `linger` seconds and nothing
-is in a subscriber's hands. It then finishes what is in subscribers' hands and gives back what still arrives. It never
-asks for more messages than it can hand on at once, and nothing is asked for outside a lease.
+is in a subscriber's hands. It then finishes the events in subscribers' hands and gives back those that still arrive. It
+never asks for more messages than it can hand on at once, and only a lease asks for messages.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from headrace.forward.ports import Effects, Inbox
 from headrace.forward.reading import words
 from headrace.forward.short_way import Handover, ShortWay
 
-# All in seconds. How long freed slots are gathered before a pull is sent for fewer than a quarter of the window.
+# All in seconds. For this time freed slots are gathered before a pull for fewer than a quarter of the window.
 PATIENCE = 0.02
-# Before a pull that broke is tried again.
+# The pause after a pull that broke.
 PAUSE = 0.25
-OTHERS_PAUSE = 0.05  # until other leases may have settled something: nothing notifies this one
+OTHERS_PAUSE = 0.05  # the pause for other leases to settle something: nothing notifies this one
 # A shorter pull would end before the server has looked at it.
 SHORTEST_PULL = 0.05
 # So many pulls in a row that break off, at intervals of PAUSE, are more than an election or a restart.
@@ -58,11 +58,11 @@ async def forward(
         subscriber: from the consumer's metadata; READY.
         largest: bytes of the largest message that the server takes, its envelope included.
         stop: set when the caller has gone away or the host drains.
-        gaps: counts events that the server discarded; None for a filtered consumer, whose sequences have gaps anyway.
-        pool: the bytes that all leases of this process share; None when there are no others.
+        gaps: counts events that the server discarded; None for a filtered consumer: its sequences have gaps anyway.
+        pool: the bytes that all leases of this process share; None when there are no other leases.
 
     Returns:
-        What was done; `refused` when the server would not be pulled from.
+        The tally; its `refused` says why the server refused the pulls.
 
     Raises:
         Unavailable: NATS is away, nothing was pulled.
@@ -105,11 +105,12 @@ class _Run:
     tasks: set[asyncio.Task[None] | Handover] = field(default_factory=set)
     over: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    # Since when a pull could have been sent; None while one is open or no slot is free.
+    # The moment since which a pull could be sent; None while one is open or no slot is free.
     free_since: float | None = None
     not_before: float = 0.0
     last_size: int = 0  # of the latest message, as the estimate for the next
-    # Has the latest pull brought anything? One that ends as filled without has met a message above its `max_bytes`.
+    # Has the latest pull brought anything? A pull that ends as filled and brought nothing met a message above its
+    # `max_bytes`.
     brought: bool = False
     asked_at: float = 0.0  # when it was sent
     broken: int = 0  # pulls in a row that broke off
@@ -137,7 +138,7 @@ class _Run:
                 now = self.effects.monotonic()
                 await self._top_up(now)
                 with suppress(TimeoutError):
-                    # With the same reading of the clock as above: a pause that ran out in between would be overlooked.
+                    # The same reading of the clock as above, or a pause that ran out in between would be overlooked.
                     async with asyncio.timeout(self._nap(now)):
                         await self.changed.wait()
                 self.over = self.over or self._left() <= 0 or self._idle()
@@ -146,7 +147,7 @@ class _Run:
             stopping.cancel()
 
     async def finish(self) -> None:
-        """Give up the open pull, and wait for what is in subscribers' hands."""
+        """Give up the open pull, and wait for the events in subscribers' hands."""
         self.leave()
         await self.inbox.stop()
         while self.tasks:
@@ -181,11 +182,11 @@ class _Run:
             self.not_before = now + PAUSE
 
     def _room(self, now: float, *, patient: bool) -> Room | None:
-        """What a pull may ask for, by the limits of the lease and what all leases of the process hold; None: wait."""
+        """The room of the next pull, by the limits of the lease and the bytes of all leases; None: wait."""
         room = self.window.room(self._in_hand, self.share.held, patient=patient)
         granted = self.share.grant(room.max_bytes) if room is not None else None
-        # The best guess is that the next message is as large as the last. Where the server's limit is below that, a
-        # pull within it would bring nothing, each time anew.
+        # The best guess is that the next message is as large as the last. If the server's limit is below that, a pull
+        # within the limit would bring nothing, again and again.
         enough = granted is not None and min(granted, self.inbox.most_bytes or granted) >= self.last_size
         if not self._in_hand and (self.too_large or not enough):
             if self.share.may_ask_for_any(self.window.largest):
@@ -201,7 +202,7 @@ class _Run:
         return len(self.tasks) - (self.line.waiting if self.line is not None else 0)
 
     def _expires(self, now: float) -> timedelta:
-        """How long a pull may stay open: while nothing is in a subscriber's hands, as long as the lease lingers."""
+        """How long a pull may stay open: as long as the lease lingers, if nothing is in a subscriber's hands."""
         quiet = 0.0 if self.tasks else now - self.arrived
         wait = self.lease.linger - quiet if quiet < self.lease.linger else self.lease.linger
         return timedelta(seconds=min(max(wait, SHORTEST_PULL), self._left()))
@@ -219,10 +220,10 @@ class _Run:
         return self.began + self.lease.seconds - self.effects.monotonic()
 
     def _idle(self) -> bool:
-        """Has nothing come for `linger`, though it was asked for, and is nothing in a subscriber's hands?"""
+        """Have pulls brought nothing for `linger`, and is nothing in a subscriber's hands?"""
         now = self.effects.monotonic()
         waits = self.inbox.pulling or self.too_large
-        # While a rate limit forbids to ask, it is no sign of idleness that nothing comes.
+        # While a rate limit forbids to ask, silence is no sign of idleness.
         return not self.tasks and not waits and now - max(self.arrived, self.pace.paid_until) >= self.lease.linger
 
     def on_end(self, end: PullEnd) -> None:
@@ -233,7 +234,7 @@ class _Run:
         if end is PullEnd.BROKEN or self.too_large:
             self._not_before(self.effects.monotonic() + PAUSE)
         elif end is PullEnd.EXPIRED and not self.brought:
-            # The server may allow shorter pulls only, and would be asked without a pause.
+            # The server may allow only shorter pulls, and we would ask it without a pause.
             self._not_before(self.asked_at + SHORTEST_PULL)
         elif end is PullEnd.REFUSED:
             self.tally.refused, self.over = self.inbox.said, True
@@ -261,7 +262,7 @@ class _Run:
         self._begin(message, self._work(message))
 
     def on_handed_over(self, handover: Handover, answer: HttpAnswer | None) -> None:
-        """The short way of an event is over; if the answer has not settled it, a task goes on from that answer."""
+        """End the short way of an event; if the answer has not settled it, a task goes on from that answer."""
         self.tasks.discard(handover)
         message = handover.message
         if answer is None:
@@ -277,11 +278,11 @@ class _Run:
         task.add_done_callback(lambda done: self._done(done, message))
 
     def _wake(self) -> None:
-        """Make the lease look again, unless all it could do is wait for its open pull or for more freed slots."""
+        """Make the lease look again, unless it could only wait for its open pull or for more freed slots."""
         if not self._leaving:
             if self.inbox.pulling:
                 return  # `on_end` wakes the lease.
-            if not self.tasks:  # It could not ask while those were in hand: that nothing came says nothing.
+            if not self.tasks:  # It could not ask while all slots were in hand, so the silence says nothing.
                 self.arrived = self.effects.monotonic()
             patient = self.free_since is not None and self.effects.monotonic() - self.free_since < PATIENCE
             if patient and self._in_hand > self.window.crowded:
@@ -296,7 +297,7 @@ class _Run:
         if self._leaving:
             return self._give_back(message)
         if message.delivered > 1 and self.line is None and self.effects.in_hand(message):
-            # This process or the server was stopped for longer than the ack wait; this one comes again.
+            # This process or the server stood still for longer than the ack wait; this delivery will come again.
             return self._give_back(message, jetstream.nak(TWIN_PAUSE))
         if self.line is not None:
             return self._held(message, self.line.take(message))
@@ -318,6 +319,6 @@ class _Run:
         self.share.settled(message.size)
         self._wake()
         if not task.cancelled() and (error := task.exception()) is not None:
-            # The event stays unsettled, so the server redelivers it after the ack wait; the lease goes on with others.
+            # The event stays unsettled: the server redelivers it after the ack wait, and the lease goes on with others.
             self.tally.count(Outcome.UNSETTLED)
             self.effects.report(Outcome.UNSETTLED, message, words(error))

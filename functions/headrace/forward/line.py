@@ -1,8 +1,8 @@
-"""The order of a by-key consumer in one lease: who waits, who goes, who is given back.
+"""The order of a by-key consumer in one lease: which message waits, which goes, which is given back.
 
-Carries out what `headrace.core.delivery.order` decides. A lease begins with a take-over: before any event with a key
-goes, each event that an earlier lease left unsettled must have come back, or be known from its stage record to wait.
-Until then the lease pulls sparingly, since fresh events would only fill the room for those that wait.
+It carries out the decisions of `headrace.core.delivery.order`. A lease begins with a take-over: before any event with a
+key goes, each event that an earlier lease left unsettled must have come back, or its stage record must say that it
+waits. Until then the lease pulls sparingly, since fresh events would only fill the room of those that wait.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from headrace.forward.reading import read
 
 _Found = TypeVar("_Found")
 
-# Seconds, as all below. What a broken lease left comes back within the ack wait of 8 s; nothing is waited for longer.
+# Seconds, as all below. Events of a broken lease come back within the ack wait of 8 s; we wait no longer for any.
 LONGEST_TAKE_OVER = ACK_WAIT.total_seconds() + 2.0
 FIRST_LOOK, LONGEST_LOOK = 0.02, 0.5
-# Pauses: after a pull during a take-over that brought a fresh event, and after a pull past the waiting messages that
-# brought one more that has to wait.
+# Pauses: after a pull that brought a fresh event during a take-over, and after a pull past the waiting messages that
+# brought one more message to wait.
 CARE, LOOK_PAST = 0.25, 0.1
-# The server redelivers a little after the due time. A pull before that brings a fresh event instead; then this pause.
+# The server redelivers a little after the due time. An earlier pull brings a fresh event instead; then this pause.
 LATE, TOO_EARLY = 0.02, 0.04
-# When no waiting message could go for so long, messages of other keys behind them are looked for. With little room left
-# each of those costs a record and a redelivery, so it is better to wait longer for a back-off that may soon be over.
+# When no waiting message could go for so long, the lease looks for messages of other keys behind them. With little room
+# left each of those costs a record and a redelivery, so it is better to wait longer for a back-off that may end soon.
 STUCK, STUCK_CROWDED = 0.5, 2.0
-# How many messages may wait in memory, beside those in hand: up to so many of one key hold up no other key.
+# Messages that may wait in memory, beside those in hand: up to so many of one key hold up no other key.
 ROOM = 1000
-# When a message that came again while it was in hand is to come the next time.
+# The delay of a message that came again while it was in hand.
 TWIN_PAUSE = ACK_WAIT / 4
 
 
@@ -65,20 +65,20 @@ class Line:
         self._survey: Survey = effects.survey
         self._tally = tally
         self._wake = wake
-        # Half of the bytes are for messages in hand, and the largest message must find room however many wait.
+        # Half of the bytes are for messages in hand, and the largest message must always find room.
         most_bytes = max(0, (window.budget - window.largest) // 2)
         self._order = Order(ROOM, most_bytes)
         self._waiting: dict[int, asyncio.Future[Go | Postpone | GivenBack | Twin]] = {}
         self._taking_over: asyncio.Task[None] | None = None
         self._careful = 1
-        # Was the latest pull sent past the messages that wait, to look for other keys?
+        # Did the latest pull go past the waiting messages, to look for other keys?
         self._looking = False
         self._moved_at = effects.monotonic()
         self._pause = self.not_before = 0.0
 
     @property
     def waiting(self) -> int:
-        """How many messages wait here, in nobody's hands."""
+        """How many messages wait here, in no subscriber's hands."""
         return self._order.here
 
     def batch(self, wanted: int, now: float) -> int:
@@ -93,7 +93,7 @@ class Line:
             return min(wanted, ahead)
         wall = self._now() - LATE
         if back := self._order.returning(wall):
-            # The server delivers what is due before anything fresh, but it may pick others that were given back, too.
+            # The server delivers due messages before fresh ones, but it may pick others that were given back, too.
             self._careful = 1 if looked else self._careful
             return min(wanted, max(back, self._careful))
         look = self._moved_at + (STUCK_CROWDED if self._order.crowded else STUCK)
@@ -106,7 +106,7 @@ class Line:
         return 0
 
     def take(self, message: Message) -> Callable[[], Awaitable[None]]:
-        """Take in a message as soon as it has come, so that the next pull takes it into account.
+        """Take in a message as soon as it has come, so that the next pull accounts for it.
 
         Returns:
             The rest of its way, to be awaited: to its subscriber when its turn comes, or back to the server.
@@ -139,7 +139,7 @@ class Line:
                 assert_never(verdict)
 
     def leave(self) -> None:
-        """The lease ends: give back who waits."""
+        """End the line: give back the waiting messages."""
         if self._taking_over is not None:
             self._taking_over.cancel()
         for future in self._waiting.values():
@@ -153,7 +153,7 @@ class Line:
             async with self._hands:
                 await deliver(message, self._subscriber, self._effects, self._tally, key)
         except BaseException:
-            # Unsettled, so it comes again after the ack wait; those behind it can't go before.
+            # An unsettled message comes again after the ack wait; those behind it can't go before.
             self._apply(self._order.away(sequence, self._now() + ACK_WAIT.total_seconds(), self._now()))
             raise
         due = self._tally.due.get(sequence)
@@ -173,7 +173,7 @@ class Line:
             self._wake()
 
     def _take_care(self, message: Message, verdict: Verdict | Twin) -> None:
-        """Pull more after a message that was worth its pull, and less after one that only fills the room."""
+        """Pull more after a message that was worth its pull, less after a message that only fills the room."""
         if self._taking_over is None:
             self._taking_over = asyncio.create_task(self._take_over(), name="take-over")
         fresh = message.delivered == 1
@@ -189,7 +189,7 @@ class Line:
             self._careful = 1
             return
         else:
-            # A redelivered message may stand before those that are waited for; a fresh one says that they aren't back.
+            # A redelivered message may stand before the returning ones; a fresh one says that they aren't back yet.
             worth, pause = not fresh, TOO_EARLY
         if worth:
             self._careful = min(2 * self._careful, self._slots)
@@ -198,7 +198,7 @@ class Line:
             self._pause = self._effects.monotonic() + pause
 
     async def _take_over(self) -> None:
-        """Wait until every event that was delivered before this lease, and not settled, is accounted for."""
+        """Wait until every event that earlier leases left unsettled is accounted for."""
         ends = self._effects.monotonic() + LONGEST_TAKE_OVER
         pause, read = FIRST_LOOK, False
         while (missing := await self._missing()) and self._effects.monotonic() < ends:
@@ -215,7 +215,7 @@ class Line:
         self._wake()
 
     async def _missing(self) -> int:
-        """How many are unaccounted for; 1 when NATS can't be asked."""
+        """How many events are unaccounted for; 1 when NATS can't be asked."""
         asked = self._order.known()
         unsettled = await _known(self._survey.unsettled())
         return 1 if unsettled is None else self._order.missing(unsettled, asked)
@@ -227,7 +227,7 @@ class Line:
             await asyncio.sleep(FIRST_LOOK)
             return False
         for sequence, record in records:
-            # An event that is due already is on its way, or was settled just before its record could be deleted.
+            # An overdue event is on its way, or was settled just before its record could be deleted.
             ahead = stage_record.ahead(record, now, most)
             if ahead > 0:
                 self._order.expect(sequence, record.key, now + ahead)
@@ -244,12 +244,12 @@ class Line:
 
 
 async def _known(question: Awaitable[_Found]) -> _Found | None:
-    """What NATS says; None when it can't be asked, or is not understood: the lease must not wait for ever."""
+    """The answer of NATS; None when there is none, or it can't be understood: the lease must not wait for ever."""
     try:
         return await question
     except (Refused, Unavailable):
         return None
-    except Exception as error:  # noqa: BLE001  # nobody has foreseen it: it is told, and the take-over has its end
+    except Exception as error:  # noqa: BLE001  # an unforeseen error is reported, and the take-over still ends
         words = {"message": "what an earlier lease left could not be found out", "exception": error}
         asyncio.get_running_loop().call_exception_handler(words)
         return None

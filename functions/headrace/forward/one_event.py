@@ -1,6 +1,6 @@
 """The delivery of one event: read its stage record, POST, decide, store the record, settle; in that order.
 
-Settles last, and only when the event's fate is final or its next attempt is on record: a crash anywhere between
+It settles last, and only when the event's fate is final or its next attempt is on record: a crash anywhere in between
 costs a duplicate at most.
 """
 
@@ -26,7 +26,7 @@ from headrace.core.nats.jetstream import Message
 from headrace.forward.ports import Effects
 from headrace.forward.reading import read, words
 
-# The least wait of an event that can't be parked, because the aside stream is full or the event too large for it.
+# The least wait of an event that can't be parked because the aside stream is full or the event too large for it.
 LEAST_STUCK_WAIT = timedelta(seconds=30)
 # Server and process clocks differ a little: an event that comes at most this early is delivered and not given back.
 EARLY = timedelta(milliseconds=100)
@@ -35,10 +35,10 @@ EARLY = timedelta(milliseconds=100)
 async def deliver(
     message: Message, subscriber: Subscriber, effects: Effects, tally: Tally, key: str | None = None
 ) -> None:
-    """Take one pulled message as far as it gets now, and settle it.
+    """Deliver one pulled message as far as it gets now, and settle it.
 
     Args:
-        key: its order key: no later event of this key may overtake it. None where there is no order to keep.
+        key: its order key: no later event of this key may overtake it. None: there is no order to keep.
 
     Raises:
         Unavailable: NATS went away in the middle; the message stays unsettled and comes again.
@@ -47,7 +47,7 @@ async def deliver(
 
 
 async def judge(message: Message, subscriber: Subscriber, effects: Effects, tally: Tally, answered: HttpAnswer) -> None:
-    """Go on from the answer to the first POST of a message that had never been delivered before.
+    """Go on from the answer to the first POST of a message that is delivered for the first time.
 
     Raises:
         Unavailable: as `deliver`.
@@ -58,10 +58,10 @@ async def judge(message: Message, subscriber: Subscriber, effects: Effects, tall
 async def postpone(
     message: Message, subscriber: Subscriber, effects: Effects, tally: Tally, key: str | None, due: float
 ) -> None:
-    """Give a message back untried, since an earlier one of its key has to go first.
+    """Give a message back untried: an earlier message of its key has to go first.
 
     Args:
-        due: when to bring it again, seconds since the epoch.
+        due: when the server is to bring it again, seconds since the epoch.
 
     Raises:
         Unavailable: as `deliver`.
@@ -82,11 +82,11 @@ class _Delivery:
     effects: Effects
     tally: Tally
     key: str | None = None
-    # May there be a record that the event is stuck, which has to be deleted once it is settled?
+    # May there be a record that the event is stuck? It has to be deleted after the event is settled.
     stuck: bool = False
 
     async def run(self) -> None:
-        # It is here: the due time that this lease may have noted for it holds no more.
+        # The event is back: a due time that this lease has noted for it holds no more.
         self.tally.due.pop(self.message.sequence, None)
         if parked.is_for_another(self.message):
             await self._ack()
@@ -96,7 +96,7 @@ class _Delivery:
         if record.due is not None:
             early = self._ahead(record)
             if early > EARLY:
-                # A restarted server or a broken lease brings it before its back-off is over.
+                # A restarted server or a broken lease brings the event before its back-off is over.
                 await self._wait_on(record, early)
                 return
         elif self.message.delivered > 1:
@@ -106,11 +106,12 @@ class _Delivery:
         decision: Decision
         event = read(self.message)
         if (hops := delivery_claim.hops(self.message.headers)) >= delivery_claim.MOST_HOPS:
-            # Nor to the dead letter sink, which may be the loop.
+            # The event does not go to the dead letter sink either: that may be the loop.
             await self._park(record, delivery.loop(hops))
             return
         if isinstance(event, InvalidEvent):
-            # It claims to be an event and is none, so no subscriber could take it: its bytes go to the sink, or aside.
+            # The message claims to be an event and is none, so no subscriber could take it: it goes to the sink, or
+            # aside.
             record = self._judged(record, event)
             event = nats_codec.foreign(stored, self.message.stream, self.message.sequence)
             decision = DeadLetter(record)
@@ -123,7 +124,7 @@ class _Delivery:
     async def judge(self, answered: HttpAnswer) -> None:
         event = read(self.message)
         if isinstance(event, InvalidEvent):
-            # The short way could POST it, so this can't be; the long way deals with it all the same.
+            # The short way has POSTed it, so this can't happen; the long way deals with it all the same.
             await self.run()
             return
         passing = nats_codec.passthrough_of(NatsMessage(self.message.subject, self.message.headers, self.message.data))
@@ -132,7 +133,7 @@ class _Delivery:
     async def postpone(self, due: float) -> None:
         record = await self._record()
         due = max(due, (self.effects.now() + self._ahead(record)).timestamp() if record.due is not None else 0.0)
-        # From the record the next lease learns that this event waits, or its take-over would wait for it to return.
+        # The record tells the next lease that this event waits; without it the take-over would wait for its return.
         wait = max(timedelta(), timedelta(seconds=due) - timedelta(seconds=self.effects.now().timestamp()))
         with suppress(Refused):
             await self._remember(record, wait)
@@ -157,7 +158,7 @@ class _Delivery:
                     assert_never(decision)
 
     async def _attempt(self, event: Event, passing: Headers, record: StageRecord) -> Decision:
-        """POST for the record's stage; a stage whose address has been taken away since is over."""
+        """POST for the record's stage; a stage whose address has since been removed is over."""
         destination = self._destination(record.stage)
         if destination is None:
             match record.stage:
@@ -185,7 +186,7 @@ class _Delivery:
 
     async def _post(self, destination: Destination, event: Event, passing: Headers, record: StageRecord) -> HttpAnswer:
         if record.reply is not None:
-            # What the answer says of hops does not count: the reply has come as far as the event.
+            # The answer's own count of hops is ignored: the reply has come as far as the event.
             passing = tuple(one for one in record.reply_headers if one[0] != delivery_claim.HOPS)
         sent = http_codec.to_http(self._outgoing(event, record))
         delivery_headers = self._delivery_headers(destination, record.stage)
@@ -193,7 +194,7 @@ class _Delivery:
         return await self.effects.post(destination, headers, sent.body, self.subscriber.policy.timeout)
 
     def _delivery_headers(self, destination: Destination, stage: Stage) -> Headers:
-        """What tells a channel which delivery this is, and how far the event has come."""
+        """The headers that tell a channel which delivery this is, and how many hops the event has behind it."""
         message = self.message
         hops = (delivery_claim.HOPS, b"%d" % (delivery_claim.hops(message.headers) + 1))
         begin = delivery_claim.beginning(message.stream, message.consumer, stage, destination.uri)
@@ -256,8 +257,8 @@ class _Delivery:
         if self.message.delivered == 1 and self.key is None:
             await self.effects.settle(self.message, jetstream.ACK)
             return
-        # Confirmed before the record is deleted, or the event could come again with a full budget; and always confirmed
-        # with a key, or it could come again behind later ones.
+        # The ack is confirmed before the record is deleted, or the event could come again with a full budget. With a
+        # key it is always confirmed, or the event could come again behind later ones.
         await self.effects.ack(self.message)
         if self.message.delivered == 1:
             return
@@ -267,21 +268,22 @@ class _Delivery:
                 await self.effects.drop(self._stuck_subject)
 
     def _ahead(self, record: StageRecord) -> timedelta:
-        """How long the record has its event wait still, by our clock."""
+        """How long the event still has to wait by its record and our clock."""
         most = self._most_wait(record)
         return timedelta(seconds=stage_record.ahead(record, self.effects.now().timestamp(), most))
 
     def _most_wait(self, record: StageRecord) -> float:
-        """The longest that the policy allows, in seconds."""
+        """The longest wait that the policy allows, in seconds."""
         policy = self.subscriber.policy
         allowed = max(LEAST_STUCK_WAIT if record.stuck else timedelta(), policy.longest_wait, policy.retry_after_max)
         return allowed.total_seconds()
 
     async def _wait_on(self, record: StageRecord, early: timedelta) -> None:
-        """Give it back until its time has come."""
+        """Give the event back until its time has come."""
         skew = stage_record.skew(record, self.effects.now().timestamp(), self._most_wait(record))
         if skew > EARLY.total_seconds():
-            # Whoever wrote it has a clock ahead of ours, by which it would wait as much longer: now it waits by ours.
+            # The record's writer has a clock ahead of ours, and the event would wait longer by the difference: now it
+            # waits by our clock.
             self.tally.skew = max(self.tally.skew, skew)
             with suppress(Refused):
                 await self._remember(record, early)
@@ -321,14 +323,14 @@ class _Delivery:
         except Refused as error:
             if error.status != 413:
                 raise
-            # Without the subscriber's answer it may fit: an event must not be stuck for the length of an answer.
+            # Without the subscriber's answer the copy may fit: a long answer must not make an event stuck.
             slim = parked.parked_message(self.message, record, reason, self.subscriber, answer=False)
             await self.effects.park(slim)
 
     async def _stay(self, record: StageRecord) -> None:
-        """Leave the event where it is; from now on it gets one attempt at a time, at the longest back-off."""
+        """Leave the event in the stream; from now on it gets one attempt at a time, at the longest back-off."""
         wait = max(LEAST_STUCK_WAIT, self.subscriber.policy.longest_wait)
-        # Without room for these records the budget begins anew, and the condition AsideStreamHasRoom tells why.
+        # Without room for these records the budget begins anew, and the condition AsideStreamHasRoom says why.
         with suppress(Refused):
             await self.effects.store(self._stuck_subject, b"")
             await self._remember(replace(record, stuck=True), wait)

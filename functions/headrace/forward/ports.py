@@ -1,4 +1,4 @@
-"""What `forward` does to the world, as plain callables that the host fills in."""
+"""The effects of `forward`, as plain callables that the host fills in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headrace.core.nats.pull_status import PullEnd
 
 
 class Inbox(Protocol):
-    """Where pulled messages arrive; one pull at a time (see `headrace.io.jetstream.pull`)."""
+    """The inbox of pulled messages; one pull at a time (see `headrace.io.jetstream.pull`)."""
 
     @property
     def pulling(self) -> bool:
@@ -30,13 +30,13 @@ class Inbox(Protocol):
 
     @property
     def most_bytes(self) -> int:
-        """How many bytes the server lets one pull ask for, as far as it has told; 0 while nothing is known."""
+        """The bytes that the server lets one pull ask for; 0 while it has not said so."""
 
     async def pull(self, batch: int, expires: timedelta, max_bytes: int) -> None:
         """Ask for messages; raises Unavailable when the request can't be sent."""
 
     async def stop(self) -> None:
-        """Give up the open pull; what is on its way still arrives before this returns."""
+        """Give up the open pull; messages on their way arrive before this returns."""
 
     async def close(self) -> None:
         """Stop listening."""
@@ -44,12 +44,12 @@ class Inbox(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a lease asks before it takes over a by-key consumer. Both questions raise Unavailable or Refused.
+    """The questions of a lease before it takes over a by-key consumer. Both raise Unavailable or Refused.
 
     Attributes:
         unsettled: how many events are delivered and not settled, by the server's count.
         records: the stage records of the consumer, by sequence.
-        overdue: report that so many of those events have not come back in time, so that order can't be promised.
+        overdue: report how many of those events have not come back in time: order can't be promised.
     """
 
     unsettled: Callable[[], Awaitable[int]]
@@ -61,16 +61,16 @@ class Sending(Protocol):
     """A POST that is under way."""
 
     def cancel(self) -> None:
-        """Nobody wants the answer any more, and nobody is told."""
+        """Give the POST up; its callback is not called."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShortEffects:
-    """What the short way needs; neither waits, and each may decline.
+    """The effects of the short way; neither waits, and each may decline.
 
     Attributes:
         send: POST header lines and data to the subscriber, and call back later with the answer; None when no connection
-            is free. Time and size are bounded as for `Effects.post`.
+            is free. Time and size are bounded as in `Effects.post`.
         settle: send an ack payload; False when NATS is away, or slow.
     """
 
@@ -84,18 +84,18 @@ class Effects:
 
     Attributes:
         open_inbox: subscribe; pulls then bring messages and their ends to the two callables.
-        post: one HTTP POST, bounded in time and size; never raises for what the other side does, but answers it.
+        post: one HTTP POST, bounded in time and size; every failure of the other side is an answer, never an error.
         load, store, drop: the stage record of a subject in the aside stream.
         park: store one message in the aside stream; raises Refused when it is full or the message too large.
-        settle: send an ack payload. ack: the same for a plain ack, confirmed by the server.
+        settle: send an ack payload. ack: send a plain ack, and wait until the server confirms it.
         hold, release: keep a message from being redelivered while it is in a subscriber's hands.
         in_hand: is another delivery of a message in a subscriber's hands, by this process?
         monotonic: seconds, for deadlines. now: UTC, for due times and dates in answers.
-        report: one line per outcome; of success at debug level only.
+        report: log one line per outcome; a success at debug level only.
         survey: for by-key consumers.
-        short_way: what it needs; without it every event goes the long one.
-        claims: proves to channels of ours which delivery a POST is.
-        tally: where the lease counts what it does; its maker may read it at any time.
+        short_way: its effects; without them every event goes the long way.
+        claims: proves to our channels which delivery a POST is.
+        tally: the lease's counts; its maker may read it at any time.
     """
 
     open_inbox: Callable[[Callable[[Message], None], Callable[[PullEnd], None]], Awaitable[Inbox]]

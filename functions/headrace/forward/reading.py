@@ -1,6 +1,6 @@
-"""Reads pulled messages, and puts unforeseen errors into words; neither ever raises.
+"""The event in a pulled message, and unforeseen errors in words; neither function ever raises.
 
-Called by whoever has a message in hand: `one_event`, `line`, `lease`.
+`one_event`, `line` and `lease` call it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headrace.core.nats.jetstream import Message
 
 
 def read(message: Message) -> Event | InvalidEvent:
-    """The event in a message, or what is wrong with it; never anything else, whatever its bytes are."""
+    """The event in a message, or its faults; never anything else, whatever the bytes are."""
     stored = NatsMessage(message.subject, message.headers, message.data)
     try:
         return nats_codec.from_nats(stored, stream=message.stream, sequence=message.sequence)

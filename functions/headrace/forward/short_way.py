@@ -24,7 +24,7 @@ from headrace.core.nats.jetstream import Message
 from headrace.core.nats.nats_wire import Headers
 from headrace.forward.ports import Effects, Sending, ShortEffects
 
-# Bytes of the body of an answer that is worth being held.
+# Bytes of the longest body of an answer that is kept.
 _REMEMBERED = 512
 
 Over: TypeAlias = "Callable[[Handover, HttpAnswer | None], None]"
@@ -42,11 +42,11 @@ class ShortWay:
         self.over = over
         self._lines = PostedLines()
         self._claim = b""
-        # The last answer that was found to complete a delivery: most are that one again.
+        # The last answer that completed a delivery: most answers are that one again.
         self.completing: HttpAnswer | None = None
 
     def begin(self, message: Message) -> Handover | None:
-        """POST a message that has just come; None when it must go the other way, and nothing has happened."""
+        """POST a message that has just come; None: nothing has happened, and it must go the long way."""
         headers = message.headers
         # A redelivery may have a stage record, and messages of other clients have no block.
         if message.delivered != 1 or type(headers) is not Headers:
@@ -64,7 +64,7 @@ class ShortWay:
         return handover
 
     def _delivery_lines(self, message: Message, hops: int) -> bytes:
-        """The lines that tell a channel which delivery this is, as `one_event` has them."""
+        """The lines that tell a channel which delivery this is, as in `one_event`."""
         begin = self._claim
         if not begin:
             assert self.subscriber.subscriber is not None, "else there is no short way"
@@ -99,7 +99,7 @@ class Handover:
         self._way.over(self, None if completed else answer)
 
     def _completed(self, answer: HttpAnswer) -> bool:
-        """Ack and count it, if that is all there is to do."""
+        """Ack and count the event, if nothing else is to do."""
         way, message = self._way, self.message
         if answer is not way.completing:
             if not completes(answer, way.subscriber):
