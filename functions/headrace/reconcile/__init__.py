@@ -1,7 +1,7 @@
-"""The story of `reconcile`: parse the hook's request, decide, make it so in NATS, answer with the status.
+"""The story of `reconcile`: parse the hook's request, decide, act in NATS, answer with the status.
 
-`story` has the verbs of the hook, `own_account` finds the NATS account that a channel lives in, `in_nats` has the
-order of what is done there, and `ports` the effects that it needs.
+`story` has the verbs of the hook, `own_account` finds the NATS account of a channel, `in_nats` has the order of the
+steps there, and `ports` the effects that they need.
 """
 
 from headrace.reconcile.ports import Administration, Around, Elsewhere

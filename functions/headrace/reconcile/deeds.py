@@ -1,7 +1,7 @@
-"""Carries out what was decided, and takes care of what the server makes of it: one place for streams and consumers.
+"""Carries out actions on streams and consumers, and mends the server's answer where it can.
 
-A default of ours that the server refuses is asked for once more, lower; a consumer that came out with settings that do
-harm is taken back (`headrace.core.channel.granted`).
+When the server refuses a default of ours, we ask once more for a lower one; a consumer that came out with harmful
+settings is taken back (`headrace.core.channel.granted`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from headrace.reconcile.ports import Administration
 
 
 class Deeds:
-    """What is done for one channel.
+    """The actions for one channel.
 
     Attributes:
-        lowered: the defaults that the server's limits took the place of.
+        lowered: our defaults that gave way to the server's limits.
     """
 
     def __init__(self, api: Administration) -> None:
@@ -29,11 +29,11 @@ class Deeds:
     async def carry_out(
         self, action: Action, defaults: Collection[str] = (), observed: Config | None = None
     ) -> Outcome:
-        """Do one thing.
+        """Carry out one action.
 
         Args:
             defaults: keys of its configuration that nobody has asked for.
-            observed: what the server had before, if that is what is to be changed.
+            observed: the server's configuration before, if the action changes it.
         """
         outcome = await self.api.carry_out(action)
         lower = granted.lowered(action, outcome, defaults) if isinstance(outcome, Rejected) else None
@@ -51,7 +51,7 @@ class Deeds:
     async def all(
         self, actions: Iterable[Action], defaults: Collection[str] = (), observed: Config | None = None
     ) -> Rejected | None:
-        """Carry out in order, up to the first that the server refuses."""
+        """Carry out actions in order, up to the first that the server refuses."""
         for action in actions:
             outcome = await self.carry_out(action, defaults, observed)
             if isinstance(outcome, Rejected):
@@ -59,7 +59,7 @@ class Deeds:
         return None
 
     async def _lower(self, action: Action, observed: Config | None) -> Outcome:
-        """Once it was lowered there may be nothing to change."""
+        """Carry out a lowered action, unless the server's configuration is the same already."""
         if isinstance(action, UpdateStream | UpdateConsumer) and observed is not None:
             same = observed.get("name") == action.config.get("name") and not differs(observed, action.config)
             if same:

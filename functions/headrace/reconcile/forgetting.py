@@ -1,6 +1,7 @@
 """Finds the events that wait for a retry which NATS will never make, and parks them: ADR 043.
 
-Knows the order of things only: what is suspected, and when it is sure, is `headrace.core.delivery.forgotten`'s.
+It knows the order of the steps only: `headrace.core.delivery.forgotten` decides which event is suspected, and when the
+suspicion is proven.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from headrace.core.nats.action import Done, KeepText, ParkForgotten, PurgeSubjec
 from headrace.core.nats.stream import ChannelStream
 from headrace.reconcile.ports import Administration
 
-# Of one consumer at one look: each takes a few requests, and the rest follows with the next.
+# Events of one consumer at one look: each takes a few requests, and the rest follows at the next look.
 MOST = 200
 
 
 async def see_to(
     place: ChannelStream, noted: Noted, infos: Iterable[Mapping[str, Any]], api: Administration, now: datetime
 ) -> dict[str, tuple[int, ...]]:
-    """Mark what is suspected, park what is sure.
+    """Mark suspected events, park proven ones.
 
     Returns:
-        The sequences that are not parked yet, by consumer: they are to be looked at again.
+        The sequences that are not parked yet, by consumer: they need another look.
     """
     known = {str(info["name"]): info for info in infos}
     found = {}
@@ -36,7 +37,7 @@ async def see_to(
             if late:
                 found[consumer] = late
     for consumer, marked in noted.forgotten.items():
-        # Delivered after all, or gone.
+        # These events were delivered after all, or are gone.
         for sequence in set(marked) - set(found.get(consumer, ())):
             subject = place.channel.forgotten_subject(consumer, sequence)
             await api.carry_out(PurgeSubjects(place.aside, subject))
@@ -57,7 +58,7 @@ async def _of_one(
     dues = {}
     for sequence in suspects.sequences[:MOST]:
         text = await api.text(place.aside, place.channel.stage_subject(consumer, sequence))
-        # Without it the event was settled this moment.
+        # Without a record the event was settled this moment.
         if text is not None:
             dues[sequence] = forgotten.due_of(text)
     late = forgotten.overdue(dues, suspects.most, now)

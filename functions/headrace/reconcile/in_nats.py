@@ -1,6 +1,6 @@
-"""What is done in NATS for one channel, whoever is let in: the streams first, then each subscriber for itself.
+"""The steps in NATS for one channel, in whichever account: the streams first, then each subscriber for itself.
 
-Decisions are `headrace.core`'s. Idempotent: a second run with the same request changes nothing.
+`headrace.core` decides. The steps are idempotent: a second run with the same request changes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headrace.reconcile import forgetting
 from headrace.reconcile.deeds import Deeds
 from headrace.reconcile.ports import Administration
 
-# Forgetting a lost event takes two requests; the rest follows with the next call.
+# To forget a lost event takes two requests; the rest follows with the next call.
 MOST_LOST = 200
 
 
@@ -46,7 +46,7 @@ async def make_so(wish: Desired, api: Administration, settings: ReconcileSetting
 
 
 async def take_away(place: ChannelStream, api: Administration, *, retain: bool) -> Rejected | None:
-    """Take away what is this channel's; the server's refusal, if it refuses.
+    """Remove the channel's streams and consumers; return the server's refusal, if it refuses.
 
     Args:
         retain: the author wants to keep the streams.
@@ -111,7 +111,7 @@ async def _consumers(
 async def _health(place: ChannelStream, observed: Observed, api: Administration, now: datetime) -> Health | None:
     stream, aside = await api.info(place.stream), await api.info(place.aside, place.stages)
     if stream is None or aside is None:
-        # Deleted this moment: the next call makes them anew.
+        # They were deleted this moment: the next call makes them anew.
         return None
     noted = health.noted(aside["state"].get("subjects") or {})
     lost = health.gone(noted, stream)
@@ -136,7 +136,7 @@ async def _health(place: ChannelStream, observed: Observed, api: Administration,
 
 
 async def _room(place: ChannelStream, api: Administration) -> dict[str, Any]:
-    """What the server has room for, as fields of `Health`; none that it does not tell, which hides no other trouble."""
+    """The server's room, as fields of `Health`; if it does not say, no fields, and so no other trouble is hidden."""
     try:
         no_room = await api.no_room(place.channel.probe_subject)
         return {"no_room": no_room, "max_payload": await api.max_payload()}
@@ -147,7 +147,7 @@ async def _room(place: ChannelStream, api: Administration) -> dict[str, Any]:
 async def _unseen(
     place: ChannelStream, stream: Mapping[str, Any], infos: Iterable[Mapping[str, Any]], api: Administration
 ) -> dict[str, int]:
-    """What an adopted stream holds that none of the channel's consumers is given; nothing while it has none."""
+    """The subjects of an adopted stream that no consumer of the channel gets; none while it has no consumers."""
     ours = [info["config"] for info in infos if owned(info["config"], place.owner) is not None]
     if not ours or not 0 < int(stream["state"].get("num_subjects") or 0) <= health.MOST_SUBJECTS:
         return {}
@@ -159,7 +159,7 @@ async def _unseen(
 async def _vain_pulls(
     place: ChannelStream, noted: Iterable[str], infos: Iterable[Mapping[str, Any]], api: Administration
 ) -> dict[str, str]:
-    """Why pulls bring nothing, by consumer; of those who have noted it and for whom it is still so."""
+    """Why pulls bring nothing, by consumer; for the consumers whose note still holds."""
     known, found = {str(info["name"]): info for info in infos}, {}
     for consumer in noted:
         text = await api.text(place.aside, place.channel.pull_trouble_subject(consumer))
@@ -170,7 +170,7 @@ async def _vain_pulls(
 
 
 async def _parked(place: ChannelStream, aside: Mapping[str, Any], api: Administration) -> Iterable[str] | None:
-    """The subjects of parked events; None when they are too many to be listed."""
+    """The subjects of parked events; None when there are too many to list."""
     events = health.parked(aside)
     if not health.countable(events):
         return () if events == 0 else None
@@ -181,7 +181,7 @@ async def _parked(place: ChannelStream, aside: Mapping[str, Any], api: Administr
 async def _count_lost(place: ChannelStream, consumer: str, sequences: Iterable[int], api: Administration) -> None:
     """Count events that were discarded while they waited, and delete their records.
 
-    The records go first: a crash in between loses a few from the count, but counts none twice.
+    The records are deleted first: a crash in between loses a few from the count, but counts none twice.
     """
     forgotten = 0
     for sequence in sequences:

@@ -1,7 +1,6 @@
-"""Finds the NATS account of a channel, and who has the credentials for it.
+"""Finds the NATS account of a channel, and the `reconcile` that has the credentials for it.
 
-That is our own `reconcile`, or the `reconcile` among the channel's own functions, which is then asked over HTTP
-(ADR 030).
+That is our own `reconcile`, or the one among the channel's own functions: we ask that over HTTP (ADR 030).
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ SETTINGS = "NatsSettingsRead"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """How the NATS account of one channel is reached.
+    """The way to the NATS account of one channel.
 
     Attributes:
         api: makes streams and consumers there.
-        access: how the channel's functions get their credentials.
-        named: which Secrets the ConfigMap for these functions names.
-        apart: the set of functions that has credentials of its own; None for the installation's.
-        connection: whose credentials these are, for people; empty for the installation's.
+        access: the mounts that bring the channel's functions their credentials.
+        named: the Secrets that the ConfigMap for these functions names.
+        apart: the set of functions with credentials of its own; None for the installation's.
+        connection: the owner of the credentials, for people; empty for the installation's.
     """
 
     api: Administration
@@ -54,10 +53,10 @@ class AccountUnreachable(Exception):
 
 
 async def find(request: HookRequest, own: Administration, settings: ReconcileSettings, around: Around) -> Account:
-    """How the NATS account of the channel in a request is reached.
+    """The account of the channel in a request.
 
     Raises:
-        AccountUnreachable: through another `reconcile`, and that does not answer.
+        AccountUnreachable: another `reconcile` has the credentials for it, and does not answer.
     """
     secret = connection_spec.own_secret(request.parent)
     namespace = str(request.parent["metadata"]["namespace"])
@@ -83,7 +82,7 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
 
 
 def _chosen(around: Around, settings: ReconcileSettings) -> tuple[str, SecretNames]:
-    """The ConfigMap that `clusterDefault` chooses for the installation, where it can; and what is wrong with ours."""
+    """The ConfigMap that `clusterDefault` chooses for the installation, if it can; and our names with their trouble."""
     chosen, named = (around.defaults or Defaults()).config_names.get("", ""), settings.nats_config_map
     if not chosen or named is None:
         return "", around.named
@@ -93,7 +92,7 @@ def _chosen(around: Around, settings: ReconcileSettings) -> tuple[str, SecretNam
 
 
 def cluster_of(request: HookRequest, settings: ReconcileSettings) -> Cluster:
-    """What a request tells of the cluster."""
+    """The facts about the cluster in a request."""
     return Cluster(
         request.apis,
         request.children,
@@ -122,7 +121,7 @@ def settings_condition(account: Account) -> Condition | None:
 
 
 def _parsed(parent: dict[str, Any]) -> Manifest | None:
-    """The channel, or only its identity when its spec is invalid; None when not even that can be read."""
+    """The channel, or only its identity when its spec is invalid; None when that can't be read either."""
     try:
         return manifest.parse(parent)
     except InvalidSpec:

@@ -1,4 +1,4 @@
-"""What `reconcile` needs of the world around it."""
+"""The effects and the surroundings of `reconcile`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.core.raw_config import Config
 
 
 class Administration(Protocol):
-    """What `reconcile` needs of NATS; `headrace.io.jetstream.admin.Admin` is it.
+    """The effects of `reconcile` in NATS, by `headrace.io.jetstream.admin.Admin`.
 
     Every method raises Unavailable when NATS is away.
     """
@@ -27,7 +27,7 @@ class Administration(Protocol):
         """How many subjects that match a filter hold messages."""
 
     async def consumers(self, stream: str) -> list[Config]:
-        """The configurations of all consumers of a stream; of none when there is no stream."""
+        """The configurations of all consumers of a stream; none when there is no stream."""
 
     async def info(self, stream: str, subjects: str = "") -> Mapping[str, Any] | None:
         """STREAM.INFO, with the subjects that match a filter in its state; None when there is no stream."""
@@ -42,39 +42,39 @@ class Administration(Protocol):
         """The newest message of a subject, as text; None without one."""
 
     async def add(self, stream: str, subject: str, number: int) -> None:
-        """Add to that number; raises Refused when there is no room."""
+        """Add to the number that a subject holds; raises Refused when there is no room."""
 
     async def no_room(self, subject: str) -> str:
-        """Why the server has no room for any message, asked at a subject of an aside stream; empty where it has."""
+        """Why the server has no room for any message, asked at a subject of an aside stream; empty if it has room."""
 
     async def max_payload(self) -> int:
         """The bytes that the server takes in one message."""
 
     async def carry_out(self, action: Action) -> Outcome:
-        """Do one thing; what is gone already counts as deleted."""
+        """Carry out one action; an object that is gone already counts as deleted."""
 
 
 class Elsewhere(Administration, Protocol):
-    """A NATS account that only the `reconcile` of a channel's own functions has credentials for, and is asked through.
+    """A NATS account behind the `reconcile` of a channel's own functions, which alone has the credentials.
 
-    Raises Unavailable also when that `reconcile` is away.
+    Every method raises Unavailable also when that `reconcile` is away.
     """
 
     async def named(self) -> SecretNames:
-        """Which Secrets the ConfigMap over there names; works without NATS."""
+        """The Secrets that the ConfigMap over there names; works without NATS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What a call of the hook needs beside the installation's own NATS.
+    """The surroundings of a call of the hook, beside the installation's own NATS.
 
     Attributes:
         defaults: for channels whose authors have left settings out; None where no defaults are kept.
-        named: which Secrets our own ConfigMap names, and what is wrong with it.
-        digests: by which functions know their callers' tokens; needed where there are functions.
-        delivery_keys: by which they know one another's deliveries; the same holds.
-        elsewhere: gives the NATS account behind the URL of another `reconcile`; None: all channels are in our own.
-        installation: what we say of ourselves; None: nothing.
+        named: the Secrets that our own ConfigMap names, and its trouble.
+        digests: with them functions check their callers' tokens; needed where there are functions.
+        delivery_keys: with them functions know one another's deliveries; needed likewise.
+        elsewhere: returns the NATS account behind the URL of another `reconcile`; None: all channels are in our own.
+        installation: our description of ourselves; None: we give none.
     """
 
     defaults: Defaults | None = None

@@ -1,6 +1,6 @@
-"""The verbs of the hook, and whose NATS a channel lives in: `docs/adr/030-connections.md`.
+"""The verbs of the hook, each in the NATS account of its channel: `docs/adr/030-connections.md`.
 
-Knows the order of things only; effects arrive as arguments.
+The story knows the order of the steps only; effects arrive as arguments.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from headrace.reconcile.own_account import Account, AccountUnreachable, cluster_
 from headrace.reconcile.ports import Administration, Around
 
 VERBS = ("sync", "finalize", "customize")
-# How often to look at a channel in an account that the operator can't look into: nothing notifies us of changes there.
+# The interval of looks at a channel in an account that the operator can't see: nothing notifies us of changes there.
 LOOK_APART_SECONDS = 60.0
-# When to try again while another `reconcile` does not answer. Its start is seen earlier, as a change of a child.
+# The pause while another `reconcile` does not answer. We notice its start earlier, as a change of a child.
 STARTING_SECONDS = 10.0
 
 
@@ -55,12 +55,12 @@ async def reconcile(
 
     Args:
         verb: one of VERBS; the last part of the path.
-        api: what the installation's NATS has and does; `headrace.io.jetstream.admin.Admin`.
+        api: the installation's NATS; `headrace.io.jetstream.admin.Admin`.
         now: with its timezone; the clock of graces and of conditions.
 
     Raises:
-        InvalidSpec: with the field `body` or `verb`; what came is not a call of the hook. What is wrong in the channel
-            itself is not an error but a condition.
+        InvalidSpec: with the field `body` or `verb`: the request is no call of the hook. A fault of the channel itself
+            is no error but a condition.
         Unavailable: the installation's NATS is away.
     """
     request = _legible(HookRequest.from_json(body))
@@ -77,7 +77,7 @@ async def reconcile(
 
 
 def _legible(request: HookRequest) -> HookRequest:
-    """Without what is damaged of our own writing: it is written anew."""
+    """The request without those parts of our own writing that are damaged: they are written anew."""
     status = channel_status.legible(request.parent.get("status"))
     shared = None if request.shared is None else children.legible(request.shared)
     parent = {**request.parent, "status": status}
@@ -94,7 +94,7 @@ class _Call:
         self._around = around
 
     async def sync(self, request: HookRequest) -> HookResponse:
-        """Make streams and consumers as the channel asks for, or as the defaults of its namespace do for it."""
+        """Make the streams and consumers that the channel, or the defaults of its namespace, ask for."""
         merged = self._merged(request.parent)
         request = replace(request, parent=merged.parent)
         try:
@@ -123,19 +123,19 @@ class _Call:
             wait = lockout.LOOK_AGAIN.total_seconds()
             return HookResponse(body, self._remaining(request, account), resync_after_seconds=wait)
         except (Refused, Unavailable) as error:
-            # A fault in another account is this channel's trouble; only our own NATS makes the whole call fail.
+            # A fault in another account concerns this channel only; a fault of our own NATS fails the whole call.
             if account.apart is None:
                 raise
             return self._unreached(request, account, str(error), lambda body, _: told(body))
 
     async def finalize(self, request: HookRequest) -> HookResponse:
-        """Take away what is this channel's: its consumers, its stream, and its aside unless events are parked there."""
+        """Remove the channel's consumers, its stream, and its aside stream unless events are parked there."""
         before = request.parent.get("status") or None
         try:
             identity = manifest.parse_identity(request.parent)
             place = stream_config.place(identity.metadata, identity.spec.stream.override_name, self._settings.cluster)
         except InvalidSpec:
-            # A channel whose very name is wrong never had anything.
+            # A channel with a wrong name never had a stream.
             return HookResponse(before, finalized=True)
         merged = self._merged(request.parent)
         retain = stream_config.retained(identity.metadata)
@@ -151,7 +151,7 @@ class _Call:
                 raise
             return await self._go_without(request, place, account, error, retain=retain)
         if refusal is None and apart is not None:
-            # What is left in the installation's account is from before the channel had a connection of its own.
+            # The installation's account may hold a stream from before the channel had a connection of its own.
             refusal = await in_nats.take_away(place, self._own, retain=retain)
         if refusal is None:
             return HookResponse(before, finalized=True)
@@ -165,7 +165,7 @@ class _Call:
     async def _go_without(
         self, request: HookRequest, place: ChannelStream, account: Account, error: Exception, *, retain: bool
     ) -> HookResponse:
-        """Let a channel go whose NATS account can't be reached: wait for a while, then leave its streams behind."""
+        """Finalize a channel whose NATS account can't be reached: wait for a while, then leave its streams behind."""
         reason = lockout.REASON if isinstance(error, NotLetIn) else lockout.UNREACHED_REASON
         grace, apart = self._settings.orphan_grace, account.apart
         answer = lockout.leaving(
@@ -177,7 +177,7 @@ class _Call:
             retained=retain,
         )
         if not answer.finalized:
-            # The functions that have the credentials, or will have them again, go last: they are made anew if gone.
+            # The functions that have the credentials, or will get them again, go last: missing ones are made anew.
             return replace(answer, children=apart.objects if apart is not None else ())
         if apart is not None:
             await in_nats.take_away(place, self._own, retain=retain)
@@ -223,7 +223,7 @@ class _Call:
         )
 
     async def _in_cluster(self, place: ChannelStream) -> dict[str, Any] | Unavailable | None:
-        """The stream of that name in the installation's own account; the error when it does not say."""
+        """The stream of that name in the installation's own account; an error when NATS does not say."""
         try:
             info = await self._own.info(place.stream)
         except (Unavailable, Refused) as error:
@@ -241,7 +241,7 @@ class _Call:
         return HookResponse(body, self._remaining(request, account), resync_after_seconds=STARTING_SECONDS)
 
     def _remaining(self, request: HookRequest, account: Account) -> tuple[dict[str, Any], ...]:
-        """The functions of a channel whose spec is invalid, or whose NATS account is closed to us: they go on."""
+        """The functions of a channel with an invalid spec, or with a NATS account that is closed to us: they go on."""
         try:
             identity = manifest.parse_identity(request.parent)
         except InvalidSpec:
@@ -257,8 +257,8 @@ class _Call:
 
 
 def _elsewhere(before: dict[str, Any], created: str, ours: dict[str, Any] | Unavailable | None) -> bool:
-    """Is the channel's stream, made at that moment, in another account than the installation's?"""
+    """Is the channel's stream, created at that moment, in another account than the installation's?"""
     if not created or isinstance(ours, Unavailable):
-        # Not known: as it was told before; at first yes, since a `forward` that pulls by itself serves it in either.
+        # Unknown: keep the former answer. The first is yes: a `forward` that pulls by itself serves either account.
         return bool(before.get("elsewhere", True))
     return ours is None or ours.get("created") != created
