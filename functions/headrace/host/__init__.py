@@ -1,7 +1,7 @@
-"""FUNCTION_TARGET to a served ASGI application: the wiring of stories and effects, and nothing else.
+"""From FUNCTION_TARGET to a served ASGI application: the wiring of stories and effects, and nothing else.
 
-Importing this opens no connection and starts no server; both hosts (functions-framework, kn func's scaffold) and
-`python -m headrace.host` come through `application` and `serve`.
+The import opens no connection and starts no server; both hosts (functions-framework, kn func's scaffold) and
+`python -m headrace.host` call `application` and `serve`.
 """
 
 from headrace.host.app import App, application

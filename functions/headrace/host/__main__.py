@@ -3,7 +3,7 @@
 import gc
 import sys
 
-# What is imported stays: to look through it for garbage takes a tenth of the start. `serve` turns it on again.
+# Imported modules stay: a search for garbage in them takes a tenth of the start. `serve` turns it on again.
 gc.disable()
 
 from headrace.host.serving import main  # noqa: E402  # after that

@@ -32,26 +32,26 @@ _log = log.get("app")
 
 
 class Handler(Protocol):
-    """What a target does with requests that are no probes."""
+    """A target's handler of requests that are no probes."""
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None: ...
 
     def drain(self) -> None:
-        """The process is asked to end: begin nothing new, finish what is there."""
+        """The process is asked to end: begin no new work, finish the present."""
 
     async def close(self) -> None: ...
 
     def snapshot(self) -> Snapshot:
-        """What it has counted."""
+        """The handler's counts."""
 
 
 class App:
     """The ASGI application of one target.
 
     Attributes:
-        intake: who of its handler takes events the short way (see `headrace.server.front`); None: nobody.
-        eager: it has work of its own, and makes its handler when it starts.
-        counts: what is counted of any function.
+        intake: finds the part of its handler that takes events the short way (see `headrace.server.front`); None: none.
+        eager: the target has work of its own, and makes its handler when it starts.
+        counts: the counts that every function has.
     """
 
     def __init__(
@@ -103,15 +103,15 @@ class App:
         return self._handler
 
     def short_way(self) -> Front | None:
-        """Who takes events the short way, for our own server."""
+        """The part that takes events the short way, for our own server; None: there is none."""
         return None if self.intake is None else self.intake(self.handler())
 
     def refused(self, status: int) -> None:
-        """Our server has answered a request that never got here."""
+        """Count a request that our server has refused by itself."""
         self.counts.refused(status)
 
     def snapshot(self) -> Snapshot:
-        """What this process has counted so far; `headrace.core.metric_families` says what each of it is."""
+        """The counts of this process so far; `headrace.core.metric_families` explains each."""
         connected = self._client is not None and self._client.connected
         own = self.counts.snapshot(connected=connected)
         return own if self._handler is None else added((own, self._handler.snapshot()), families.BY_NAME)
@@ -120,7 +120,7 @@ class App:
         return True
 
     async def ready(self) -> bool:
-        """Can this process reach NATS, and is it not about to end?"""
+        """Can this process reach NATS, and is it not ending?"""
         if self.draining:
             return False
         self.handler()
@@ -133,19 +133,19 @@ class App:
         return True
 
     def _tell_of_payload(self, max_payload: int) -> None:
-        """Say once of each limit that no event fits: what is refused later would look like its sender's fault."""
+        """Log once for each limit that no event fits: later refusals would look like the senders' faults."""
         if max_payload != self._max_payload and (problem := payload.problem(max_payload)):
             _log.error("no event fits", why=f"{problem}; {payload.DO}")
         self._max_payload = max_payload
 
     def drain(self) -> None:
-        """Called on SIGTERM, before the server stops: leases stop pulling, probes say not ready."""
+        """Called on SIGTERM, before the server stops: leases stop pulling, probes answer that it is not ready."""
         self.draining = True
         if self._handler is not None:
             self._handler.drain()
 
     async def close(self) -> None:
-        """After the last answer: flush what is buffered, close connections."""
+        """Called after the last answer: flush buffers, close connections."""
         if self._handler is not None:
             await self._handler.close()
             await self._connected().close()
@@ -188,7 +188,7 @@ def application(target: str | None = None) -> App:
         Misconfigured: no such target, or a setting is wrong.
     """
     name = target or environment.variable("FUNCTION_TARGET", "receive")
-    # Imported on demand: `receive` starts from zero, and has no use for an HTTP client or for manifests.
+    # Imported on demand: `receive` starts from zero, and needs no HTTP client and no manifests.
     match name:
         case "receive":
             from headrace.host.receiving import Receiving

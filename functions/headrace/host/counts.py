@@ -1,4 +1,4 @@
-"""What is counted of any function: requests by status, the steps of its start, its connection to NATS."""
+"""The counts of every function: requests by status, the steps of its start, its connection to NATS."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Counts:
         usage.began()
 
     def step(self, until: str) -> None:
-        """A step of the start is done; the first time counts."""
+        """Note the end of a step of the start; only the first time counts."""
         if until not in self._steps:
             self._steps[until] = usage.age()
 
     def answered(self, code: int) -> None:
-        """A request that is no probe was answered."""
+        """Count the answer to a request that is no probe."""
         self._codes[code] = self._codes.get(code, 0) + 1
         self.step("answer")
 
     def refused(self, code: int) -> None:
-        """The server has refused a request that nobody else has seen."""
+        """Count a request that the server has refused by itself."""
         self._codes[code] = self._codes.get(code, 0) + 1
 
     def disconnected(self) -> None:

@@ -1,7 +1,7 @@
-"""What the entry files of the two hosts need: one application per process, and kn func's way of naming addresses.
+"""The code of the two hosts' entry files: one application per process, and kn func's way to name addresses.
 
-Called by `functions/main.py` (functions-framework) and `functions/function.py` (kn func's scaffold), which may hold
-no state and no code of their own, since their hosts may load them twice.
+`functions/main.py` (functions-framework) and `functions/function.py` (kn func's scaffold) call it. They hold no state
+and no code of their own: their hosts may load them twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def shared(target: str) -> App:
 
 
 def serve_scaffold() -> int:
-    """Serve FUNCTION_TARGET on LISTEN_ADDRESS until SIGTERM; the exit status is 2 for what the deployer can cure."""
+    """Serve FUNCTION_TARGET on LISTEN_ADDRESS until SIGTERM; exit status 2: the deployer can cure the fault."""
     try:
         text = environment.variable("LISTEN_ADDRESS", DEFAULT_LISTEN_ADDRESS)
         serve(addresses=addresses(text, ipv6=socket.has_dualstack_ipv6()))
@@ -41,13 +41,13 @@ def serve_scaffold() -> int:
 def addresses(text: str, *, ipv6: bool) -> list[Address]:
     """Read a comma-separated list, as in `[::]:8080,0.0.0.0:8080`.
 
-    `[::]` alone means every address, IPv4 ones too, as func-python has it.
+    `[::]` alone means every address, those of IPv4 too, as in func-python.
 
     Args:
-        ipv6: does this machine have it? If not, such addresses are left out.
+        ipv6: does this machine have IPv6? If not, such addresses are left out.
 
     Raises:
-        Misconfigured: an entry is no host and port, or none can be used here.
+        Misconfigured: an entry is no host and port, or no address can be used here.
     """
     found = [_address(entry.strip()) for entry in text.split(",")]
     everywhere = [port for host, port in found if host == "::"]

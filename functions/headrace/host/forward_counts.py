@@ -1,7 +1,7 @@
-"""What is counted of `forward`: how long POSTs took, by their status, and how the events of its leases ended.
+"""The counts of `forward`: the duration of POSTs by status, and the outcomes of its leases' events.
 
-A POST costs a third of a microsecond here. Outcomes cost nothing: the tallies of open leases are looked at when
-somebody asks (ADR 028).
+A POST costs a third of a microsecond here. Outcomes cost nothing: a snapshot reads the tallies of open leases
+(ADR 028).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.metrics import KNATIVE_BOUNDS, LONG_BOUNDS, Distribution, Labels, Snapshot, Timings, Value
 
 SYSTEM = "knative"
-"""What Knative's dispatchers say under `messaging_system`."""
+"""The value of Knative's dispatchers under `messaging_system`."""
 
 
 class Posts:
@@ -30,7 +30,7 @@ class Posts:
         self._timings: dict[int | None, Timings] = {}
 
     def took(self, status: int | None, seconds: float) -> None:
-        """One was answered, or was not, after so many seconds."""
+        """Count a POST and its seconds; the status is None without an answer."""
         try:
             timings = self._timings[status]
         except KeyError:
@@ -44,7 +44,7 @@ class Posts:
         return sum(timings.counts) if timings else 0
 
     def by_code(self) -> dict[str, Distribution]:
-        """What has no answer counts as the status by which Knative tells of it."""
+        """The durations by status; a POST without an answer counts under the status that Knative gives it."""
         found: dict[str, Distribution] = {}
         for status, timings in self._timings.items():
             code = str(NO_ANSWER_CODE if status is None else status)
@@ -63,19 +63,19 @@ class ForwardCounts:
         self._leases = Timings(LONG_BOUNDS)
 
     def posts(self, subscriber: Subscriber, stage: Stage) -> Posts:
-        """Where POSTs of that stage are counted."""
+        """The counts of the POSTs of one stage."""
         return self._posts.setdefault((_labels(subscriber), stage), Posts())
 
     @contextmanager
     def lease(self, subscriber: Subscriber, tally: Tally) -> Iterator[None]:
-        """While a lease is served, its tally may be looked at."""
+        """Count a lease; for the time of the block a snapshot reads its tally."""
         opened = (_labels(subscriber), tally)
         began = time.monotonic()
         self._open.append(opened)
         try:
             yield
         finally:
-            # By identity: two leases may have done the same.
+            # By identity: two leases may have equal tallies.
             self._open = [each for each in self._open if each is not opened]
             self._ended.setdefault(opened[0], Counter()).update(tally.counts)
             self._leases.took(time.monotonic() - began)

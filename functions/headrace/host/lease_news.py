@@ -1,6 +1,6 @@
-"""What a lease says while it is open: its counts so far, and that it ends because its process does.
+"""The news of an open lease: its counts so far, and that it ends because its process does.
 
-Writes into the answer of the lease's request, which has begun and not ended. Called by `headrace.host.leasing`.
+It writes them into the answer of the lease's request, which has begun and not ended. `headrace.host.leasing` calls it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def telling(
     Args:
         early: the answer of the lease's request.
         stop: set when the lease must pull no more.
-        draining: does this process end? Asked when `stop` is set.
+        draining: does this process end? Called when `stop` is set.
     """
     early.lines = asked.progress_seconds > 0
     tasks = [asyncio.create_task(_announce(early, stop, draining))]
@@ -37,7 +37,7 @@ def telling(
 
 
 async def _announce(early: Early, stop: asyncio.Event, draining: Callable[[], bool]) -> None:
-    """Say that the lease ends because its process does, as soon as that is known: its last POST may take a minute."""
+    """Say at once that the lease ends because its process does: its last POST may take a minute."""
     await stop.wait()
     if not draining():
         return
@@ -48,14 +48,14 @@ async def _announce(early: Early, stop: asyncio.Event, draining: Callable[[], bo
 
 
 async def _count(early: Early, tally: Tally, seconds: float) -> None:
-    """Say what the lease has done, every so many seconds in which that has changed, and once at the beginning.
+    """Say the lease's counts every so many seconds, if they have changed.
 
-    A lease that has done nothing yet says so once: its opener learns that it pulls.
+    The first line comes without a change: the opener learns that the lease pulls.
     """
     said: Mapping[Outcome, int] | None = None
     while True:
         await asyncio.sleep(seconds)
-        # `latest` tells how much waits behind the latest message; a lease to which nothing has come since has no news.
+        # `latest` tells how much waits behind the latest message; a lease without a new message has no news.
         if tally.counts != said or tally.latest:
             said = dict(tally.counts)
             await early.say(lease.so_far(tally))

@@ -43,11 +43,11 @@ from headrace.io.process import environment, log
 from headrace.io.tracing import Tracing
 
 LONGEST_BODY = 64 * 1024
-# For one question to JetStream in the middle of a delivery; less than the ack wait.
+# For one request to JetStream in the middle of a delivery; less than the ack wait.
 ASK_SECONDS = 5.0
-# The server counts an ack a moment after the ack has come, and may answer our question in between. The last events of
-# a lease would then seem to be unsettled, and would call for another lease, which finds nothing. So we look again, up
-# to so many times; the events that another lease has in hand cost these looks, too.
+# The server counts an ack a moment after it has come, and may answer our request in between. The last events of a lease
+# would then seem unsettled, and would call for another lease that finds nothing. So we look again, up to so many times;
+# events in the hands of another lease cost these looks, too.
 MORE_LOOKS = 2
 LOOK_PAUSE = 0.02
 
@@ -66,7 +66,7 @@ class Leasing:
 
     @classmethod
     def stands(cls) -> bool:
-        """Does it pull without being asked?"""
+        """Does it open leases by itself?"""
         return bool(environment.read(ForwardSettings).consumers)
 
     def __init__(
@@ -132,7 +132,7 @@ class Leasing:
             return await self._serve(asked, subscriber, gaps.begin(info), receive, stop, tally)
 
     async def look_up(self, asked: Lease) -> tuple[Mapping[str, Any], Subscriber] | Response:
-        """The consumer's CONSUMER.INFO and whom it serves, or why it can't be served."""
+        """The consumer's CONSUMER.INFO and its subscriber, or the reason that it can't be served."""
         info = await self._info(asked)
         if info is None:
             return problem(404, "No such consumer", f"stream {asked.stream!r} has no consumer {asked.consumer!r}")
@@ -166,19 +166,19 @@ class Leasing:
         """Hold one lease, until it ends by itself, `stop` is set, or this process is told to end.
 
         Args:
-            tally: where it counts what it does.
+            tally: gets the lease's counts.
 
         Raises:
             Unavailable: NATS is away, or the latest pulls broke off one after the other.
-            Refused: the server would not be pulled from; both with its words.
+            Refused: the server refused the pulls; both errors have its words.
         """
         self._open.add(stop)
         if self._draining:
-            # While its consumer was looked up.
+            # The drain began while its consumer was looked up.
             stop.set()
         try:
             largest = self._jetstream.max_payload + ENVELOPE
-            # The limit is the subscriber's, whom as many leases may serve at once (ADR 012).
+            # The subscriber's limit is shared by all leases that may serve it at once (ADR 012).
             asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.most_leases)
             effects = self._effects(asked, subscriber, tally)
             with self._counts.lease(subscriber, tally):
@@ -198,7 +198,7 @@ class Leasing:
         raise Unavailable(f"the pulls {place} break off one after the other: {tally.broken}")
 
     async def _last_look(self, asked: Lease, put_off: int) -> dict[str, Any] | None:
-        """The consumer's counters, after the acks of this lease if that does not take long.
+        """The consumer's counters, with the acks of this lease if the server counts them soon.
 
         Args:
             put_off: events that this lease leaves un-acked on purpose.
@@ -212,7 +212,7 @@ class Leasing:
         return info
 
     async def _note_discarded(self, asked: Lease, subscriber: Subscriber, events: int) -> None:
-        """Tell of events that this consumer has lost, and add them to its count; NATS being away loses the count."""
+        """Log the events that this consumer has lost, and add them to its count; if NATS is away, the count is lost."""
         if not events:
             return
         channel = f"{subscriber.namespace}/{subscriber.channel}"
@@ -225,7 +225,7 @@ class Leasing:
             _log.warning("discarded events could not be counted", channel=channel, events=events, error=str(error))
 
     async def _note_sunk(self, asked: Lease, subscriber: Subscriber, tally: Tally) -> None:
-        """Count what went to the dead letter sink; NATS being away loses the count."""
+        """Count the events that went to the dead letter sink; if NATS is away, the count is lost."""
         events, sink = tally.counts[Outcome.DEAD_LETTERED], subscriber.dead_letter
         if not events:
             return
@@ -248,7 +248,7 @@ class Leasing:
             _log.warning(words, **named)
 
     async def _note_pull_trouble(self, asked: Lease, subscriber: Subscriber, words: str) -> None:
-        """Tell that pulls break off or are refused, here and in the aside stream; NATS being away loses the note."""
+        """Note in the log and in the aside stream why pulls bring nothing; if NATS is away, the latter is lost."""
         channel = f"{subscriber.namespace}/{subscriber.channel}"
         named = {"channel": channel, "subscription": subscriber.full_name, "consumer": asked.consumer}
         _log.warning("pulls bring nothing", **named, error=words)

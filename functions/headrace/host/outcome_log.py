@@ -1,7 +1,7 @@
 """The log of `forward`: a line per outcome of an event, with the names that people know.
 
-Never a byte of data, nor an attribute but the id. Success is told at debug level only, and failures of one kind
-sparingly: a subscriber that fails ten thousand times is one trouble, not ten thousand.
+A line holds no byte of data, and no attribute but the id. Success is logged at debug level only, and failures of one
+kind sparingly: a subscriber that fails ten thousand times is one trouble, not ten thousand.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ Report = Callable[[Outcome, Message, str], None]
 
 
 class OutcomeLog:
-    """What all leases of a process tell."""
+    """The log of all leases of a process."""
 
     def __init__(self) -> None:
         self._sparing = log.Sparing()
 
     def reporter(self, subscriber: Subscriber) -> Report:
-        """Tells of one Subscription's events; a line tells how many of its kind were left out before it."""
+        """A reporter of one Subscription's events; its lines say how many of their kind were left out before."""
         names = _names(subscriber)
         sparing = self._sparing
-        # An event whose budget goes on is worth less of an alarm, success none.
+        # An event with budget left is less of an alarm, a success none.
         writers = {Outcome.DELIVERED: _log.debug, Outcome.RETRIED: _log.info}
         debugging = log.debugging()
 
         def report(outcome: Outcome, message: Message, why: str) -> None:
             if outcome is Outcome.DELIVERED:
                 if not debugging:
-                    # Before the headers are read for the line that nobody gets.
+                    # Return before the headers are read for a line that nobody gets.
                     return
                 left_out: int | None = 0
             else:
@@ -55,7 +55,7 @@ class OutcomeLog:
         return report
 
     def tell_rest(self, subscriber: Subscriber) -> None:
-        """A lease is over: how many were left out since the last line of each kind."""
+        """Log, at the end of a lease, how many lines of each kind were left out since the last."""
         names = _names(subscriber)
         for outcome in Outcome:
             left_out = self._sparing.take((names["subscription"], outcome))

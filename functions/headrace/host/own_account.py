@@ -1,7 +1,7 @@
-"""Answers the `reconcile` that decides about a channel in a NATS account which only this `reconcile` is let into.
+"""Answers another `reconcile`, which decides about a channel in a NATS account that only this one may enter.
 
-The form of question and answer is that of `headrace.core.nats.own_account`. The call `named` works without NATS, too:
-what a ConfigMap names must be known before NATS lets anybody in.
+Calls and answers have the form of `headrace.core.nats.own_account`. The call `named` works without NATS, too: the names
+in a ConfigMap must be known before NATS lets anybody in.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from headrace.io.jetstream.admin import Admin
 
 
 async def lend(body: bytes, admin: Admin, named: Callable[[], SecretNames]) -> Response:
-    """Do what is asked, as far as NATS lets us.
+    """Carry out a call, as far as NATS lets us.
 
     Raises:
-        InvalidSpec: it is no call.
+        InvalidSpec: the body is no call.
     """
     call = form.read_call(body)
     if call.name == "named":

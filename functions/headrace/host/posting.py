@@ -1,4 +1,4 @@
-"""The POSTs of `forward`: to whom, counted by stage and status, and traced if somebody wants that."""
+"""The POSTs of `forward`, counted by stage and status, and traced if a deployer wants spans."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FACTS = {
 
 
 class Posting:
-    """What all leases of a process POST with."""
+    """The HTTP client, counts and spans of all leases of a process."""
 
     def __init__(self, counts: ForwardCounts, most_answer_bytes: int, tracing: Tracing | None) -> None:
         self._sink = HttpClient()
@@ -37,7 +37,7 @@ class Posting:
         self._tracing = tracing
 
     def to(self, subscriber: Subscriber) -> Post:
-        """What POSTs to the addresses of one subscriber, whatever the stage."""
+        """A function that POSTs to the addresses of one subscriber, at any stage."""
 
         async def post(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
             stage = _stage(to, subscriber)
@@ -50,8 +50,8 @@ class Posting:
         return post if self._tracing is None else _traced(post, subscriber, self._tracing)
 
     def sender(self, subscriber: Subscriber) -> Sender | None:
-        """For the short way to the subscriber itself; None: there is none, or its events go the long way."""
-        # Spans take more time than the long way does.
+        """The sender of the short way to the subscriber itself; None: all its events go the long way."""
+        # Spans cost more time than the long way itself.
         if subscriber.subscriber is None or self._tracing is not None:
             return None
         try:
@@ -64,7 +64,7 @@ class Posting:
                 timed=self._counts.posts(subscriber, Stage.SUBSCRIBER).took,
             )
         except (InvalidSpec, InvalidEvent):
-            # What is wrong with it, the long way finds for each event anew, and counts it.
+            # The long way finds the fault anew for each event, and counts it.
             return None
 
     async def close(self) -> None:
@@ -74,14 +74,14 @@ class Posting:
 
 
 def _stage(to: Destination, subscriber: Subscriber) -> Stage:
-    # Identity, not equality: the same address may be all of them.
+    # Identity, not equality: all three may be the same address.
     if to is subscriber.subscriber:
         return Stage.SUBSCRIBER
     return Stage.REPLY if to is subscriber.reply else Stage.DEAD_LETTER
 
 
 def _traced(post: Post, subscriber: Subscriber, tracing: Tracing) -> Post:
-    """The same, with a span for each POST, below whatever its headers tell of."""
+    """`post` with a span for each POST, below the span in its headers."""
     fixed = {
         "http.request.method": "POST",
         "kn.channel.namespace": subscriber.namespace,
@@ -99,7 +99,7 @@ def _traced(post: Post, subscriber: Subscriber, tracing: Tracing) -> Post:
             answer = await post(to, span.headers(headers), body, timeout)
             span.answered(answer.status, uri.hidden(answer.error))
             if stage is Stage.SUBSCRIBER and answer.header(PARENT) is None:
-                # A reply whose author tells of no span of its own goes on from this one.
+                # A reply without a span of its author goes on from this one.
                 answer = answer._replace(headers=(*answer.headers, *span.context()))
         return answer
 

@@ -1,4 +1,4 @@
-"""What is counted of `receive`; an event costs a third of a microsecond here (ADR 028)."""
+"""The counts of `receive`; an event costs a third of a microsecond here (ADR 028)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.core.metrics import SHORT_BOUNDS, Distribution, Labels, Snapshot, 
 from headrace.core.nats.jetstream import PubAck
 from headrace.io.process import usage
 
-# Only channels that have stored something are named, but nobody bounds how many there are.
+# Only channels that have stored an event are named, but nothing bounds their number.
 MOST_CHANNELS = 1000
 OTHERS = ("(others)", "(others)")
 
@@ -19,7 +19,7 @@ class ReceiveCounts:
     """The counts of one `receive`.
 
     Attributes:
-        long_way: stored events of which the answer is counted elsewhere, by way of ASGI.
+        long_way: stored events that went through ASGI: `Counts` counts their answers.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class ReceiveCounts:
         self.long_way = 0
 
     def stored(self, subject: str, ack: PubAck, seconds: float) -> None:
-        """An event was acknowledged, so many seconds after it was here."""
+        """Count an event that was acknowledged so many seconds after its arrival."""
         try:
             self._stored[subject] += 1
         except KeyError:
@@ -43,7 +43,7 @@ class ReceiveCounts:
         timings.total += seconds
 
     def refused(self, code: int) -> None:
-        """An event was answered on the short way, without being stored."""
+        """Count an event that the short way has refused."""
         self._refused[code] = self._refused.get(code, 0) + 1
 
     def snapshot(self, waiting: int) -> Snapshot:
@@ -60,7 +60,7 @@ class ReceiveCounts:
         }
 
     def _begin(self, subject: str) -> str:
-        """Count the first event of a channel, or one of those that are too many to be told apart."""
+        """Count the first event of a channel, or an event of the channels beyond MOST_CHANNELS."""
         if self._first is None:
             self._first = usage.age()
         if len(self._stored) >= MOST_CHANNELS:

@@ -86,10 +86,10 @@ class Receiving:
             await self._receive_traced(tracing, request, receive_, answer)
 
     def drain(self) -> None:
-        """Nothing to do: an answer comes only after JetStream's, so whatever is accepted is stored."""
+        """Nothing to do: an answer comes only after JetStream's, so every accepted event is stored."""
 
     async def close(self) -> None:
-        """The last spans, if there are any."""
+        """Export the last spans, if there are any."""
         if self._tracing is not None:
             await self._tracing.close()
 
@@ -104,7 +104,7 @@ class Receiving:
                 span.answered(response.status, least_failure=500)
                 await answer(response)
 
-            # What is stored goes on from here.
+            # The stored event carries this span's context.
             inside = http_request(request.method, request.path, span.headers(tuple(request.headers)))
             await self._receive(inside, receive_, answer_and_tell)
 
@@ -127,7 +127,7 @@ class Receiving:
             return await web.read_body(receive_, request, limit, charge)
 
         async def let_go_and_answer(response: Response) -> None:
-            # A client that does not read its answer must not keep room from others.
+            # A client that does not read its answer must not take room from others.
             let_go()
             await answer(response)
 
@@ -168,25 +168,25 @@ class Receiving:
         return response
 
     def _tell_of_refusal(self, subject: str, status: int, error: HeadraceError) -> None:
-        """The sender is told all of it; here a line of each kind in a while, so that somebody sees it on this side."""
+        """Log refusals of each kind sparingly, so that people see them on this side; the sender gets all the words."""
         if status == FULL:
             self._full.tell(subject)
         left_out = self._sparing.admit(status)
         if left_out is None:
             return
-        # The words of a faulty event quote what is in it.
+        # The error of a faulty event quotes its content.
         why = f"not a valid event: {_attributes(error)}" if isinstance(error, InvalidEvent) else str(error)
         write = _log.warning if status >= 500 else _log.info
         write("refused", channel="/".join(names.labels(subject)), status=status, why=why, **log.more(left_out))
 
 
 def _attributes(error: InvalidEvent) -> str:
-    """What is wrong, by name."""
+    """The names of the faulty attributes."""
     return ", ".join(sorted({fault.attribute for fault in error.faults}))[:200]
 
 
 def _event_facts(request: Request) -> dict[str, str]:
-    """What OpenTelemetry has names for, of an event in binary mode."""
+    """The attributes of an event in binary mode that OpenTelemetry has names for."""
     named = {
         "cloudevents.event_id": b"ce-id",
         "cloudevents.event_source": b"ce-source",

@@ -38,10 +38,10 @@ from headrace.reconcile import VERBS, Around, reconcile
 if TYPE_CHECKING:
     from headrace.io.jetstream.own_account import Calls, RemoteAdmin
 
-# A channel with thousands of subscribers and their CA certificates still fits. How many values it may be is
-# `headrace.core.channel.hook`'s to say: that is what memory goes by.
+# A channel with thousands of subscribers and their CA certificates still fits. `headrace.core.channel.hook` bounds the
+# number of values, which decides about memory.
 LONGEST_BODY = 32 * 1024 * 1024
-# One stream or consumer, which NATS takes no more of either.
+# One stream or consumer; NATS takes no larger one either.
 LONGEST_CALL = 2 * 1024 * 1024
 # A ConfigMap has a megabyte at most.
 LONGEST_DEFAULTS = 1024 * 1024
@@ -81,7 +81,7 @@ class Reconciling:
         self._admin = Admin(api, JetStream(client, api))
         self._timings: dict[Labels, Timings] = {}
         self._defaults = LastGood(self._read_defaults)
-        # What was read from which text: most calls find the same.
+        # The latest text and the defaults in it: most calls find the same text.
         self._known: tuple[str, Defaults] = ("", Defaults())
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
@@ -117,7 +117,7 @@ class Reconciling:
         body = await web.read_body(receive, request, LONGEST_BODY if verb in VERBS else LONGEST_CALL)
         if verb not in VERBS:
             return await lend(body, self._admin, self._named_now)
-        # Where no function is answered none needs it.
+        # Only an answer with functions needs the token.
         token = await asyncio.to_thread(self._token.read) if self._settings.image else None
         around = Around(
             self._defaults_now() if self._settings.defaults_dir else None,
@@ -132,7 +132,7 @@ class Reconciling:
         return json_response(200, answer)
 
     def _elsewhere(self, url: str) -> RemoteAdmin:
-        # On demand: it brings aiohttp.
+        # Imported on demand: it brings aiohttp.
         from headrace.io.jetstream.own_account import Calls, RemoteAdmin
 
         if self._calls is None:
@@ -143,7 +143,7 @@ class Reconciling:
         return self._named.now(self._client.settings_problem)
 
     def _defaults_now(self) -> Defaults:
-        """What is mounted; while it is broken the last good one, or none at all, and the channels' status says so."""
+        """The mounted defaults; while they are broken the last good ones, or none, and the channels' status says so."""
         try:
             reading = self._defaults.now()
         except Misconfigured as error:

@@ -1,7 +1,7 @@
 """Our uvicorn: the same settings under every host.
 
 Keep-alive outlives the 90 s for which Knative's queue-proxy keeps idle connections, or its POSTs would race with our
-closing them; SIGTERM finishes what is in flight, however long, and Knative's own grace period is the limit.
+closing. After SIGTERM requests in flight are finished, and only Knative's own grace period limits that.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Address = tuple[str, int]
 
 
 class _Server(uvicorn.Server):
-    """Tells the application first: a lease has to stop pulling before its answer can come."""
+    """uvicorn's server. At a signal it tells the application first: a lease must stop pulling before it can answer."""
 
     def __init__(self, app: App, metrics: socket.socket | None) -> None:
         """Args:
-        metrics: where the metrics are served; None: nowhere.
+        metrics: the listener of the metrics; None: they are not served.
         """
         super().__init__(config(app))
         self._app = app
@@ -49,7 +49,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Like uvicorn's own, which then raises the signals again: we have honoured them, and end with status 0."""
+        """As in uvicorn, but without raising the signals again: we have honoured them, and end with status 0."""
         before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
@@ -95,7 +95,7 @@ def serve(target: str | None = None, addresses: Sequence[Address] | None = None)
     served = addresses or [_default_address()]
     sockets = [_bind(*address) for address in served]
     metrics = _metrics_listener(served)
-    # What is there now stays, and no later collection looks through it, which would hold up the loop for 40 ms.
+    # The present objects stay, and no later collection looks through them: that would hold up the loop for 40 ms.
     gc.freeze()
     gc.enable()
     log.get("host").info("serving", target=app.target, addresses=[f"{host}:{port}" for host, port in served])
@@ -103,7 +103,7 @@ def serve(target: str | None = None, addresses: Sequence[Address] | None = None)
 
 
 def main() -> int:
-    """The exit status: 2, with one line, for what the deployer can cure."""
+    """Serve, and return the exit status; 2, with one line: the deployer can cure the fault."""
     try:
         serve()
     except Misconfigured as error:
@@ -118,7 +118,7 @@ def _metrics_listener(served: Sequence[Address]) -> socket.socket | None:
     if port is None:
         return None
     if any(port == taken for _, taken in served):
-        # The kernel would let us have it twice, and nobody would find the metrics.
+        # The kernel would give us the port twice, and nobody would find the metrics.
         raise Misconfigured(f"METRICS_PORT is {port}, as PORT is: give another one", field="METRICS_PORT")
     return _bind(host, port, field="METRICS_PORT")
 

@@ -1,9 +1,9 @@
-"""Leases without end, which `forward` opens on itself where nobody else does: the runtime `deployment`.
+"""Standing leases: `forward` opens them on itself, one after the other, in the runtime `deployment`.
 
-A consumer always has one lease that pulls. Each begins by reading the consumer, so that an edit takes effect with the
-next one, and its successor begins when its time is up, even while it still waits for slow subscribers; but no more are
-open at once than the subscriber may have. Errors, a consumer that is not there and one that is not to be delivered to
-are tried again, for ever. Knows when to open a lease; what one does is `headrace.host.leasing`'s.
+A consumer always has one lease that pulls. A lease begins with a look at the consumer, so that an edit takes effect
+with the next lease. Its successor begins when its time is up, even while it still waits for slow subscribers; but no
+more leases are open at once than the subscriber may have. After an error, without a consumer, or with one that gets no
+deliveries, we try again for ever. The module knows when to open a lease; `headrace.host.leasing` serves it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from headrace.core.installation.function_settings import ForwardSettings
 from headrace.core.quoting import quoted
 from headrace.io.process import log
 
-# How old the word of a consumer gets; while nothing comes, a lease is one open pull.
+# After so long the consumer is read again; while nothing comes, a lease is one open pull.
 LEASE_SECONDS = 10.0
-# It may take a moment to notice that its time is up.
+# A lease may need a moment to notice that its time is up.
 LATE_SECONDS = 1.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 10.0
 
@@ -37,10 +37,10 @@ Result = TypeVar("Result")
 
 
 class Leases(Protocol):
-    """How leases are held; both raise Unavailable when NATS is away, and Refused."""
+    """The holder of leases; both methods raise Unavailable when NATS is away, and Refused."""
 
     async def look_up(self, asked: Lease) -> tuple[Mapping[str, Any], Subscriber] | Response:
-        """The consumer's CONSUMER.INFO and whom it serves, or why it can't be."""
+        """The consumer's CONSUMER.INFO and its subscriber, or the reason that it can't be served."""
 
     async def pull(
         self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, stop: asyncio.Event, tally: Tally
@@ -49,7 +49,7 @@ class Leases(Protocol):
 
 
 class Standing:
-    """The leases without end of this process; made inside the loop that serves them, closed by its owner."""
+    """The standing leases of this process; made inside the loop that serves them, closed by its owner."""
 
     def __init__(self, wanted: Iterable[Lease], leases: Leases) -> None:
         self._leases = leases
@@ -57,11 +57,11 @@ class Standing:
         self._tasks = {asyncio.create_task(self._stand(one), name=f"{one.stream}/{one.consumer}") for one in wanted}
 
     def drain(self) -> None:
-        """Begin no more; those that are open are told to stop by whoever holds them."""
+        """Begin no more leases; the holder stops the open ones."""
         self._ending.set()
 
     async def close(self) -> None:
-        """Return when the last one has finished what it had in hand."""
+        """Return when the last lease has finished its events in hand."""
         self.drain()
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -83,14 +83,14 @@ class Standing:
             await asyncio.wait(open_leases)
 
     async def _found(self, wanted: Lease) -> tuple[Mapping[str, Any], Subscriber] | str:
-        """The consumer and whom it serves, or why it can't be, in words."""
+        """The consumer's info and its subscriber, or in words why it can't be served."""
         found = await _problem_of(self._leases.look_up(wanted))
         return found.body.decode(errors="replace") if isinstance(found, Response) else found
 
     async def _one_more(
         self, wanted: Lease, info: Mapping[str, Any], subscriber: Subscriber, open_leases: set[asyncio.Task[str]]
     ) -> str:
-        """Hold a lease for as long as it pulls; what has gone wrong, in words, or nothing."""
+        """Hold a lease for as long as it pulls; return its trouble in words, or nothing."""
         while len(open_leases) >= subscriber.most_leases:
             await asyncio.wait(open_leases, return_when=asyncio.FIRST_COMPLETED)
         if self._ending.is_set():
@@ -117,7 +117,7 @@ def read(settings: ForwardSettings) -> tuple[Lease, ...]:
     """The leases that FORWARD_CONSUMERS asks for, `<stream>/<consumer>` with spaces between.
 
     Raises:
-        Misconfigured: something in it is no such pair.
+        Misconfigured: a word of it is no such pair.
     """
     leases = []
     for word in dict.fromkeys(settings.consumers.split()):
@@ -125,7 +125,7 @@ def read(settings: ForwardSettings) -> tuple[Lease, ...]:
         if names is None:
             problem = f"FORWARD_CONSUMERS has {quoted(word, 200)}: give <stream>/<consumer>, several with spaces"
             raise Misconfigured(problem, field="FORWARD_CONSUMERS")
-        # As long as nothing comes it waits: nobody is there to open another.
+        # It lingers for its whole time: nobody else would open another lease.
         stream, consumer = names.groups()
         limits = settings.max_in_flight, settings.max_in_flight_bytes
         leases.append(Lease(stream, consumer, LEASE_SECONDS, LEASE_SECONDS, *limits))
@@ -133,7 +133,7 @@ def read(settings: ForwardSettings) -> tuple[Lease, ...]:
 
 
 def _told(lease: Lease, before: str, problem: str) -> str:
-    """Say what is wrong, once for each reason: a server that is away for an hour would fill the log."""
+    """Log a trouble, once for each reason: a server that is away for an hour would fill the log."""
     words = {"stream": lease.stream, "consumer": lease.consumer}
     if problem and problem != before:
         _log.warning("can't deliver, trying again", **words, error=problem)
@@ -143,11 +143,11 @@ def _told(lease: Lease, before: str, problem: str) -> str:
 
 
 async def _problem_of(work: Awaitable[Result]) -> Result | str:
-    """What it gives, or the words of its error."""
+    """The result of some work, or the words of its error."""
     try:
         return await work
     except (Unavailable, Refused) as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001  # as of a lease that is asked for by HTTP: the next one tries again
+    except Exception as error:  # noqa: BLE001  # as for a lease by HTTP: the next lease tries again
         _log.exception("a lease failed")
         return f"{type(error).__name__}: {error}"
