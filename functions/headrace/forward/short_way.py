@@ -1,10 +1,10 @@
 """The short way of an event: from the pull's callback to the socket, and from the answer's callback to the ack.
 
-It is for what nearly all events are: stored by `headrace.receive`, delivered for the first time, POSTed on a connection
-that is open already, and done with the answer. Everything else takes `one_event`'s way, from wherever it turns out
-(ADR 017). What an answer means is `headrace.core.delivery.delivery`'s to say on both ways.
+Nearly every event takes it: stored by `headrace.receive`, delivered for the first time, POSTed on a connection that is
+open already, and done with the answer. All others take `one_event`'s way, from the step at which this one declines
+(ADR 017). On both ways `headrace.core.delivery.delivery` judges the answer.
 
-Called by `lease` for each message.
+`lease` calls it for each message.
 """
 
 from __future__ import annotations

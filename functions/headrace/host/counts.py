@@ -53,11 +53,7 @@ class Counts:
 
 
 class Watched:
-    """A `send` that remembers the status of the answer.
-
-    Attributes:
-        status: 0 before there is an answer.
-    """
+    """A `send` that remembers the answer's status; 0 before there is an answer."""
 
     __slots__ = ("_send", "status")
 

@@ -16,11 +16,7 @@ OTHERS = ("(others)", "(others)")
 
 
 class ReceiveCounts:
-    """The counts of one `receive`.
-
-    Attributes:
-        long_way: stored events that went through ASGI: `Counts` counts their answers.
-    """
+    """The counts of one `receive`; `long_way` are stored events by way of ASGI: `Counts` counts their answers."""
 
     def __init__(self) -> None:
         self._stored: dict[str, int] = {}

@@ -36,11 +36,7 @@ _log = log.get("receive")
 
 
 class Receiving:
-    """The handler of `receive`.
-
-    Attributes:
-        intake: takes events the short way.
-    """
+    """The handler of `receive`; `intake` takes events the short way."""
 
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi], Receiving]:
@@ -89,7 +85,6 @@ class Receiving:
         """Nothing to do: an answer comes only after JetStream's, so every accepted event is stored."""
 
     async def close(self) -> None:
-        """Export the last spans, if there are any."""
         if self._tracing is not None:
             await self._tracing.close()
 

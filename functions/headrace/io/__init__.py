@@ -1,4 +1,4 @@
-"""What Headrace does to the world: NATS, HTTP, environment, log. It translates and never decides.
+"""The effects of Headrace on the world: NATS, HTTP, environment, log. This room translates and never decides.
 
     process      one process and its files: environment, mounted files, TLS contexts, log
     nats         a connection to NATS: publish, request, subscribe

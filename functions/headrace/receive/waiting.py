@@ -12,11 +12,7 @@ BESIDE_BYTES = 8 * 1024
 
 
 class Waiting:
-    """The waiting bytes.
-
-    Attributes:
-        size: their number.
-    """
+    """The waiting bytes; `size` is their number."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -16,11 +16,7 @@ from headrace.reconcile.ports import Administration
 
 
 class Deeds:
-    """The actions for one channel.
-
-    Attributes:
-        lowered: our defaults that gave way to the server's limits.
-    """
+    """The actions for one channel; `lowered` are our defaults that gave way to the server's limits."""
 
     def __init__(self, api: Administration) -> None:
         self.api = api

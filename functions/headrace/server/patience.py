@@ -13,14 +13,11 @@ from collections.abc import Callable
 
 
 class Patience:
-    """One wait at a time."""
+    """One wait at a time; `expired` is called when it has lasted as long as it may."""
 
     __slots__ = ("_expired", "_loop", "_timer", "_timer_at", "_until")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
-        """Args:
-        expired: called when a wait has lasted as long as it may.
-        """
         self._loop = loop
         self._expired = expired
         self._until = 0.0
@@ -43,7 +40,6 @@ class Patience:
         self._until = 0.0
 
     def close(self) -> None:
-        """Stop for good."""
         self.stop()
         if self._timer is not None:
             self._timer.cancel()

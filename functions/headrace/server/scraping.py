@@ -24,9 +24,6 @@ class Scraped:
     """The ASGI application of the port."""
 
     def __init__(self, counted: Callable[[], Snapshot]) -> None:
-        """Args:
-        counted: returns the counts of the process so far.
-        """
         self._counted = counted
 
     async def __call__(self, scope: web.Scope, receive: web.Receive, send: web.Send) -> None:

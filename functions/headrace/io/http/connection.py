@@ -21,11 +21,7 @@ TICK = 0.001
 
 
 class ConnectionBroken(Exception):
-    """The exchange failed.
-
-    Attributes:
-        silent: the connection ended before the first byte of the answer.
-    """
+    """The exchange failed; `silent`: before the first byte of the answer."""
 
     def __init__(self, reason: str, *, silent: bool = False) -> None:
         super().__init__(reason)

@@ -26,7 +26,6 @@ class KeepAlive:
 
     @property
     def held(self) -> int:
-        """How many messages are held now."""
         return len(self._held)
 
     def hold(self, message: Message) -> None:

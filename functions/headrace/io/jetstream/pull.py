@@ -39,6 +39,7 @@ class PullInbox:
         on_message: called for each message, also after its pull has ended.
         on_end: called once per pull.
         said: why the latest pull ended, in words; empty when it ended well.
+        pin: of a by-key consumer, which serves one inbox at a time.
     """
 
     def __init__(
@@ -50,9 +51,6 @@ class PullInbox:
         on_end: OnEnd,
         pin: Pin | None = None,
     ) -> None:
-        """Args:
-        pin: for a by-key consumer, which serves one inbox at a time.
-        """
         self._client = client
         self._pin = pin
         self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"

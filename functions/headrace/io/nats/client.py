@@ -57,7 +57,6 @@ class Client:
 
     @property
     def connected(self) -> bool:
-        """Is there a connection right now?"""
         return self._upkeep.link is not None
 
     @property

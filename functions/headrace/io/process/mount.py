@@ -67,12 +67,9 @@ class Reading(Generic[Value]):
 
 
 class LastGood(Generic[Value]):
-    """Reads again at each call of `now`, and keeps the last value that could be read."""
+    """Reads again at each call of `now`, and keeps the last value that could be read; `read` raises Misconfigured."""
 
     def __init__(self, read: Callable[[], Value]) -> None:
-        """Args:
-        read: raises Misconfigured.
-        """
         self._read = read
         self._good: Reading[Value] | None = None
         self._problem = ""

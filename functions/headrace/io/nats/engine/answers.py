@@ -33,9 +33,6 @@ class Answers:
     """
 
     def __init__(self, inbox: str) -> None:
-        """Args:
-        inbox: a subject of our own.
-        """
         self.lines: dict[str, bytes] = {}
         self.move(inbox)
         self._number = 1

@@ -220,8 +220,6 @@ class Link(asyncio.Protocol):
         except ProtocolError as error:
             self.break_off(error)
 
-    # The private methods.
-
     def _take(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
