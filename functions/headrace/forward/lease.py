@@ -105,7 +105,7 @@ class _Run:
     tasks: set[asyncio.Task[None] | Handover] = field(default_factory=set)
     over: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    # The moment since which a pull could be sent; None while one is open or no slot is free.
+    # When the next pull could first be sent; None while one is open or no slot is free.
     free_since: float | None = None
     not_before: float = 0.0
     last_size: int = 0  # of the latest message, as the estimate for the next

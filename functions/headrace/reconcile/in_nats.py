@@ -136,7 +136,7 @@ async def _health(place: ChannelStream, observed: Observed, api: Administration,
 
 
 async def _room(place: ChannelStream, api: Administration) -> dict[str, Any]:
-    """The server's room, as fields of `Health`; if it does not say, no fields, and so no other trouble is hidden."""
+    """The server's room, as fields of `Health`; none if it does not say, so that this hides no other trouble."""
     try:
         no_room = await api.no_room(place.channel.probe_subject)
         return {"no_room": no_room, "max_payload": await api.max_payload()}

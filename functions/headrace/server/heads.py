@@ -18,7 +18,7 @@ _ABSOLUTE = re.compile(rb"[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]+)(.*)", re.I
 
 
 def fault(version: str, headers: Sequence[Header]) -> int | None:
-    """The status that refuses a head of another HTTP version, or without exactly one Host; None for a good head."""
+    """The status that refuses another HTTP version, two Hosts, or HTTP/1.1 without a Host; None for a good head."""
     if version not in VERSIONS:
         return 505
     hosts = [name for name, _ in headers].count(b"host")

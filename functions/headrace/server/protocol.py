@@ -378,7 +378,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._cut()
         waits = self.cycle is not None and not self.cycle.response_complete
         if waits and not self.cycle.more_body:
-            # A whole request came before: the client would take this answer for that one. That answer will close.
+            # A whole request came before, and the client would take this as its answer. Its own answer will close.
             self.cycle.keep_alive = False
             return
         # A request with others in front of it gets no answer at all.

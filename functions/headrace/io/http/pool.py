@@ -21,7 +21,7 @@ TLS_GOODBYE_SECONDS = 1.0
 
 
 class Origin:
-    """One server under one set of CA certificates, and the keeper of its connections; the last used lies on top."""
+    """One server under one set of CA certificates, the keeper of its connections; the last used idle one is on top."""
 
     def __init__(self, pool: Pool, address: Address, ca_certs: str | None) -> None:
         self.address = address

@@ -319,7 +319,7 @@ class JetStream:
             raise _no_channel(message.subject)
 
     async def _refuse_if_missing(self, subject: str, timeout: float) -> None:
-        """Refuse the event if no stream captures its subject. If JetStream is away instead, only the API can tell."""
+        """Refuse the event if no stream captures its subject; only the API can tell that from an absent JetStream."""
         try:
             found = await self._api.call("STREAM.NAMES", {"subject": subject}, timeout=max(0.05, min(1.0, timeout)))
         except HeadraceError:

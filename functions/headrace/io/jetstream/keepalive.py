@@ -34,7 +34,7 @@ class KeepAlive:
             self._sweeping = asyncio.create_task(self._sweep(), name="keep-alive")
 
     def holds_twin(self, message: Message) -> bool:
-        """Is another delivery of this message held that the server has lost sight of?
+        """Is another delivery of this message held, forgotten by the server?
 
         It looks at all held messages, so ask it only about a message that comes again.
         """

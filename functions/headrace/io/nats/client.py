@@ -27,7 +27,7 @@ from headrace.io.process import log
 
 # Refused operations that are logged, each once: a wrong configuration could refuse any number of subjects.
 MOST_REFUSALS_LOGGED = 100
-# The time that a server which we leave has for its last answers.
+# How long a server that we leave may take for its last answers.
 LINGER_SECONDS = 2.0
 
 _log = log.get("nats")
