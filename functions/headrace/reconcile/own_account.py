@@ -82,7 +82,7 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
 
 
 def _chosen(around: Around, settings: ReconcileSettings) -> tuple[str, SecretNames]:
-    """The ConfigMap that `clusterDefault` chooses here, if it can; and our `SecretNames` with a problem."""
+    """The installation's ConfigMap by `clusterDefault`, where it may choose; and our `SecretNames` with any problem."""
     chosen, named = (around.defaults or Defaults()).config_names.get("", ""), settings.nats_config_map
     if not chosen or named is None:
         return "", around.named
