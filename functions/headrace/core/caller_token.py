@@ -14,18 +14,18 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 Digests = Callable[[str], str]
-"""From the host of a function to the digest that it is given."""
+"""The digest that a function is given, by the function's host."""
 DeliveryKeys = Callable[[str], str]
-"""From the namespace that functions run in to the key by which they know one another's deliveries."""
+"""The key by which the functions of a namespace know one another's deliveries, by that namespace."""
 
 
 def shown(shared: bytes, host: str) -> str:
-    """What is shown as a bearer token to the function at this host, which has no port."""
+    """The bearer token for the function at this host, which has no port."""
     return hmac.new(shared, b"call " + host.lower().encode(), hashlib.sha256).hexdigest()
 
 
 def shown_at(shared: bytes, url: str) -> str:
-    """The same for the URL that is called."""
+    """The bearer token for the function at this URL."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
@@ -35,7 +35,7 @@ def shown_at(shared: bytes, url: str) -> str:
 
 
 def digest(token: bytes) -> str:
-    """The digest of a derived token, which is no secret."""
+    """The digest of a derived token; a digest is no secret."""
     return hashlib.sha256(token).hexdigest()
 
 
@@ -47,7 +47,7 @@ def digests(shared: bytes) -> Digests:
 def delivery_key(shared: bytes, namespace: str) -> str:
     """The key of claims (`headrace.core.event.delivery_claim`), 64 hex digits.
 
-    Each namespace of functions has its own: it is in the clear in their pods, and opens nothing but message ids there.
+    Each namespace of functions has its own key: their pods hold it in the clear, and it opens only message ids there.
     """
     return hmac.new(shared, b"deliveries " + namespace.encode(), hashlib.sha256).hexdigest()
 

@@ -79,7 +79,7 @@ def _before(parent: Mapping[str, Any], latest: datetime) -> dict[str, tuple[str,
 
 
 def _moment(text: object, latest: datetime) -> str:
-    """The text, if it is a time that is not too far ahead, else nothing."""
+    """The text, if it is a time that is not too far ahead, else an empty text."""
     try:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None
         return str(text) if moment is not None and moment.tzinfo and moment <= latest else ""

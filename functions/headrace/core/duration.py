@@ -35,7 +35,7 @@ def from_iso(text: str, *, field: str) -> timedelta:
         )
     whole, _, fraction = (match["seconds"] or "").partition(".")
     try:
-        # Not as one float: of many days it would have no room for the microseconds.
+        # In parts: a single float of many days would have no room for the microseconds.
         return timedelta(
             days=int(match["days"] or 0),
             hours=int(match["hours"] or 0),
@@ -43,7 +43,7 @@ def from_iso(text: str, *, field: str) -> timedelta:
             seconds=int(whole or 0),
             microseconds=round(float(f"0.{fraction}") * 1e6),
         )
-    # ValueError: more digits than Python reads.
+    # ValueError: the text has more digits than Python reads.
     except (OverflowError, ValueError):
         raise _too_long(text, field) from None
 
@@ -55,7 +55,7 @@ def from_go(text: str, *, field: str) -> timedelta:
         InvalidSpec: naming `field` and quoting the text.
     """
     seconds, position = 0.0, 0
-    # Not a search: in a text of digits alone it would begin again at each of them.
+    # `match`, since a search in a text of digits alone would begin again at each digit.
     while match := _GO.match(text, position):
         seconds += float(match["number"]) * _GO_SECONDS[match["unit"]]
         position = match.end()

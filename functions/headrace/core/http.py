@@ -10,7 +10,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class Request(NamedTuple):
-    """What is known before the body is read. A tuple, since it is made once per event.
+    """A request before its body is read. A tuple, since one is made per event.
 
     Attributes:
         path: percent-decoded by the server.
@@ -29,7 +29,7 @@ class Request(NamedTuple):
 
 
 def request(method: str, path: str, headers: Sequence[tuple[bytes, bytes]]) -> Request:
-    """A request, its headers looked at once."""
+    """A request whose headers are gone through once."""
     return Request(method, path, headers, dict(reversed(headers)))
 
 
@@ -40,11 +40,11 @@ class Response(NamedTuple):
 
 
 class HttpAnswer(NamedTuple):
-    """What came back for one POST. A tuple, since one is made for each event.
+    """The answer to one POST. A tuple, since one is made per event.
 
     Attributes:
-        status: None when nothing came back; `error` then says why.
-        body: at most as many bytes as were asked for; `truncated` when there was more.
+        status: None when there was no answer; `error` then says why.
+        body: at most as many bytes as the caller asked for; `truncated` when the answer had more.
     """
 
     status: int | None
@@ -63,7 +63,7 @@ def json_response(status: int, body: object, headers: Headers = ()) -> Response:
 
 
 def _json(body: object) -> bytes:
-    # What is no character, and so has no UTF-8, is half of one: only as an escape it can be told.
+    # Half of a surrogate pair has no UTF-8, so it is written as an escape.
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 PATH = "/metrics"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-# Those of Knative's own dispatchers, so that their histograms and ours can be added up.
+# The bounds of Knative's own dispatchers, so that their histograms and ours can be added up.
 KNATIVE_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 # Storing an event takes less than a millisecond on a quiet day.
 SHORT_BOUNDS = (0.0005, 0.001, 0.0025, *KNATIVE_BOUNDS)
@@ -34,7 +34,7 @@ class FamilyKind(StrEnum):
 
 
 class Fold(StrEnum):
-    """What the values of several processes come to. Counters and histograms always add up."""
+    """How the values of several processes become one. Counters and histograms always add up."""
 
     SUM = "sum"
     LEAST = "least"
@@ -45,7 +45,7 @@ class Family:
     """One metric.
 
     Attributes:
-        name: as Prometheus has it; of a counter with `_total`.
+        name: as in Prometheus; a counter's ends with `_total`.
         words: what it counts, in one sentence.
         bounds: upper bounds of a histogram's buckets, seconds, without the infinite one.
     """
@@ -65,7 +65,7 @@ class Timings:
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
-        # Of each bucket alone, the infinite one last.
+        # One count for each bucket alone, the infinite bucket last.
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
@@ -76,7 +76,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A histogram's value: observations of each bucket alone, and the sum of all."""
+    """A histogram's value: the count of each bucket alone, and the sum of all observations."""
 
     counts: tuple[int, ...]
     total: float
@@ -90,11 +90,11 @@ Value: TypeAlias = "float | Distribution"
 Labels: TypeAlias = tuple[str, ...]
 Series: TypeAlias = Mapping[Labels, Value]
 Snapshot: TypeAlias = Mapping[str, Series]
-"""Values by the family's name and by the values of its labels, in their order."""
+"""Values by the family's name, then by the values of its labels in their order."""
 
 
 def added(snapshots: Iterable[Snapshot], families: Mapping[str, Family]) -> dict[str, dict[Labels, Value]]:
-    """What several processes have counted in all; what no family describes is left out."""
+    """The totals over several processes; a value that no family describes is left out."""
     found: dict[str, dict[Labels, Value]] = {}
     for snapshot in snapshots:
         for name, series in snapshot.items():
@@ -108,7 +108,7 @@ def added(snapshots: Iterable[Snapshot], families: Mapping[str, Family]) -> dict
 
 
 def text(snapshot: Snapshot, families: Iterable[Family]) -> bytes:
-    """The text format 0.0.4, families in the given order; those without a value are left out."""
+    """The text format 0.0.4, families in the given order; a family without a value is left out."""
     lines: list[str] = []
     for family in families:
         series = snapshot.get(family.name)

@@ -7,8 +7,8 @@ a log, a condition or an answer. Called by every part that quotes.
 from __future__ import annotations
 
 LONGEST_SENTENCE = 8192
-"""Characters of an error message. None that we write comes near it; what others say might."""
-# What to do stands at the end.
+"""Characters of an error message. Our own are far shorter; words of others may not be."""
+# A message ends with what to do about it, so its end is kept.
 _END = 1024
 _QUOTED_LENGTH = 60
 
@@ -21,7 +21,7 @@ def quoted(value: object, most: int = _QUOTED_LENGTH) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """A text of at most so many characters; what is left out shows as three dots."""
+    """A text of at most so many characters; three dots stand for the rest."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 Config = Mapping[str, Any]
 
-# The server leaves out what is empty or at its zero.
+# The server leaves out a key whose value is empty or zero.
 _EMPTY: tuple[Any, ...] = (None, "", 0, False, [], {})
 
 
 def differs(observed: Any, wanted: Any) -> bool:
-    """Whether anything that `wanted` says is not so in `observed`."""
+    """Whether `observed` differs from `wanted` in anything that `wanted` has."""
     if isinstance(wanted, Mapping):
         keys: Config = observed if isinstance(observed, Mapping) else {}
         return any(differs(keys.get(key), value) for key, value in wanted.items())
@@ -32,7 +32,7 @@ def differs(observed: Any, wanted: Any) -> bool:
 
 
 def merged(observed: Config, wanted: Config) -> dict[str, Any]:
-    """`observed` with all that `wanted` says; objects inside are merged likewise, lists are replaced."""
+    """`observed` with everything in `wanted`: objects inside are merged likewise, lists are replaced."""
     result = dict(observed)
     for key, value in wanted.items():
         before = result.get(key)

@@ -24,22 +24,22 @@ def overlap(one: str, other: str) -> bool:
 
 
 def filters(consumer: Mapping[str, Any]) -> list[str]:
-    """The patterns of what a consumer sees, from its configuration; everything where it has no filter."""
+    """The patterns of the subjects that a consumer sees, from its configuration; without a filter it sees all."""
     single = consumer.get("filter_subject")
     return list(consumer.get("filter_subjects") or ([single] if single else [">"]))
 
 
 def unseen(subjects: Mapping[str, int], patterns: Iterable[str]) -> dict[str, int]:
-    """Those of a stream's subjects, with how many events they hold, that none of the patterns matches."""
+    """The subjects of a stream that none of the patterns matches, each with its number of events."""
     known = list(patterns)
     return {subject: count for subject, count in subjects.items() if not any(overlap(one, subject) for one in known)}
 
 
 def stored(pattern: str, transform: Mapping[str, Any] | None) -> str | None:
-    """Where what is published on a pattern lies in a stream with this `subject_transform`; None: no filter can tell.
+    """The pattern under which a stream with this `subject_transform` stores it; None: no filter can tell.
 
-    Only what moves whole tokens can be followed: the functions that split, hash or cut them can't, nor a pattern of
-    which a part is moved and the rest is not.
+    Only a transform that moves whole tokens can be followed: not one that splits, hashes or cuts them, nor one that
+    moves a part of the pattern's subjects and leaves the rest.
     """
     if not transform or not transform.get("dest"):
         return pattern
@@ -51,7 +51,7 @@ def stored(pattern: str, transform: Mapping[str, Any] | None) -> str | None:
 
 
 def _taken(pattern: list[str], source: list[str]) -> tuple[list[str], list[str]] | None:
-    """What of the pattern each `*` of the source stands for, and its `>`; None when it matches more than the source."""
+    """The parts of the pattern under each `*` of the source and under its `>`; None when the pattern matches more."""
     wildcards: list[str] = []
     for index, token in enumerate(source):
         if token == ">":

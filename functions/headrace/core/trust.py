@@ -13,23 +13,23 @@ import ssl
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
-# Since Python 3.13 its default contexts set this: RFC 5280 to the letter. It refuses a CA without keyUsage, which is
-# what `openssl req -x509` makes, and certificates without key identifiers. Go asks for neither. What is about security
-# stays: names, times, and that a CA says that it is one and is not forbidden to sign.
+# Python's default contexts set this flag since 3.13: RFC 5280 to the letter. It refuses a CA without keyUsage, such as
+# `openssl req -x509` makes, and certificates without key identifiers. Go asks for neither. The checks that matter for
+# security stay: names, times, and that a CA says that it is one and is not forbidden to sign.
 _TO_THE_LETTER = ssl.VERIFY_X509_STRICT
-# Go takes whatever certificate is in the pool as the end of the chain, an intermediate and a server's own included;
-# OpenSSL by itself only a self-signed one. Python sets it since 3.13.
+# Go ends a chain at any certificate of the pool, an intermediate and the server's own included; OpenSSL by itself only
+# at a self-signed one. Python's default contexts set this flag since 3.13.
 _ANY_END = ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
 def context(authorities: bytes | str = b"") -> ssl.SSLContext:
-    """For a client: it demands a certificate of the server, that names the host and comes from one of these.
+    """A client's context: the server's certificate must name the host and come from one of these authorities.
 
     Args:
-        authorities: PEM, with whatever stands between; none: nobody is trusted yet.
+        authorities: PEM, perhaps with other text between the blocks; empty: nobody is trusted yet.
 
     Raises:
-        ssl.SSLError, ValueError: there is no certificate in it that could be read.
+        ssl.SSLError, ValueError: there is no readable certificate in it.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.verify_flags = (made.verify_flags | _ANY_END) & ~_TO_THE_LETTER
@@ -41,7 +41,7 @@ def context(authorities: bytes | str = b"") -> ssl.SSLContext:
 def add(to: ssl.SSLContext, authorities: bytes | str) -> None:
     """Trust these, too; raises as `context`."""
     text = authorities.encode(errors="surrogateescape") if isinstance(authorities, str) else authorities
-    # Bundles hold remarks in any language, and Python refuses what is not ASCII.
+    # Bundles hold remarks in any language, and Python refuses bytes beyond ASCII.
     found = [block.decode("ascii", "ignore") for block in _CERTIFICATE.findall(text)]
     if not found:
         raise ValueError("there is no certificate in it")
@@ -52,7 +52,7 @@ def add(to: ssl.SSLContext, authorities: bytes | str) -> None:
 
 
 def _add_the_good(to: ssl.SSLContext, certificates: list[str]) -> None:
-    """As Go reads a bundle: one that can't be read does not spoil those beside it."""
+    """Trust the readable ones: as with Go, an unreadable certificate does not spoil those beside it."""
     failure: ssl.SSLError | ValueError | None = None
     good = 0
     for certificate in certificates:
