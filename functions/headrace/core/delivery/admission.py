@@ -16,12 +16,12 @@ from headrace.core.http import Response, problem
 
 
 def admit(consumer: str, config: Mapping[str, Any]) -> Subscriber | Response:
-    """Whom a consumer serves, or why it can't be served.
+    """The subscriber that a consumer serves, or the refusal of a consumer that can't be served.
 
     The consumer's own metadata says where its events go; whoever opens a lease can't send them anywhere else.
 
     Args:
-        config: the consumer's, as the server has it.
+        config: the consumer's configuration, as the server has it.
     """
     try:
         found = subscriber.from_metadata(config.get("metadata"))

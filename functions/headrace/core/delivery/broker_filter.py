@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 from headrace.core.errors import InvalidSpec
 from headrace.core.event.uri import checked_uri
 
-# Its answer holds 1024 bytes of the subscriber's at most, in base64, beside an address.
+# A filter's answer holds an address and at most 1024 bytes of the subscriber's answer, in base64.
 LONGEST = 4096
 _NAME, _SERVICE = "broker-filter", "svc"
 
 
 def behind(address: str, body: bytes) -> tuple[str, bytes] | None:
-    """Address and answer of the subscriber behind a filter; None when `address` is none, or its answer says nothing."""
+    """Address and answer of the subscriber behind a filter; None when `address` is no filter or it says nothing."""
     if not _is_filter(address):
         return None
     try:

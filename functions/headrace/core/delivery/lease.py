@@ -26,18 +26,18 @@ DEFAULT_LINGER = 2.0
 LONGEST_NAME = 255
 
 PROGRESS_SECONDS = 2.0
-"""How often whoever opens leases wants to hear what they have done: well within the 15 s between two scrapes."""
+"""How often a lease tells its opener what it has done: well within the 15 s between two scrapes."""
 LEAST_PROGRESS = 0.1
-"""Who wants to hear it more often hears it so often: a lease would do nothing else."""
+"""The shortest interval that an opener gets: with a shorter one a lease would do nothing else."""
 
 ENDING = ("headrace-lease", "ending")
 """The header of an answer that begins early: this process was told to end, so the lease pulls no more and only waits
 for its subscribers. The answer itself follows; a successor need not wait for it."""
 ENDING_LINE = b'{"ending": true}\n'
-"""The same in an answer that has begun before."""
+"""The same as a line of an answer that has already begun."""
 RETRY_AFTER = "retryAfter"
-"""The member of a failure in such an answer that holds what its Retry-After header would have held."""
-# Beyond what a float counts exactly it is nonsense.
+"""The member of a failure in such an answer that takes the place of the Retry-After header."""
+# A larger number is nonsense: a float does not count it exactly.
 _MOST_EVENTS = 2**53
 
 
@@ -46,13 +46,13 @@ class Lease:
     """The arguments of one lease.
 
     Attributes:
-        stream, consumer: whom to serve; everything else about the delivery is in the consumer's metadata.
+        stream, consumer: the consumer to serve; everything else about the delivery is in the consumer's metadata.
         seconds: how long to pull.
         linger: seconds without any new message after which the lease ends early.
         max_in_flight, max_bytes: events, and bytes of them, in subscribers' hands at once.
         bits_per_second: this lease's share of the subscriber's rate limit; 0 is unlimited.
-        progress_seconds: how often its answer tells, before its end, what the lease has done: LEAST_PROGRESS or more,
-            or 0: not at all.
+        progress_seconds: how often the lease tells, in its open answer, what it has done: LEAST_PROGRESS or more, or 0
+            for never.
     """
 
     stream: str
@@ -104,9 +104,9 @@ class Outcome(StrEnum):
     """How one pulled message left the lease.
 
     REDELIVERED is counted beside another outcome: the message had been pulled before without a failed attempt of
-    ours on record, so its subscriber may see it twice. SKIPPED is a replay that is for another consumer alone;
-    POSTPONED was given back since an earlier one of its key has to go first. DISCARDED were never pulled: the server
-    had discarded them before this consumer's turn came.
+    ours on record, so its subscriber may see it twice. A SKIPPED message is a replay for another consumer alone; a
+    POSTPONED one was given back, since an earlier one of its key has to go first. DISCARDED messages were never pulled:
+    the server discarded them before this consumer's turn came.
     """
 
     DELIVERED = "delivered"
@@ -129,11 +129,11 @@ class Tally:
 
     Attributes:
         latest: the ack subject of the latest message since the lease last told of itself; empty when none came.
-        due: when each event that it has put off is to be tried again, seconds since the epoch, by stream sequence.
+        due: the time of the next try for each event that it has put off, seconds since the epoch, by stream sequence.
         broken: why its latest pulls broke off one after the other; empty when they did not.
         refused: why it can't pull at all; empty when it can.
-        sunk: what was answered to the last event that then went to the dead letter sink, in words.
-        skew: seconds by which a clock that wrote a due time was ahead of ours, at the most.
+        sunk: why the last event for the dead letter sink went there: the answer before that, in words.
+        skew: the most seconds by which the clock behind a due time was ahead of ours.
     """
 
     counts: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
@@ -150,7 +150,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class LeaseAnswer:
-    """What a lease answers, as its opener reads it.
+    """The answer of a lease, as its opener reads it.
 
     Attributes:
         counts: events per outcome.
@@ -193,12 +193,11 @@ _MOVES = (
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One line of an answer that has begun before its end.
+    """One line of an answer that begins before the lease ends.
 
     Attributes:
-        counts: events per outcome since the lease began; None in a line that tells something else.
-        pending: messages that no lease has pulled, as the latest one told that came since the line before; None when
-            none did.
+        counts: events per outcome since the lease began; None in a line about something else.
+        pending: messages that no lease has pulled, as the latest message told; None without one since the line before.
         ending: this process was told to end.
     """
 
@@ -208,9 +207,9 @@ class News:
 
 
 def so_far(tally: Tally) -> bytes:
-    """The line that tells what a lease has done until now."""
+    """The line that tells a lease's work until now."""
     told: dict[str, object] = {"so_far": {str(outcome): count for outcome, count in tally.counts.items() if count}}
-    # Each once: what was told a while ago is no news, and others have pulled since.
+    # An ack subject is told once: an old one is no news, and other leases have pulled since.
     latest, tally.latest = tally.latest, ""
     if (pending := jetstream.pending_after(latest)) is not None:
         told["pending"] = pending
@@ -218,7 +217,7 @@ def so_far(tally: Tally) -> bytes:
 
 
 def read_news(line: bytes) -> News | None:
-    """Read such a line; None: it is none, but the answer itself, or whatever somebody else says."""
+    """Read such a line; None for any other line: the answer itself, or somebody else's words."""
     try:
         body = json.loads(line)
     except (ValueError, RecursionError):
@@ -237,11 +236,11 @@ def read_news(line: bytes) -> News | None:
 
 @dataclass(frozen=True, slots=True)
 class LeaseFailure:
-    """What a lease says in the place of its answer when it fails after the head of its response was sent.
+    """The failure of a lease after the head of its response was sent; it takes the answer's place.
 
     Attributes:
-        status: as it would have had in time.
-        retry_after: seconds, as the header would have had it.
+        status: the HTTP status that the failure would have had in time.
+        retry_after: seconds, as in the header.
     """
 
     status: int
@@ -250,7 +249,7 @@ class LeaseFailure:
 
 
 def read_failure(body: object) -> LeaseFailure | None:
-    """Read a problem (RFC 9457) that came in the body of a 200; None: it is none."""
+    """Read a problem (RFC 9457) from the body of a 200; None for any other body."""
     match body:
         case {"title": str(), "status": int(status), "detail": str(detail), **more} if 400 <= status <= 599:
             wait = more.get(RETRY_AFTER)
@@ -286,7 +285,7 @@ def read_answer(body: Mapping[str, Any]) -> LeaseAnswer:
 
 
 def _is_count(value: object) -> bool:
-    # One that is larger than any float would end whoever calculates with it.
+    # An integer beyond any float would end the calculation that uses it.
     return type(value) is int and 0 <= value <= _MOST_EVENTS
 
 
@@ -303,5 +302,5 @@ def _number(asked: Mapping[str, object], key: str, default: float, most: float) 
     value = asked.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise InvalidSpec(f"{key} is {quoted(str(value))}: give a number of 0 or more", field=key)
-    # In this order: an integer of JSON may be larger than any float.
+    # `min` comes first: an integer of JSON may be larger than any float.
     return float(min(value, most))

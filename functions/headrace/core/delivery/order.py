@@ -23,36 +23,36 @@ NEAR = 5.0
 BEHIND = 0.05
 # Messages that wait for the same moment come back this far apart, in their order, and not all at once.
 PACE = 0.001
-# How long a message is given back that finds no room in memory while earlier ones are in a subscriber's hands. Below
+# How long a message is given back when it finds no room in memory while a subscriber has earlier ones in hand. Below
 # NEAR, or every later message of the key would have to be given back as well.
 CROWDED = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """It is its turn."""
+    """The message may go now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """It is kept here until a later verdict."""
+    """The message is kept here until a later verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postpone:
-    """It is given back until `due`."""
+    """The message is given back until `due`."""
 
     due: float
 
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """It is here already, and came again since the server had lost sight of it."""
+    """The message is here already, and came again since the server had lost sight of it."""
 
 
 Verdict = Go | Wait | Postpone
 Changes = tuple[tuple[int, Go | Postpone], ...]
-"""By sequence: what becomes of messages that were waiting."""
+"""New verdicts on messages that were waiting, by sequence."""
 
 
 class _At(Enum):
@@ -79,11 +79,11 @@ class _Line:
 
 @dataclass(slots=True)
 class Order:
-    """What is known of the messages of one consumer that are not settled.
+    """The unsettled messages of one consumer, as far as they are known.
 
     Attributes:
-        most_here, most_bytes: how many may wait in memory, and bytes of them.
-        open: whether all that was not settled before this lease is known; until then nothing with a key may go.
+        most_here, most_bytes: how many messages, and how many bytes of them, may wait in memory.
+        open: whether all messages left unsettled before this lease are known; until then none with a key may go.
     """
 
     most_here: int
@@ -93,7 +93,7 @@ class Order:
     bytes_here: int = 0
     _messages: dict[int, _Message] = field(default_factory=dict)
     _lines: dict[str, _Line] = field(default_factory=dict)
-    # When messages that were given back are due: a heap, from which those that have come again are not removed at once.
+    # Due times of messages that were given back: a heap, from which a message that has come again is removed later.
     _dues: list[tuple[float, int]] = field(default_factory=list)
     # The sequences, by key, of messages that were given back, are due, and have not come again.
     _overdue: dict[str | None, set[int]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Order:
         return free if 4 * free >= self.here else 0
 
     def returning(self, now: float) -> int:
-        """How many are due of those that were given back and are the first of their key: worth a pull in any case."""
+        """How many messages that were given back are due and first of their key: worth a pull in any case."""
         while self._dues and self._dues[0][0] <= now:
             due, sequence = heappop(self._dues)
             message = self._messages.get(sequence)
@@ -132,7 +132,7 @@ class Order:
         return 4 * self.here >= 3 * self.most_here or (self.here > 0 and 4 * self.bytes_here >= 3 * self.most_bytes)
 
     def arrived(self, sequence: int, key: str | None, size: int, now: float) -> Verdict | Twin:
-        """Take in a message that was pulled; without a key it may always go."""
+        """Take in a message that was pulled; one without a key may always go."""
         known = self._messages.get(sequence)
         if known is not None and known.at is not _At.AWAY:
             return Twin()
@@ -154,7 +154,7 @@ class Order:
         return verdict
 
     def settled(self, sequence: int, now: float) -> Changes:
-        """It was delivered, parked or dead-lettered: the next of its key may go."""
+        """A message was delivered, parked or dead-lettered: the next of its key may go."""
         message = self._messages.pop(sequence)
         self._came(sequence, message.key)
         if message.key is None:
@@ -166,18 +166,18 @@ class Order:
         return self._look(message.key, now)
 
     def away(self, sequence: int, due: float, now: float) -> Changes:
-        """It will come again, at `due` at the earliest; those behind it wait."""
+        """A message will come again, at `due` at the earliest; those behind it wait."""
         message = self._messages[sequence]
         self._give_back(sequence, message, due)
         return () if message.key is None else self._look(message.key, now)
 
     def expect(self, sequence: int, key: str | None, due: float) -> None:
-        """A stage record says that it will come, at `due` at the earliest."""
+        """A stage record says that a message will come, at `due` at the earliest."""
         if sequence not in self._messages:
             self._give_back(sequence, self._put(sequence, _Message(key, _At.AWAY)), due)
 
     def known(self) -> frozenset[int]:
-        """The sequences of all that is known not to be settled."""
+        """The sequences of all messages known to be unsettled."""
         return frozenset(self._messages)
 
     def missing(self, unsettled: int, asked: frozenset[int]) -> int:
@@ -191,7 +191,7 @@ class Order:
         return max(0, unsettled - len(asked & self._messages.keys()))
 
     def opened(self, now: float) -> Changes:
-        """All that was not settled before is known, or has been waited for long enough."""
+        """All messages left unsettled before are known, or were waited for long enough."""
         self.open = True
         return tuple(change for key in list(self._lines) for change in self._look(key, now))
 
@@ -229,7 +229,7 @@ class Order:
         return Wait()
 
     def _look(self, key: str, now: float) -> Changes:
-        """What changes for those of a key that wait here."""
+        """The new verdicts on the messages of a key that wait here."""
         line = self._lines.get(key)
         return () if line is None else tuple(self._changes(line, now))
 
@@ -256,5 +256,5 @@ class Order:
         return round(due + BEHIND + rank * PACE, 3)
 
     def _room(self, size: int) -> bool:
-        # One always finds room, or a large one would never have its turn.
+        # A message alone always finds room, or a large one would never have its turn.
         return self.here == 0 or (self.here < self.most_here and self.bytes_here + size <= self.most_bytes)

@@ -23,8 +23,8 @@ DEFAULT_KEY = "partitionkey"
 
 GROUP = "headrace"
 """The one priority group of a by-key consumer."""
-# How long a lease that died keeps others out. Below the ack wait of 8 s, so that its successor is there when the
-# events come back that it had in hand; pins are renewed every second (`headrace.io.jetstream.pin`).
+# How long a dead lease keeps others out. Below the ack wait of 8 s, so that its successor is there when the events that
+# it had in hand come back; pins are renewed every second (`headrace.io.jetstream.pin`).
 PIN_TIMEOUT = timedelta(seconds=5)
 
 _PINNED = "pinned_client"
@@ -40,23 +40,23 @@ class DeliveryOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderSpec:
-    """What the author asks for; `key` names the attribute that counts, with BY_KEY."""
+    """The order that the author asks for; with BY_KEY, `key` names the attribute that counts."""
 
     kind: DeliveryOrder = DeliveryOrder.UNORDERED
     key: str = DEFAULT_KEY
 
     @property
     def one_lease(self) -> bool:
-        """Whether more than one lease at a time would have nothing to do."""
+        """Whether a second lease at the same time would have nothing to do."""
         return self.kind is not DeliveryOrder.UNORDERED
 
 
 def read(annotations: Mapping[str, str], default: OrderSpec | None = None, *, path: str = "metadata") -> OrderSpec:
-    """What annotations ask for.
+    """The order that annotations ask for.
 
     Args:
-        default: for what they don't say; of the channel, for a Subscription's.
-        path: of the object that bears them, for the error.
+        default: for whatever they leave open; for a Subscription, the channel's.
+        path: of the object with the annotations, for the error.
 
     Raises:
         InvalidSpec: naming the annotation and quoting its value.
@@ -75,10 +75,10 @@ def read(annotations: Mapping[str, str], default: OrderSpec | None = None, *, pa
 
 
 def refuse_useless_key(annotations: Mapping[str, str], orders: Sequence[OrderSpec], *, path: str = "metadata") -> None:
-    """Refuse an order key by which nobody is ordered.
+    """Refuse an order key that orders nobody's events.
 
     Args:
-        orders: of all subscribers that the annotations may be meant for; with none, nothing can be said.
+        orders: of all subscribers that the annotations may be meant for; with none, nothing is refused.
 
     Raises:
         InvalidSpec: naming the annotation.
@@ -91,7 +91,7 @@ def refuse_useless_key(annotations: Mapping[str, str], orders: Sequence[OrderSpe
 
 
 def consumer_settings(spec: OrderSpec) -> dict[str, Any]:
-    """The keys of the consumer's configuration with which the server enforces it."""
+    """The keys of the consumer's configuration with which the server enforces the order."""
     match spec.kind:
         case DeliveryOrder.UNORDERED:
             return {}
@@ -106,9 +106,9 @@ def consumer_settings(spec: OrderSpec) -> dict[str, Any]:
 
 
 def undone(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that take the priority groups away from a consumer that is not by-key, or not any more.
+    """The keys that take the priority groups away from a consumer that is not, or no longer, by-key.
 
-    Groups that somebody has added by hand go as well: with them the server refuses our pulls, which name none.
+    Groups that somebody has added by hand go as well: with them the server refuses our pulls, which name no group.
     """
     if "priority_policy" in wanted or not observed.get("priority_groups"):
         return {}
@@ -116,12 +116,12 @@ def undone(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, 
 
 
 def enforced(config: Mapping[str, Any]) -> bool:
-    """Whether the server lets only one lease pull; one before 2.11 drops these keys silently."""
+    """Whether the server lets only one lease pull; a server before 2.11 drops these keys silently."""
     return config.get("priority_policy") == _PINNED and GROUP in (config.get("priority_groups") or ())
 
 
 def too_old(asked: Mapping[str, Any], got: Mapping[str, Any]) -> str:
-    """Why a consumer that was made is not as asked for, in words; empty when it is."""
+    """Why a created consumer is not as asked for, in words; empty when it is."""
     if enforced(asked) and not enforced(got):
         return f"{DELIVERY_ORDER} by-key needs NATS 2.11 or later, and this server dropped its settings"
     return ""

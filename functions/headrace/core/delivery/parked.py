@@ -37,7 +37,7 @@ ANSWER_TYPE = "Headrace-Answer-Type"
 DROPPED = "Headrace-Dropped-Headers"
 
 ONLY = "Headrace-Only"
-"""On a message in a channel's stream: the only consumer that it is for; all others pass over it (ADR 014)."""
+"""Names the only consumer that a message in a channel's stream is for; all others pass over it (ADR 014)."""
 _ONLY = ONLY.lower()
 EXPECTED_STREAM = "Nats-Expected-Stream"
 
@@ -59,11 +59,11 @@ class Parked:
         position: its sequence in the aside stream, by which it is shown, replayed and discarded.
         parked_at: with its timezone.
         stream, sequence, subject: where it lay in the channel.
-        consumer, subscription: for whom it could not be delivered; the latter as `namespace/name`.
+        consumer, subscription: the ones that did not get it; the latter as `namespace/name`.
         attempts: failed ones, over all stages.
         destination, status: the URI that failed, and the HTTP status (500 for none); None when nothing was sent.
-        answered: whether the status is anybody's.
-        answer: the beginning of what came back from there, or of why nothing did; `answer_type` its content type.
+        answered: whether the status came in an answer.
+        answer: the beginning of the answer, or of the reason why there was none; `answer_type` its content type.
         headers: the event's own, names in lower case.
         data: its bytes; empty in a list, where only `size` is known.
         dropped: how many headers of a stranger's message are missing, since no header line can carry them.
@@ -101,12 +101,12 @@ class Parked:
 
     @property
     def passing(self) -> tuple[tuple[bytes, bytes], ...]:
-        """The headers that go with it to whoever gets it."""
+        """The headers that go with it to any receiver."""
         return nats_codec.passthrough_of(self._stored)
 
     @property
     def _claimed(self) -> Event | None:
-        """What its bytes claim to be; None when that is faulty."""
+        """The event that its bytes claim to be; None when that is faulty."""
         try:
             return nats_codec.from_nats(self._stored, stream=self.stream, sequence=self.sequence)
         except InvalidEvent:
@@ -119,7 +119,7 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class ParkedFilter:
-    """Which parked events are meant; all of them when nothing is said.
+    """Selects parked events; an empty filter selects all of them.
 
     Attributes:
         subscription: `namespace/name`.
@@ -147,7 +147,7 @@ def parked_message(
     """The message to publish to the aside stream; any message at all can be kept there.
 
     Args:
-        answer: with what the other side has answered, up to 1024 bytes of base64.
+        answer: whether to keep the other side's answer, up to 1024 bytes of base64.
     """
     failure = record.failure
     own = _own(message.headers)
@@ -210,18 +210,18 @@ def read(position: int, parked_at: datetime, headers: Mapping[str, str], data: b
 
 
 def replay(parked: Parked, run: str, subject: str) -> NatsMessage:
-    """The message that brings a parked event to everyone who listens on a channel's subject.
+    """The message that brings a parked event to every consumer of a channel's subject.
 
-    The event is what it was: source, id and bytes. Only the server's deduplication must not know it again, so the
-    `Nats-Msg-Id` carries the run, and the position, since one run may replay what two subscribers did not take.
+    The event keeps its source, id and bytes. Only the server's deduplication must not know it again, so the
+    `Nats-Msg-Id` carries the run and the position, since one run may replay an event that two subscribers missed.
 
     Args:
-        run: the same again after a failure, so that what was stored already is not stored twice.
+        run: the same again after a failure, so that no event is stored twice.
     """
     event = parked.event
     headers = dict(parked.headers)
     if parked.foreign:
-        # Its identity comes from stream and sequence, which are others after the replay: so it is written out.
+        # Its identity comes from stream and sequence, which the replay changes: so it is written out.
         headers = dict(nats_codec.to_binary(event, subject, parked.passing).headers)
     headers[MSG_ID] = f"{nats_codec.msg_id(event.source, event.id)}:replay:{run}:{parked.position}"
     return NatsMessage(subject, headers, parked.data)
@@ -231,7 +231,7 @@ def replay_for(parked: Parked, run: str, consumer: str, subject: str = "") -> Na
     """The message that brings a parked event back to one consumer of its stream, and to no other.
 
     Args:
-        subject: to publish it on, where that is not the one that it lay on.
+        subject: where to publish it; empty for the subject that it lay on.
     """
     message = replay(parked, run, subject or parked.subject)
     return NatsMessage(
@@ -240,7 +240,7 @@ def replay_for(parked: Parked, run: str, consumer: str, subject: str = "") -> Na
 
 
 def is_for_another(message: Message) -> bool:
-    """Whether a message of the stream is a replay for one consumer, which is not the one that has pulled it."""
+    """Whether a message of the stream is a replay for one consumer other than the one that pulled it."""
     return message.headers.get(_ONLY, message.consumer) != message.consumer
 
 

@@ -17,7 +17,7 @@ RUNTIME = "headrace.dev/runtime"
 ISOLATION = "headrace.dev/isolation"
 KEDA = "headrace.dev/keda"
 SCOPE = "eventing.knative.dev/scope"
-"""Knative's own; of channels only."""
+"""Knative's own annotation, for channels only."""
 
 
 class Runtime(StrEnum):
@@ -50,20 +50,20 @@ class Keda(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlacementSpec:
-    """What the author asks for; None is left to the installation."""
+    """The placement that the author asks for; None leaves it to the installation."""
 
     runtime: Runtime | None = None
     isolation: Isolation | None = None
     keda: Keda | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Its members in the JSON of a subscriber; what is not asked for is not there."""
+        """Its members in the JSON of a subscriber; None has no member."""
         asked = {"runtime": self.runtime, "isolation": self.isolation, "keda": self.keda}
         return {key: str(value) for key, value in asked.items() if value is not None}
 
 
 def from_json(body: Mapping[str, object]) -> PlacementSpec:
-    """The inverse of `PlacementSpec.to_json`; ValueError for a value that is none."""
+    """The inverse of `PlacementSpec.to_json`; ValueError for an unknown value."""
     return PlacementSpec(
         Runtime(str(body["runtime"])) if "runtime" in body else None,
         Isolation(str(body["isolation"])) if "isolation" in body else None,
@@ -74,11 +74,11 @@ def from_json(body: Mapping[str, object]) -> PlacementSpec:
 def read(
     annotations: Mapping[str, str], default: PlacementSpec | None = None, *, path: str = "metadata"
 ) -> PlacementSpec:
-    """What annotations ask for.
+    """The placement that annotations ask for.
 
     Args:
-        default: for what they don't say; of the channel, for a Subscription's.
-        path: of the object that bears them, for the error.
+        default: for whatever they leave open; for a Subscription, the channel's.
+        path: of the object with the annotations, for the error.
 
     Raises:
         InvalidSpec: naming the annotation and quoting its value.
@@ -95,7 +95,7 @@ def scope(annotations: Mapping[str, str]) -> Scope:
     """The scope of a channel.
 
     Raises:
-        InvalidSpec: it is neither of the two.
+        InvalidSpec: the annotation names neither of the two.
     """
     return _one_of(Scope, annotations, SCOPE, "metadata") or Scope.CLUSTER
 

@@ -20,7 +20,7 @@ class PullTrouble:
     """Why a lease got nothing.
 
     Attributes:
-        words: the server's, or ours where there was silence.
+        words: the server's, or ours when it was silent.
         delivered: how many deliveries the consumer had made by then.
     """
 
@@ -31,12 +31,12 @@ class PullTrouble:
         return json.dumps({"words": self.words[:LONGEST_WORDS], "delivered": self.delivered}).encode()
 
     def holds(self, info: Mapping[str, Any]) -> bool:
-        """Is it still so, by the consumer's CONSUMER.INFO?"""
+        """Does the trouble last, by the consumer's CONSUMER.INFO?"""
         return int(info.get("num_pending") or 0) > 0 and deliveries(info) == self.delivered
 
 
 def from_json(data: bytes) -> PullTrouble | None:
-    """The inverse of `PullTrouble.to_json`; None for what is damaged."""
+    """The inverse of `PullTrouble.to_json`; None for damaged bytes."""
     try:
         body = json.loads(data)
         return PullTrouble(str(body["words"])[:LONGEST_WORDS], int(body["delivered"]))

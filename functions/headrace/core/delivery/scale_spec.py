@@ -18,7 +18,7 @@ WAKE = "headrace.dev/wake"
 
 
 class Wake(StrEnum):
-    """When a subscriber's `forward` is woken that sleeps.
+    """When a subscriber's sleeping `forward` is woken.
 
     EARLY: when a request wakes the channel's `receive`, whichever channel it is for. STORED: when an event is stored.
     """
@@ -32,7 +32,7 @@ class ScaleSpec:
     """One lease for each `lag_threshold` events that wait, and at most `max_scale` leases.
 
     Attributes:
-        wake: None: early where `receive` is this channel's alone, so that it is known whose the event is.
+        wake: None: EARLY where `receive` is this channel's alone, so that each event is known to be its own.
     """
 
     lag_threshold: int = 1000
@@ -41,11 +41,11 @@ class ScaleSpec:
 
 
 def read(annotations: Mapping[str, str], default: ScaleSpec | None = None, *, path: str = "metadata") -> ScaleSpec:
-    """What annotations ask for.
+    """The scaling that annotations ask for.
 
     Args:
-        default: for what they don't say; of the channel, for a Subscription's.
-        path: of the object that bears them, for the error.
+        default: for whatever they leave open; for a Subscription, the channel's.
+        path: of the object with the annotations, for the error.
 
     Raises:
         InvalidSpec: naming the annotation and quoting its value.

@@ -41,14 +41,14 @@ class Attempts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StageFailure:
-    """The last thing that went wrong, as the dead letter extensions tell it.
+    """The last failure, as the dead letter extensions tell it.
 
     Attributes:
         destination: URI that failed.
         code: HTTP status; 500 when there was no answer.
         data: base64 of the beginning of the answer's body, at most 1024 characters; empty when there was none.
-        content_type: what the answer says that its body is; empty when it does not, or there was no answer.
-        answered: whether the code is anybody's. Nothing that came back tells: whoever answers chooses its bytes.
+        content_type: the answer's own; empty when it names none, or there was no answer.
+        answered: whether the code came in an answer. The answer's bytes can't tell: the other side chooses them.
     """
 
     destination: str
@@ -68,14 +68,14 @@ class StageRecord:
     """How far a delivery got, kept in the aside stream between attempts.
 
     Attributes:
-        due: when the next attempt may start, seconds since the epoch by the clock of whoever wrote it; None before the
+        due: when the next attempt may start, seconds since the epoch by the clock of the writer; None before the
             first failure.
-        failure: what the sink is told: the failure that ended the subscriber or reply stage, or the latest one.
-        last: words for people about the latest failure, of whatever stage.
+        failure: the failure told to the sink: the one that ended the subscriber or reply stage, or the latest one.
+        last: words for people about the latest failure, of any stage.
         reply, reply_headers: the subscriber's answer that is still to be delivered, and what passes through with it.
-        key: that the event blocks while it waits, or waits for; None where there is no order to keep.
+        key: the order key that the event blocks while it waits, or waits for; None where there is no order to keep.
         stuck: its budgets are used up, and it could not be parked.
-        wait: seconds from the writing of the record until `due`; None in one of earlier versions.
+        wait: seconds from the writing of the record until `due`; None in a record of an earlier version.
     """
 
     stage: Stage = Stage.SUBSCRIBER
@@ -105,7 +105,7 @@ def to_json(record: StageRecord) -> bytes:
         failed = record.failure
         body["failure"] = [failed.destination, failed.code, failed.data, failed.content_type]
         if not failed.answered:
-            # Beside it: earlier versions take a list of five for a damaged record.
+            # Beside the list: earlier versions take a list of five for a damaged record.
             body["unanswered"] = True
     if record.reply is not None:
         body["reply"] = base64.b64encode(json_format.write(record.reply)).decode()
@@ -141,12 +141,12 @@ def from_json(data: bytes) -> StageRecord | None:
 
 
 def ahead(record: StageRecord, now: float, most: float) -> float:
-    """Seconds until the next attempt may start, as far as another process's wall clock is believed: never more than the
-    record was to wait when it was written. Negative when it is past; zero without a due time.
+    """Seconds until the next attempt may start: negative when that is past, zero without a due time, and no more than
+    the record was to wait when it was written, since another process's wall clock is believed no further.
 
     Args:
         now: by our own clock.
-        most: to be believed of a record that does not say.
+        most: the longest wait to believe of a record that tells none.
     """
     if record.due is None:
         return 0.0
@@ -154,9 +154,9 @@ def ahead(record: StageRecord, now: float, most: float) -> float:
 
 
 def skew(record: StageRecord, now: float, most: float) -> float:
-    """Seconds by which the clock of whoever wrote the record is ahead of ours at least; zero where none shows.
+    """Seconds by which the writer's clock is ahead of ours at least; zero where none shows.
 
-    Only a clock ahead shows: one that is behind makes a retry look due, and NATS holds it back all the same.
+    Only a clock ahead shows: one that is behind makes a retry look due, and NATS still holds it back.
     """
     if record.due is None:
         return 0.0
@@ -164,7 +164,7 @@ def skew(record: StageRecord, now: float, most: float) -> float:
 
 
 def _moment(due: float) -> float:
-    """Seconds since the epoch that a calendar has, which is what due times are computed with."""
+    """Seconds since the epoch within the calendar, in which due times are computed."""
     moment = float(due)
     if not 0 <= moment < _END_OF_TIME:
         raise ValueError(f"due is {moment}")
@@ -187,5 +187,5 @@ def _told(value: object) -> str:
 
 
 def _passing(headers: Iterable[tuple[str, str]]) -> Headers:
-    """What may travel of the headers, as when they came: no line break gets out of a record into a request."""
+    """The headers that may travel, judged as when they came: no line break gets out of a record into a request."""
     return http_codec.passthrough((name.encode("latin-1"), value.encode("latin-1")) for name, value in headers)

@@ -102,8 +102,8 @@ class Subscriber:
         subscription_namespace: of the Subscription; differs from `namespace` with cross-namespace links.
         aside: the stream that holds stage records and parked events.
         rate_limit_bps: bits per second over all leases of this consumer; 0 is unlimited (ADR 012).
-        lag_threshold, max_scale: one lease per that many deliverable events, at most so many leases.
-        wake: when the first of them is opened; None: as early as it is known whose the event is.
+        lag_threshold, max_scale: one lease for each so many deliverable events, at most so many leases.
+        wake: when the first of them is opened; None: as early as the event's channel is known.
         order: in which its events are delivered.
         placement: where and how its `forward` runs.
         reason: why the state is not READY, for people.
@@ -239,7 +239,7 @@ def _text(body: Mapping[str, object], key: str) -> str:
 
 
 def _optional_text(body: Mapping[str, object], key: str) -> str | None:
-    # An empty one is written as none.
+    # An empty text stands for none.
     return None if body.get(key) is None else _text(body, key) or None
 
 

@@ -17,12 +17,12 @@ _MOST_EVENTS = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Sunk:
-    """What went to the dead letter sink of one consumer.
+    """The events of one consumer that went to its dead letter sink.
 
     Attributes:
-        events: since the consumer was made.
-        last: what was answered to the last of them before, in words.
-        at: when that was.
+        events: how many, since the consumer was created.
+        last: why the last of them went there: the answer before that, in words.
+        at: when that happened.
         sink: where they went.
     """
 
@@ -37,17 +37,17 @@ class Sunk:
 
 
 def added(before: bytes, events: int, last: str, at: datetime, sink: str) -> bytes:
-    """What is to be stored after so many more.
+    """The bytes to store after so many more events.
 
     Args:
-        before: what is stored; empty or damaged: the count begins anew.
+        before: the stored bytes; when empty or damaged, the count begins anew.
     """
     known = from_json(before)
     return Sunk(events + (known.events if known is not None else 0), last, at, sink).to_json()
 
 
 def from_json(data: bytes) -> Sunk | None:
-    """The inverse of `Sunk.to_json`; None for what is damaged."""
+    """The inverse of `Sunk.to_json`; None for damaged bytes."""
     try:
         body = json.loads(data)
         events = body["events"]
