@@ -18,7 +18,7 @@ class CreateStream:
 
 @dataclass(frozen=True, slots=True)
 class UpdateStream:
-    """`config` is whole: what the server has, with our changes."""
+    """`config` is complete: the server's, with our changes."""
 
     config: Config
 
@@ -44,7 +44,7 @@ class CreateConsumer:
 
 @dataclass(frozen=True, slots=True)
 class UpdateConsumer:
-    """`config` is whole, as in `UpdateStream`."""
+    """`config` is complete, as in `UpdateStream`."""
 
     stream: str
     config: Config
@@ -67,7 +67,7 @@ class KeepText:
 
 @dataclass(frozen=True, slots=True)
 class ParkForgotten:
-    """Keep an event aside that its consumer does not hold any more, and delete its stage record.
+    """Park an event that its consumer no longer holds, and delete its stage record.
 
     Attributes:
         stream: where the event is.
@@ -96,14 +96,14 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The server did it; `config` is what it now has, empty after a deletion."""
+    """The server did it; `config` is its present one, empty after a deletion."""
 
     config: Config
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The server would not; `words` are its own."""
+    """The server refused; `words` are its own."""
 
     words: str
 

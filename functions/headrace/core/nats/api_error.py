@@ -17,7 +17,7 @@ class ApiError(Refused):
 
     def __init__(self, subject: str, error: Mapping[str, Any]) -> None:
         """Args:
-        subject: what was asked.
+        subject: the subject of the request.
         error: the member of this name in the answer.
         """
         self.code = int(error.get("code", 500))

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from headrace.core.nats.nats_wire.headers import Headers
 
-# Acks that the server understands in the payload of a publish to the message's reply subject.
+# The server reads acks from the payload of a publish to the message's reply subject.
 ACK = b"+ACK"
 NAK = b"-NAK"
 IN_PROGRESS = b"+WPI"
 
-# Short, since everything that a broken lease held comes back only after it; `forward` says in-progress every 2 s
+# Short, since the events of a broken lease come back only after it; `forward` says in-progress every 2 s
 # (ADR 011).
 ACK_WAIT = timedelta(seconds=8)
 
@@ -26,7 +26,7 @@ ACK_WAIT = timedelta(seconds=8)
 HEADROOM_BYTES = 8 * 1024
 
 
-# The constructors of tuples that are made for each event; they take half the time of those written in Python.
+# The constructor of tuples that are made for each event; it takes half the time of one written in Python.
 _new = tuple.__new__
 # The server counts nanoseconds in 64 bits, and would take more for no delay at all.
 _LONGEST_NAK = 2**63 - 1
@@ -36,7 +36,7 @@ class PubAck(NamedTuple):
     """The server has stored a message: where, and whether it had it already.
 
     Attributes:
-        unsure: of a duplicate: an earlier try of this very publish may be what it had.
+        unsure: for a duplicate: the stored message may come from an earlier try of this very publish.
     """
 
     stream: str
@@ -78,13 +78,13 @@ class Message(NamedTuple):
         """Bytes that it holds in memory, roughly: data and headers."""
         headers = self.headers
         if type(headers) is Headers:
-            # Without a look into it.
+            # The block is not read for this.
             return len(self.data) + len(headers.block)
         return len(self.data) + sum(len(name) + len(value) + 4 for name, value in headers.items())
 
 
 class AckTokens(NamedTuple):
-    """What an ack subject tells of its message; the order is that of `Message`."""
+    """The tokens of an ack subject, in the order of `Message`."""
 
     stream: str
     consumer: str
@@ -103,7 +103,7 @@ def ack_tokens(reply: str) -> AckTokens | None:
         return None
     start = 2 if len(tokens) == 9 else 4
     try:
-        # The slice is whole, or can't be taken apart.
+        # A slice of another length raises ValueError.
         stream, consumer, delivered, sequence, delivery, timestamp_ns = tokens[start : start + 6]
         return _new(AckTokens, (stream, consumer, int(delivered), int(sequence), int(timestamp_ns), int(delivery)))
     except ValueError:
@@ -118,8 +118,8 @@ def pending_after(reply: str) -> int | None:
 
 
 def shared_tokens(reply: bytes) -> tuple[bytes, str, str] | None:
-    """What all ack subjects of one consumer begin with, the last dot included, its stream, and its name; None for what
-    is no ack subject."""
+    """The beginning that all ack subjects of one consumer share, last dot included, its stream, and its name; None for
+    any other subject."""
     found = ack_tokens(reply.decode("utf-8", "surrogateescape"))
     if found is None:
         return None

@@ -23,7 +23,7 @@ PATH = "/nats"
 LONGEST_WORDS = 1024
 """Characters of the server's words, as the other side reports them: they end up in a status."""
 
-# What each call takes, and the shape of what it gives.
+# The arguments of each call, and the shape of its result.
 _TEXT, _NUMBER, _ACTION = "text", "number", "action"
 _TAKES: Mapping[str, tuple[str, ...]] = {
     "stream": (_TEXT,),
@@ -58,7 +58,7 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call; `name` is one of CALLS, and an action is among the arguments as itself."""
+    """One call; `name` is one of CALLS, and an action stands among the arguments unchanged."""
 
     name: str
     arguments: tuple[Any, ...] = ()
@@ -73,7 +73,7 @@ def read_call(body: bytes) -> Call:
     """Read a request.
 
     Raises:
-        InvalidSpec: it is none.
+        InvalidSpec: the body is no call.
     """
     try:
         found = json.loads(body)
@@ -102,7 +102,7 @@ def answer(result: Any) -> dict[str, Any]:
 
 
 def failure(error: Refused | Unavailable) -> dict[str, Any]:
-    """The answer to a call that NATS refused, or was away for."""
+    """The answer to a call that NATS refused, or that found NATS away."""
     kind = next(one.__name__ for one in (NotLetIn, Unavailable, Refused) if isinstance(error, one))
     return {"failure": kind, "words": str(error), "status": getattr(error, "status", 503)}
 
@@ -128,7 +128,7 @@ def read_answer(body: bytes, call: str) -> Any:
 
 
 def read_outcome(result: Any) -> Outcome:
-    """What came of an action."""
+    """The outcome of an action."""
     return Rejected(str(result["rejected"])[:LONGEST_WORDS]) if "rejected" in result else Done(result["done"])
 
 
@@ -153,7 +153,7 @@ def _fits(result: Any, call: str) -> bool:
 
 
 def _is_info(found: Any) -> bool:
-    """Is it a configuration, or the info of a stream or consumer, as far as anything of ours looks into it?"""
+    """Is it a configuration, or the info of a stream or consumer, in all parts that our code reads?"""
     if not isinstance(found, dict):
         return False
     metadata = found.get("metadata") or {}

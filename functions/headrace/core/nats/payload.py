@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from headrace.core.nats.jetstream import HEADROOM_BYTES
 
-# Less holds no event with the headers around it.
+# A smaller payload holds no event with the headers around it.
 LEAST_EVENT = 1024
 CLOUDEVENTS_BYTES = 64 * 1024
 """Events of this size should pass everywhere (CloudEvents 1.0.2, "Size Limits")."""

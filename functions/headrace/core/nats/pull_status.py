@@ -18,7 +18,7 @@ from headrace.core.errors import InvalidSpec
 class PullEnd(Enum):
     """Why a pull request is over.
 
-    FILLED: it brought all that it asked for, in messages or bytes; nothing, when even the first message is larger than
+    FILLED: it brought all the messages or bytes that it asked for; nothing, when even the first message is larger than
     the bytes. EXPIRED: its time is up.
     GONE: the consumer or stream does not exist any more. OUSTED: another lease serves this by-key consumer now.
     BROKEN: connection lost, leadership changed, JetStream away: ask again after a pause.
@@ -36,7 +36,7 @@ class PullEnd(Enum):
 
 
 class PullLimits(NamedTuple):
-    """What one pull may ask for at most, as far as the server has told; zero: nothing is known.
+    """The most that one pull may ask for, as far as the server has told; zero is unknown.
 
     Attributes:
         batch: messages.
@@ -49,7 +49,7 @@ class PullLimits(NamedTuple):
     max_bytes: int = 0
 
     def and_also(self, other: PullLimits) -> PullLimits:
-        """Both hold."""
+        """The limits where both hold."""
         return PullLimits(
             _lower(self.batch, other.batch),
             _lower(self.expires, other.expires),
@@ -57,7 +57,7 @@ class PullLimits(NamedTuple):
         )
 
     def within(self, batch: int, expires: timedelta, max_bytes: int) -> tuple[int, timedelta, int]:
-        """The pull that may be asked for in place of this one; no bytes are no limit, which the server allows."""
+        """The pull to ask for in place of this one; zero bytes are no limit, which the server allows."""
         return (
             min(batch, self.batch or batch),
             min(expires, self.expires or expires),
@@ -66,12 +66,12 @@ class PullLimits(NamedTuple):
 
 
 _LIMIT = re.compile(r"exceeded (maxrequestbatch|maxrequestexpires|maxrequestmaxbytes) of (\S+)", re.ASCII)
-# A limit that somebody has set below what a clock can wait for.
+# For a limit that somebody has set below the least that a clock can wait for.
 _SHORTEST = timedelta(milliseconds=1)
 
 
 def pull_end(status: str, description: str) -> PullEnd | None:
-    """What a status message on a pull's inbox means; None for the ones that end nothing (heartbeats).
+    """The meaning of a status message on a pull's inbox; None for one that ends nothing (a heartbeat).
 
     Source: JetStream wire API reference, pull status codes; the words of refusals as NATS 2.15.1 has them.
     """
@@ -94,19 +94,19 @@ def pull_end(status: str, description: str) -> PullEnd | None:
         case "409" if "push based" in words:
             return PullEnd.REFUSED
         case _:
-            # Too many others wait, for one: that passes.
+            # For example, too many others wait: that passes.
             return PullEnd.BROKEN
 
 
 def told_limits(description: str) -> PullLimits:
-    """The limit that the words of a status name; none when they name none that could be obeyed."""
+    """The limit in the words of a status; no limit when they name none that could be obeyed."""
     match = _LIMIT.search(description.lower())
     if match is None:
         return PullLimits()
     name, value = match.groups()
     if name == "maxrequestexpires":
         try:
-            # Read to the microsecond nearest, which may be beyond a limit of nanoseconds, and refused for good.
+            # The nearest microsecond may be beyond a limit of nanoseconds, and would be refused for good.
             told = duration.from_go(value, field="expires") - timedelta.resolution
             return PullLimits(expires=max(_SHORTEST, told))
         except InvalidSpec:
@@ -119,5 +119,5 @@ _Limit = TypeVar("_Limit", int, timedelta)
 
 
 def _lower(one: _Limit, other: _Limit) -> _Limit:
-    """Of two limits the one that counts; zero is none."""
+    """The lower of two limits; zero is no limit."""
     return min(one, other) if one and other else one or other

@@ -28,7 +28,7 @@ class StoredMessage(NamedTuple):
 
     @property
     def time(self) -> datetime:
-        """The same, rounded down to what Python can say."""
+        """`time_ns` as a datetime, rounded down to microseconds."""
         return moment(self.time_ns)
 
 
@@ -46,20 +46,20 @@ def read_stored(message: Mapping[str, Any]) -> StoredMessage:
 
 
 def nanoseconds(text: str) -> int:
-    """A time as the server writes it, in UTC with up to nine decimals, exactly; since the epoch."""
+    """Nanoseconds since the epoch, exactly, from a time as the server writes it: in UTC with up to nine decimals."""
     seconds, _, fraction = text.removesuffix("Z").partition(".")
     return _seconds(seconds) * _NANOSECONDS + int(fraction.ljust(9, "0") or 0)
 
 
 def moment(time_ns: int) -> datetime:
-    """Of nanoseconds since the epoch, rounded down to microseconds."""
+    """The datetime of nanoseconds since the epoch, rounded down to microseconds."""
     seconds, rest = divmod(time_ns, _NANOSECONDS)
     return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)
 
 
 @lru_cache(1024)
 def _seconds(text: str) -> int:
-    """Many messages are of the same second."""
+    """Cached, since many messages are of the same second."""
     date, _, clock = text.partition("T")
     year, month, day = map(int, date.split("-"))
     hour, minute, second = map(int, clock.split(":"))

@@ -21,7 +21,7 @@ CHANNEL_KEY = "headrace.dev/channel"
 UID_KEY = "headrace.dev/uid"
 ROLE_KEY = "headrace.dev/role"
 CREATED_KEY = "headrace.dev/created"
-"""Only on streams that we took over: `peer`, and then the stream is never deleted."""
+"""Only on streams that we took over: its value is `peer`, and the stream is then never deleted."""
 ADDED_SUBJECT_KEY = "headrace.dev/added-subject"
 """On the aside stream of an adopted stream: the subject that we added there and take away again."""
 
@@ -37,7 +37,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who a stream belongs to; `uid` changes when the channel is re-created under its name."""
+    """The owner of a stream; `uid` changes when the channel is re-created under its name."""
 
     cluster: str
     namespace: str
@@ -45,7 +45,7 @@ class Owner:
     uid: str
 
     def mark(self, role: Role) -> dict[str, str]:
-        """The metadata that says so."""
+        """The metadata that names this owner."""
         return {
             CLUSTER_KEY: self.cluster,
             NAMESPACE_KEY: self.namespace,
@@ -77,12 +77,12 @@ class ChannelStream:
 
     @property
     def stages(self) -> str:
-        """What matches the subjects of all stage records."""
+        """The pattern of all stage records' subjects."""
         return self.channel.aside_subjects.removesuffix(">") + "stage.>"
 
     @property
     def parked(self) -> str:
-        """What matches the subjects of all parked events."""
+        """The pattern of all parked events' subjects."""
         return self.channel.aside_subjects.removesuffix(">") + "parked.>"
 
 
@@ -118,7 +118,7 @@ def standing(place: ChannelStream, role: Role, observed: Config | None) -> Owner
 
 
 def foreign_owner(observed: Config) -> str:
-    """Whose a foreign stream is, for people."""
+    """The owner of a foreign stream, for people."""
     mark = _mark_of(observed)
     if not mark:
         return "has no mark of Headrace and does not carry this channel's subject"
@@ -142,7 +142,7 @@ def added_subject(aside: Config | None) -> str | None:
 
 
 def captures(config: Config, subject: str) -> bool:
-    """Whether a stream stores what is published on `subject`, which has no wildcards."""
+    """Whether a stream stores messages that are published on `subject`, which has no wildcards."""
     return any(_matches(pattern.split("."), subject.split(".")) for pattern in config.get("subjects") or ())
 
 

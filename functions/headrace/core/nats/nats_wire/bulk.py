@@ -12,7 +12,7 @@ _CRLF = b"\r\n"
 
 
 class _Sizes(dict[bytes, int]):
-    """Numbers by their digits, each read once: of many messages few have a size of their own."""
+    """Numbers by their digits, each read once: many messages share few sizes."""
 
     def __missing__(self, digits: bytes) -> int:
         number = self[digits] = int(digits)
@@ -32,8 +32,8 @@ class Bulk:
     def __init__(self, sid: int, *, answers: bool = False) -> None:
         """Args:
         sid: the subscription; messages of others come as frames.
-        answers: take what has no reply subject and no status, as Direct Get sends it; otherwise take what has a reply
-            subject, as a consumer sends it.
+        answers: take messages without reply subject and status, as Direct Get sends them; otherwise take those with a
+            reply subject, as a consumer sends them.
         """
         self._sid = b"%d" % sid
         self._answers = answers
@@ -53,7 +53,7 @@ class Bulk:
         """Take the messages that begin at a position.
 
         Returns:
-            Where the first thing begins that is no whole message for us.
+            Where the first bytes begin that are no whole message for us.
         """
         return self._take_answers(data, position) if self._answers else self._take_delivered(data, position)
 
@@ -103,7 +103,7 @@ class Bulk:
 
 
 def frame_end(data: bytes, position: int) -> int:
-    """Where the frame ends that begins at a position; 0 while the line that tells is not complete.
+    """The end of the frame that begins at a position; 0 while its line is incomplete.
 
     ValueError for a message line without a number.
     """

@@ -30,7 +30,7 @@ def read_credentials(text: str, *, origin: str) -> Credentials:
         origin: the setting that named the file, for the error.
 
     Raises:
-        Misconfigured: neither is there.
+        Misconfigured: the text holds neither.
     """
     framed = {kind.upper(): value for kind, value in _FRAMED.findall(text)}
     jwt = next((value for kind, value in framed.items() if "JWT" in kind), "")

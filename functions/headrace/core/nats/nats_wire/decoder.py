@@ -24,10 +24,10 @@ from headrace.core.nats.nats_wire.headers import NO_HEADERS, PLAIN_START, Header
 from headrace.core.nats.nats_wire.runs import AnswerRun, AnswerRunReader, PullRun, Run, pull_run, text
 
 _CRLF = b"\r\n"
-# Of one message with its line.
+# One message with its line.
 MAX_FRAME_BYTES = MAX_MESSAGE_BYTES + MAX_LINE_BYTES
 _SIGNALS = {signal.value.encode(): signal for signal in Signal}
-# Their own constructors take half the time of those written in Python.
+# The tuples' own constructor takes half the time of one written in Python.
 _new = tuple.__new__
 _new_object = object.__new__
 
@@ -38,7 +38,7 @@ class Decoder:
     def __init__(self) -> None:
         self._held = bytearray()
         self._answers = AnswerRunReader()
-        # Bytes that the held frame has in all; 0 while the line that tells is incomplete.
+        # All bytes of the held frame; 0 while its line is incomplete.
         self._needed = 0
 
     @property
@@ -57,17 +57,17 @@ class Decoder:
     def feed_runs(self, data: bytes) -> Iterator[Frame | Run]:
         """As `feed`, but each thing as it is found, and messages that have nearly everything in common as one run.
 
-        To be gone through to its end.
+        Go through it to its end.
 
         Raises:
-            ProtocolError: as `feed`, after what came before the garbage.
+            ProtocolError: as `feed`, after the frames before the garbage.
         """
         if self._held:
             data = self._joined(data)
         return self._decode(data) if data else iter(())
 
     def feed_bulk(self, data: bytes, bulk: Bulk) -> list[Frame]:
-        """As `feed`, but the messages that `bulk` is for go there, and the other frames come back.
+        """As `feed`, but `bulk` takes its own messages, and only the other frames come back.
 
         Raises:
             ProtocolError: as `feed`.
@@ -93,7 +93,7 @@ class Decoder:
         return frames
 
     def _joined(self, data: bytes) -> bytes:
-        """These bytes behind the held ones; nothing while the held frame is not complete."""
+        """The held bytes with these behind them; empty while the held frame is not complete."""
         if not self._held:
             return data
         if not self._completed_by(data):
@@ -104,7 +104,7 @@ class Decoder:
         return whole
 
     def _completed_by(self, data: bytes) -> bool:
-        """Do these bytes complete the held frame, or at least the line that tells how long it is?"""
+        """Do these bytes complete the held frame, or at least the line with its length?"""
         if self._needed:
             return len(self._held) + len(data) >= self._needed
         return _CRLF in data or (self._held.endswith(b"\r") and data.startswith(b"\n"))
@@ -153,7 +153,7 @@ class Decoder:
                 middle = start + header_size
                 yield _message(words, with_reply, data[start:middle], data[middle:stop])
                 position = stop + 2
-        # Whatever is too few, too many or no number in a line ends in one of these two.
+        # A line with too few or too many words, or with a word that is no number, ends in one of these two.
         except (ValueError, IndexError):
             raise _garbage(data, position) from None
 

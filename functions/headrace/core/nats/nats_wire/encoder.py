@@ -14,7 +14,7 @@ from headrace.core.errors import Refused
 from headrace.core.nats.nats_wire.headers import header_block
 from headrace.core.quoting import quoted
 
-# Of both clients.
+# Both clients give this version.
 VERSION = "0.1.0"
 PING = b"PING\r\n"
 PONG = b"PONG\r\n"
@@ -22,14 +22,14 @@ PONG = b"PONG\r\n"
 # The server's default; a longer line costs the connection.
 MAX_CONTROL_LINE = 4096
 
-# No connection asks that often; it keeps room for the digits, and for those of the sizes.
+# No connection asks that often; the bound keeps room for the digits, and for those of the sizes.
 LARGEST_SERIAL = 10**24 - 1
 
 CRLF = b"\r\n"
 
 
 def connect(fields: Mapping[str, Any]) -> bytes:
-    """CONNECT, the answer to INFO: what the client is able to do, and who it is.
+    """CONNECT, the answer to INFO: the client's abilities and its identity.
 
     Args:
         fields: name and identity (`user` and `pass`, `auth_token`, or `nkey` or `jwt` with `sig`).
@@ -45,7 +45,7 @@ def publish(
 
     Args:
         reply: where answers go; empty for none.
-        headers: bytes are a block that `header_block` made, for those who send the same again.
+        headers: or the block that `header_block` made, for a caller that sends the same again.
         max_payload: of the server, in bytes.
 
     Raises:
@@ -58,7 +58,7 @@ def publish(
         raise Refused(f"a message of {size} bytes exceeds the server's max_payload of {max_payload}", status=413)
     target = f"{subject} {reply}" if reply else subject
     line = f"HPUB {target} {len(block)} {size}" if block else f"PUB {target} {size}"
-    # Told by the whole line: so many blanks as we have put there, and nothing else that ends a word or a line.
+    # The whole line is checked: the blanks that we have put there, and nothing else that ends a word or a line.
     blanks = (3 if block else 2) + (1 if reply else 0)
     if line.count(" ") != blanks or not line.isprintable() or not subject:
         raise Refused(
@@ -72,13 +72,13 @@ def publish(
 
 
 def question_line(subject: str, inbox: str) -> bytes:
-    """The line of all HPUBs to a subject with answers to one inbox, to be filled by `%`: the rest of the reply subject,
-    bytes of the block, bytes of block and data. What follows it is the block, which is not empty, the data and CRLF.
+    """The line of all HPUBs to a subject with answers to one inbox. Fill it by `%`: the rest of the reply subject,
+    bytes of the block, bytes of block and data. After it come the block, which is not empty, the data and CRLF.
 
-    Nothing is left to check then but the size.
+    Only the size is left to check then.
 
     Args:
-        inbox: what the reply subjects begin with, up to their last dot and with it.
+        inbox: the beginning of the reply subjects, last dot included.
 
     Raises:
         Refused: as for `publish`.

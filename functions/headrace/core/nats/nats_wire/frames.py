@@ -27,11 +27,11 @@ MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 
 class ProtocolError(HeadraceError):
-    """What came is not the NATS protocol, or exceeds our bounds. The connection is of no use any more."""
+    """The bytes are not the NATS protocol, or exceed our bounds. The connection is of no use any more."""
 
 
 class Signal(Enum):
-    """The frames that say nothing but their name."""
+    """The frames that consist of their name alone."""
 
     PING = "PING"
     PONG = "PONG"
@@ -58,11 +58,11 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a server says of itself, at first and whenever it changes.
+    """A server's description of itself, sent at first and whenever it changes.
 
     Attributes:
         max_payload: bytes of headers and data in one message.
-        nonce: what a client that has a key must sign.
+        nonce: the text that a client with a key must sign.
         connect_urls: `host:port` of every server of the cluster.
         lame_duck: it will shut down soon and wants us to go.
     """
@@ -80,7 +80,7 @@ class Info:
 class ErrorCost(Enum):
     """What a `-ERR` costs.
 
-    OPERATION: one operation failed, the connection goes on. IDENTITY: we are not, or no longer, who may connect.
+    OPERATION: one operation failed, the connection goes on. IDENTITY: our identity may not, or no longer, connect.
     CONNECTION: anything else; the server closes, and so do we.
     """
 
@@ -109,7 +109,7 @@ class ServerError:
 
     @property
     def refused_subject(self) -> str | None:
-        """The subject to which we may not publish, if that is what it says."""
+        """The subject to which we may not publish, if the error says so."""
         found = _REFUSED_PUBLISH.match(self.words)
         return found[1] if found else None
 

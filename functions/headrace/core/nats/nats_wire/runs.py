@@ -14,15 +14,15 @@ from headrace.core.nats.nats_wire.frames import Arrival
 from headrace.core.nats.nats_wire.headers import NO_HEADERS, PLAIN_START, Headers
 
 _CRLF = b"\r\n"
-# Of one connection: those of PubAcks are few, those of other answers are not worth more memory.
+# Sizes of one connection: PubAcks have few, and those of other answers are not worth more memory.
 MOST_SIZES = 1000
-# What is taken out of the bytes is used while it is still in the processor's cache.
+# So few that the messages are used while they are still in the processor's cache.
 MOST_PULLED = 32
 _BLOCK = _CRLF + PLAIN_START
 _REMEMBERED = 256
-# Of any message that is read: its size has fewer digits.
+# The size of any message that is read has fewer digits.
 _LONGEST_SIZE = 18
-# Their own constructors take half the time of those written in Python.
+# The tuples' own constructor takes half the time of one written in Python.
 _new = tuple.__new__
 _new_object = object.__new__
 
@@ -31,9 +31,9 @@ class AnswerRun(NamedTuple):
     """Messages without headers and reply on one inbox, whose subjects differ by a number at their end.
 
     Attributes:
-        stem: of their subjects.
+        stem: the beginning of their subjects.
         numbers: the rest of each subject, as its digits came.
-        answers: the data of each.
+        answers: the data of each message.
     """
 
     stem: bytes
@@ -73,7 +73,7 @@ Run: TypeAlias = AnswerRun | PullRun
 
 @lru_cache(_REMEMBERED)
 def _pair(block: bytes, whole: bytes) -> tuple[int, int]:
-    """The two sizes of a message with headers, by their digits, each pair read once; ValueError for what is none."""
+    """The two sizes of a message with headers, by their digits, each pair read once; ValueError for other text."""
     if not (block.isdigit() and whole.isdigit() and len(PLAIN_START) <= int(block) <= int(whole)):
         raise ValueError(whole)
     return int(block), int(whole)
@@ -85,7 +85,7 @@ def text(subject: bytes) -> str:
 
 
 class AnswerRunReader:
-    """Reads the runs of answers of one connection; knows from the last one how the next will most likely begin."""
+    """Reads the runs of answers of one connection; the last one tells how the next will most likely begin."""
 
     __slots__ = ("_between", "_common", "_ending", "_sid", "_size", "_sizes", "_stem")
 
@@ -94,10 +94,10 @@ class AnswerRunReader:
         self._common = _CRLF
         self._between = self._stem = b""
         self._sid = 0
-        # What is behind the number in a line, and the size that it tells; most answers are as long as the last one.
+        # The end of a line behind the number, and the size in it; most answers are as long as the last one.
         self._ending, self._size = _CRLF, -1
-        # Lengths by their digits, each read once: of many messages few have a size of their own. A plain dict: one of
-        # a class of ours is asked at twice the price.
+        # Sizes by their digits, each read once: many messages share few sizes. A plain dict: a class of
+        # ours costs twice as much to ask.
         self._sizes: dict[bytes, int] = {}
 
     def read(self, data: bytes) -> tuple[AnswerRun, int] | None:
@@ -109,7 +109,7 @@ class AnswerRunReader:
         return self._read(data) if self._learn(data) else None
 
     def _learn(self, data: bytes) -> bool:
-        """Take over what the first message has in common with those that may follow."""
+        """Take over the parts of the first message that those after it may share."""
         line_end = data.find(_CRLF)
         words = data[:line_end].split()
         if len(words) != 4:
@@ -117,12 +117,12 @@ class AnswerRunReader:
         _, subject, sid, size = words
         stem = subject[: subject.rfind(b".") + 1]
         common = b"MSG " + stem
-        # Two blanks, where the server is old, or one.
+        # One blank, or two from an old server.
         between = data[4 + len(subject) : line_end - len(size)]
         if not data.startswith(common) or between.split() != [sid] or not sid.isdigit():
             return False
         if between != self._between:
-            # It bears the other subscription's number.
+            # The remembered ending bears the other subscription's number.
             self._ending, self._size = _CRLF, -1
         self._common, self._between, self._stem, self._sid = common, between, stem, int(sid)
         return True
@@ -130,7 +130,7 @@ class AnswerRunReader:
     def _read(self, data: bytes) -> tuple[AnswerRun, int] | None:
         common, ending, size = self._common, self._ending, self._size
         pieces = data[len(common) :].split(_CRLF + common)
-        # What is behind the last line end is not whole.
+        # The piece behind the last line end is not whole.
         last = pieces.pop()
         if last.endswith(_CRLF):
             pieces.append(last[:-2])
@@ -151,7 +151,7 @@ class AnswerRunReader:
         return _new(AnswerRun, (self._stem, self._sid, numbers, answers)), end
 
     def _parted(self, piece: bytes) -> tuple[bytes, bytes]:
-        """The number and the data of an answer that is not as long as the last one; no number where it isn't whole."""
+        """The number and the data of an answer that is not as long as the last one; no number unless it is whole."""
         line, ended, content = piece.partition(_CRLF)
         number, _, digits = line.partition(self._between)
         size = len(content)
@@ -161,7 +161,7 @@ class AnswerRunReader:
         return number, content
 
     def _says(self, digits: bytes, size: int) -> bool:
-        """Are these the digits of a size? Then that is remembered."""
+        """Are these the digits of this size? Then they are remembered."""
         if len(digits) > _LONGEST_SIZE or not digits.isdigit() or int(digits) != size:
             return False
         if len(self._sizes) >= MOST_SIZES:
@@ -184,7 +184,7 @@ def pull_run(data: bytes, position: int) -> tuple[PullRun, int] | None:
     start = line_end + 2
     if start + size + 2 < len(data):
         return _pulled_together(data, position, words)
-    # One alone, as most are where little happens: nothing to gain from what others have in common with it.
+    # A message alone, as most are in quiet hours: no others share anything with it.
     if start + size + 2 > len(data) or not data.startswith(PLAIN_START, start) or not data.endswith(_CRLF):
         return None
     middle += start
@@ -193,13 +193,13 @@ def pull_run(data: bytes, position: int) -> tuple[PullRun, int] | None:
 
 
 def _pulled_together(data: bytes, position: int, words: list[bytes]) -> tuple[PullRun, int] | None:
-    """The same where more follows.
+    """The same where more messages follow.
 
     Args:
         words: of the first line.
     """
     _, subject, sid, first, *sizes = words
-    # Each begins as the first one; what ends a line is looked for only where it is not as far away as in the last one.
+    # Each begins as the first one; the end of a line is searched only where it is not as far away as in the last one.
     common = b"\r\nHMSG %b %b " % (subject, sid)
     after = len(common)
     ending = b" %b %b%b" % (*sizes, _BLOCK)
@@ -231,7 +231,7 @@ def _pulled_together(data: bytes, position: int, words: list[bytes]) -> tuple[Pu
             stop = end
     except ValueError:
         pass
-    # Nothing that ends a word or a line is in a reply, or this is no run at all.
+    # A reply with anything that ends a word or a line means that this is no run at all.
     joined = b"".join(replies)
     if not replies or joined.split() != [joined]:
         return None

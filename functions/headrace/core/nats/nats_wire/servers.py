@@ -26,8 +26,8 @@ class Server:
     """One address.
 
     Attributes:
-        tls: TLS is demanded by the URL.
-        user, password: of the URL, which win over all other settings; a user without password is a token.
+        tls: the URL demands TLS.
+        user, password: from the URL; they win over all other settings; a user without password is a token.
         tls_name: the name that the certificate must have; differs from host for a discovered IP address.
     """
 
@@ -47,7 +47,7 @@ class ServerPool:
     """The servers that a client may dial.
 
     Attributes:
-        configured: those of the settings; an owner that reads them again puts the new ones here.
+        configured: the servers of the settings; an owner that reads the settings again puts the new ones here.
     """
 
     def __init__(self, configured: Sequence[Server], shuffle: Callable[[list[Server]], None]) -> None:
@@ -56,7 +56,7 @@ class ServerPool:
         self._discovered: list[Server] = []
 
     def learn(self, urls: Sequence[str], teller: Server) -> None:
-        """Take over what a server says of its cluster; a server that it does not name any more is forgotten."""
+        """Take over a server's list of its cluster; a server that it names no more is forgotten."""
         known = {server.address for server in self.configured}
         found = [discovered(url, teller) for url in urls]
         self._discovered = [one for one in dict.fromkeys(found) if one is not None and one.address not in known]
@@ -100,7 +100,7 @@ def read_servers(urls: str, *, origin: str) -> list[Server]:
 
 
 def discovered(url: str, teller: Server) -> Server | None:
-    """What a server calls another: `host:port`; it takes the same clients, so it gets the same userinfo.
+    """A server that another one names by `host:port`; it takes the same clients, so it gets the same userinfo.
 
     None for an address that can't be used.
     """
