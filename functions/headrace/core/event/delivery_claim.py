@@ -19,27 +19,27 @@ from urllib.parse import quote
 CLAIM = b"knative-headrace-delivery"
 """`<stream>/<consumer>/<stage>/<digest of the destination>/<sequence>/<stored, ns since the epoch>.<proof>`
 
-What begins with `knative-` is passed on by Knative's own parts, so that a reply which goes by a Broker's ingress comes
-to the Broker's channel with its claim.
+Knative's own parts pass on headers whose name begins with `knative-`, so that a reply which goes by a Broker's ingress
+comes to the Broker's channel with its claim.
 """
 
 HOPS = b"headrace-hops"
-"""How many channels of ours have handed an event on; it is stored with the event, and needs no proof: whoever makes it
-up harms his own event. A Broker's ingress drops it, and has a count of its own."""
+"""How many channels of ours have handed an event on. The number is stored with the event and needs no proof: a sender
+that makes it up harms its own event. A Broker's ingress drops it, and has a count of its own."""
 
-# A loop over several channels is seen by nothing else: each delivery in it is in order. As many as Knative's brokers
-# allow by default (`knativebrokerttl`), so that no flow that works there is stopped here; a Sequence or Parallel has a
-# hop for each step, a dozen where it is long.
+# Nothing else sees a loop over several channels: each delivery in it is in order. Knative's brokers allow as many by
+# default (`knativebrokerttl`), so no flow that works there is stopped here; a Sequence or Parallel has a hop for each
+# step, a dozen where it is long.
 MOST_HOPS = 255
 
 DUPLICATE = b"headrace-duplicate"
-"""In an answer of `receive`: the event was stored before, and is not stored again. Says by what it was known."""
+"""In an answer of `receive`: the event was stored before, and is not stored again. The value tells how it was known."""
 OF_DELIVERY = b"delivery"
 """By its claim: it is this very delivery, and an earlier try of it has been stored."""
 OF_EVENT = b"event"
-"""By source and id: it may be a repeat, or another delivery, or another event that its author has given the same."""
+"""By source and id: it may be a repeat, another delivery, or another event with the same source and id."""
 UNSURE = b"unsure"
-"""By source and id; and it may have been stored by a try of `receive` itself, a moment ago."""
+"""By source and id; a try of `receive` itself may have stored it a moment ago."""
 
 _LONGEST = 1024
 _PERSON = b"headrace claim"
@@ -60,7 +60,7 @@ class Claims:
         """The value of the header for one event; empty without a key.
 
         Args:
-            begin: of `beginning`.
+            begin: from `beginning`.
             stored: when the stream stored it, nanoseconds since the epoch: a stream that is made anew counts anew.
         """
         if self._keyed is None:
@@ -78,9 +78,9 @@ class Claims:
 
 @lru_cache(1024)
 def beginning(stream: str, consumer: str, stage: str, uri: str) -> bytes:
-    """What the claims of one consumer, stage and destination begin with.
+    """The common beginning of the claims of one consumer, stage and destination.
 
-    The destination is in it by a digest: addresses may hold what is nobody else's business.
+    A digest stands for the destination: addresses may hold secrets.
     """
     names = "/".join(quote(name, safe="", errors="surrogatepass") for name in (stream, consumer))
     digest = blake2b(uri.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -88,12 +88,12 @@ def beginning(stream: str, consumer: str, stage: str, uri: str) -> bytes:
 
 
 def hops(headers: Mapping[str, str]) -> int:
-    """How many hops the headers of a stored message tell of, names in lower case; 0 for what is no number."""
+    """The number of hops in the headers of a stored message, names in lower case; 0 for other text."""
     return count(headers.get(_HOPS, ""))
 
 
 def count(text: str) -> int:
-    """The number in the header's value; 0 for what is none."""
+    """The number in the header's value; 0 for any other text."""
     return int(text) if 0 < len(text) <= 3 and _DIGITS.issuperset(text) else 0
 
 

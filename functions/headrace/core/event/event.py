@@ -93,7 +93,7 @@ def faults_of(attributes: Mapping[str, str]) -> tuple[Fault, ...]:
     for name, value in attributes.items():
         if name not in _KNOWN and not is_name(name):
             faults.append(_illegal_name(name))
-        # What Python calls printable holds nothing forbidden; most values end here.
+        # Text that Python calls printable holds nothing forbidden; most values end here.
         if not value.isprintable() and (found := _FORBIDDEN.search(value)):
             faults.append(_illegal_character(name, value, found.group()))
     version = attributes.get("specversion", "1.0")
@@ -112,7 +112,7 @@ def faults_of(attributes: Mapping[str, str]) -> tuple[Fault, ...]:
 
 
 def drop_empty(attributes: dict[str, str]) -> None:
-    """Take out the optional attributes that are empty: to whoever sends `ce-subject:` it has no subject.
+    """Take out optional attributes that are empty: a producer that sends `ce-subject:` means that there is no subject.
 
     An extension may be empty, and a required attribute must not be: both stay.
     """
@@ -132,12 +132,12 @@ def essence(media_type: str) -> str:
 
 
 def fault_in(name: str, problem: str) -> Fault:
-    """The fault in an attribute whose name may be a stranger's, and is then shown escaped and cut."""
+    """The fault in an attribute whose name may be a stranger's; the name is shown escaped and cut."""
     return Fault(name if name.isprintable() and len(name) <= _LONGEST_SHOWN else quoted(name), problem)
 
 
 def too_many() -> Fault:
-    """The fault of what has more attributes than we read."""
+    """The fault of an event with more attributes than we read."""
     return Fault("event", f"has more than {MOST_ATTRIBUTES} attributes: move them into the data")
 
 

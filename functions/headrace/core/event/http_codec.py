@@ -34,15 +34,15 @@ STRUCTURED = "application/cloudevents+json"
 _FAMILY = "application/cloudevents"
 _BATCH = "application/cloudevents-batch"
 
-# As producers write it; ASCII is a part of it.
+# UTF-8 as producers write it; ASCII is a part of it.
 _UTF_8 = frozenset(("utf-8", "utf8", "us-ascii", "ascii", ""))
 
-# Section 3.1.3.2: what is neither U+0021 to U+007E, nor one of `"` and `%`, is percent-encoded.
+# Section 3.1.3.2: characters outside U+0021 to U+007E are percent-encoded, and so are `"` and `%`.
 _SAFE = "".join(map(chr, range(0x21, 0x7F))).translate({ord('"'): None, ord("%"): None})
 _UNSAFE = re.compile(f"[^{re.escape(_SAFE)}]")
 _QUOTED_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _QUOTED_PAIR = re.compile(r"\\(.)")
-# Runs of them: a character of UTF-8 is several. The standard library's `unquote` makes an object of each percent sign.
+# Runs of escapes: a character of UTF-8 has several. The standard library's `unquote` makes an object of each.
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 # Knative's event receiver passes the first two and the prefixes; the trace context and the hops have to travel, too.
@@ -79,7 +79,7 @@ def from_structured(message: HttpMessage) -> Event:
 
 
 def to_http(event: Event) -> HttpMessage:
-    """Binary, unless its own content type would make the receiver take the data for the event."""
+    """In binary mode, unless the event's content type would make the receiver take the data for the event."""
     if (event.datacontenttype or "").lower().startswith(_FAMILY):
         return to_structured(event)
     return to_binary(event)
@@ -116,8 +116,8 @@ def is_event(headers: Headers) -> bool:
 def passthrough(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
     """The headers that travel with an event through the channel, beside its attributes; names in lower case.
 
-    A name that comes twice is joined with a comma, empty values left out; a value that is not printable ASCII stays
-    behind.
+    The values of a name that comes twice are joined with a comma, empty ones left out; a value that is not printable
+    ASCII stays behind.
     """
     kept: dict[bytes, bytes] = {}
     for given, value in headers:
@@ -140,7 +140,7 @@ def travels(name: bytes) -> bool:
 def binary_event(attributes: dict[str, str], faults: list[Fault], data: bytes) -> Event:
     """The event of attributes that came as headers, with the faults found while reading them."""
     if attributes.get("specversion") == "0.3":
-        # 0.3, datacontentencoding: to be ignored when the data is not a string, as bytes never are.
+        # 0.3: datacontentencoding is ignored when the data is not a string, as bytes never are.
         attributes.pop("datacontentencoding", None)
     drop_empty(attributes)
     if not faults:
@@ -199,7 +199,7 @@ def are_full(attributes: dict[str, str], faults: list[Fault]) -> bool:
 
 
 def put_attribute(attributes: dict[str, str], faults: list[Fault], name: str, value: str) -> None:
-    """Add what a `ce-*` header says to the attributes, or to the faults."""
+    """Add a `ce-*` header to the attributes, or its fault to the faults."""
     if name == "datacontenttype":
         faults.append(fault_in(name, "comes as ce-datacontenttype: use the content-type header"))
     elif name in attributes:
@@ -249,5 +249,5 @@ def _twice(content_types: list[str]) -> Fault:
 
 
 def _text(value: bytes) -> str:
-    """Header bytes as text without outer blanks; Latin-1 never fails, what is not ASCII is refused later."""
+    """Header bytes as text without outer blanks; Latin-1 never fails, and text beyond ASCII is refused later."""
     return value.strip(b" \t").decode("latin-1")

@@ -35,17 +35,17 @@ _INTEGERS = range(-(2**31), 2**31)
 _INTEGER_LENGTH = 11
 # Beside attributes there is one of `data` and `data_base64`, the former perhaps with `datacontentencoding`.
 _MOST_MEMBERS = MOST_ATTRIBUTES + 2
-# Those of UTF-32 begin with one of UTF-16's, or with zeros.
+# UTF-32's marks begin with one of UTF-16's, or with zeros.
 _UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE, BOM_UTF32_BE)
 _MUST_BE_STRINGS = frozenset(
     ("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "schemaurl")
 )
 
 
-# Given the place where a value begins, the value and where it ends; StopIteration where none begins.
+# From the place where a value begins to the value and its end; StopIteration where none begins.
 _SCAN: Callable[[str, int], tuple[object, int]] = DECODER.scan_once  # type: ignore[attr-defined]  # not in typeshed
 # For `plain_members`: a name, not so long that remembering it would cost much, and a string without escapes up to the
-# mark behind it, or nothing of what is no such.
+# mark behind it; the string may be missing.
 _OPENING = re.compile(r"[ \t\n\r]*\{")
 _PLAIN_MEMBER = re.compile(r'[ \t\n\r]*"([a-z0-9]{1,100})"[ \t\n\r]*:[ \t\n\r]*(?:"([ !#-\[\]-~]*)"[ \t\n\r]*([,}]))?')
 _CLOSING = re.compile(r"[ \t\n\r]*([,}])")
@@ -78,8 +78,8 @@ def read(body: bytes) -> Event:
 
 
 def plain_members(body: bytes) -> tuple[list[tuple[str, str]], bytes] | None:
-    """Attributes and data, in a fraction of the time, of an event as most producers write it: attributes that are
-    strings of printable ASCII without escapes, and data that are a JSON value but no string. None: `read` it.
+    """Attributes and data of an event as most producers write it, in a fraction of the time: the attributes are strings
+    of printable ASCII without escapes, and the data are a JSON value but no string. None: `read` it.
 
     Names are not judged, and may come twice.
     """
@@ -173,7 +173,7 @@ def _read_data(attributes: dict[str, str], carried: dict[str, Member]) -> bytes:
         return _from_base64(base64)
     if data is None:
         return b""
-    # 0.3, datacontentencoding: to be ignored when the data is not a string.
+    # 0.3: datacontentencoding is ignored when the data is not a string.
     if encoding is not None and data.raw[0] == '"':
         if encoding.lower() != "base64":
             raise InvalidEvent(Fault("datacontentencoding", f"is {quoted(encoding)}: base64 is the only one"))

@@ -38,7 +38,7 @@ class NatsMessage:
 
 
 class Encoded(NamedTuple):
-    """A message as it goes over the wire: its header block made, or empty for none."""
+    """A message as it goes over the wire; its header block is empty for no headers."""
 
     subject: str
     block: bytes
@@ -46,7 +46,7 @@ class Encoded(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The bytes that NATS holds against max_payload."""
+        """The bytes that NATS compares with max_payload."""
         return len(self.block) + len(self.data)
 
 
@@ -77,7 +77,7 @@ def from_nats(message: NatsMessage, *, stream: str, sequence: int) -> Event:
 
 
 def foreign(message: NatsMessage, stream: str, sequence: int) -> Event:
-    """Any message as a valid event, its data untouched: what a stranger published, or what proved faulty."""
+    """Any message as a valid event, its data untouched: for one that a stranger published, or that proved faulty."""
     origin = quote(stream, safe="", errors="surrogatepass")
     attributes = {
         "specversion": "1.0",
@@ -110,8 +110,8 @@ def to_binary(
     """The message that stores an event.
 
     Args:
-        extra: what `http_codec.passthrough` keeps of the headers.
-        claim: which delivery it is, proven; empty for what a producer sends.
+        extra: the headers that `http_codec.passthrough` keeps.
+        claim: names the delivery, proven; empty for an event from a producer.
     """
     headers = {MSG_ID: msg_id(event.source, event.id, claim)}
     for name, value in event.attributes.items():
@@ -139,7 +139,7 @@ def msg_id(source: str, id: str, claim: bytes = b"") -> str:
     """The `Nats-Msg-Id` of an event: 32 hex digits; the length prefix keeps source and id apart.
 
     Args:
-        claim: which delivery of it is stored (`headrace.core.event.delivery_claim`); empty for what a producer sends.
+        claim: names the stored delivery (`headrace.core.event.delivery_claim`); empty for an event from a producer.
     """
     if claim:
         return _of_delivery(len(source), source.encode(), len(id), id.encode(), claim).hexdigest()
@@ -147,20 +147,20 @@ def msg_id(source: str, id: str, claim: bytes = b"") -> str:
 
 
 def ascii_msg_id(source: bytes, id: bytes, claim: bytes = b"") -> bytes:
-    """The same of ASCII bytes, where a byte is a character."""
+    """The same for ASCII bytes, where a byte is a character."""
     if claim:
         return hexlify(_of_delivery(len(source), source, len(id), id, claim).digest())
     return hexlify(blake2b(b"%d:%b%b" % (len(source), source, id), digest_size=16).digest())
 
 
 def _of_delivery(source_length: int, source: bytes, id_length: int, id: bytes, claim: bytes) -> blake2b:
-    # Personal to deliveries, so that no event's own id can be chosen to give the same.
+    # `person` keeps deliveries apart, so that no event's own id can be chosen to give the same.
     text = b"%d:%b%d:%b%b" % (source_length, source, id_length, id, claim)
     return blake2b(text, digest_size=16, person=b"delivery")
 
 
 class _Scanned(NamedTuple):
-    """What headers say.
+    """The findings in a message's headers.
 
     Attributes:
         content_type: empty without one.
@@ -174,7 +174,7 @@ class _Scanned(NamedTuple):
 
 
 def _scan(headers: Mapping[str, str]) -> _Scanned:
-    """What a message's headers say, whatever their case."""
+    """Read a message's headers, names in any case."""
     attributes: dict[str, str] = {}
     faults: list[Fault] = []
     content_type, claims = "", False

@@ -19,14 +19,14 @@ from headrace.core.event.http_codec import travels
 from headrace.core.event.value_patterns import PASSING, TIME, TYPE
 from headrace.core.nats.nats_wire.headers import PLAIN_START
 
-# A producer sends events of a few shapes. Who sends ever new ones, at a millisecond each, goes the long way.
+# A producer sends events of a few shapes. Shapes beyond these, at a millisecond each, go the long way.
 MOST_SHAPES = 16
 _MOST_NAMES = 32
 _LONGEST_NAME = 64
 _REMEMBERED = 256
 
-# Possessive, as those of `value_patterns`: what percent-decoding and encoding leaves as it is, U+0020 being the one
-# escape that is common.
+# Possessive, as those of `value_patterns`: characters that percent-decoding and encoding leave as they are; U+0020 is
+# the one common escape.
 _VALUE = rb"(?:[\x21\x23\x24\x26-\x7e]++|%20)++"
 _ATTRIBUTES = {b"ce-specversion": rb"1\.0", b"ce-time": TIME}
 _REQUIRED = frozenset((b"ce-specversion", b"ce-id", b"ce-source", b"ce-type"))
@@ -34,10 +34,10 @@ _REQUIRED = frozenset((b"ce-specversion", b"ce-id", b"ce-source", b"ce-type"))
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How the blocks with certain names look, in which order their groups of lines are posted, and which is the hops'.
+    """The pattern of blocks with certain names, the order in which their lines are posted, and the group of the hops.
 
     Attributes:
-        hops: 0 for blocks that tell of none.
+        hops: 0 for blocks without hops.
     """
 
     pattern: re.Pattern[bytes]
@@ -53,8 +53,8 @@ class PostedLines:
         self._last: _Shape | None = None
 
     def of(self, block: bytes) -> tuple[bytes, int] | None:
-        """The lines `name: value`, each with its line end, for this header block, without that of the hops, and how
-        many those are; None: have the codecs read it."""
+        """The lines `name: value` of this header block, each with its line end, without that of the hops, and the
+        number of hops; None: have the codecs read it."""
         shape = self._last
         if shape is None or (found := shape.pattern.fullmatch(block)) is None:
             shape = self._shape_of(block)
@@ -83,10 +83,10 @@ def _shape(names: tuple[bytes, ...]) -> _Shape | None:
         if line is None:
             return None
         kind, value = line
-        # Dropped lines get a group, too, that nothing refers to.
+        # Dropped lines get a group, too, but nothing refers to it.
         pattern += rb"(%b: %b\r\n)" % (re.escape(name), value)
         kinds.append(kind)
-    # As the codecs do it: attributes, then the content type, then what passes through.
+    # As the codecs do it: attributes, then the content type, then the pass-through headers.
     order = [number for wanted in _POSTED for number, kind in enumerate(kinds, 1) if kind == wanted]
     hops = kinds.index("hops") + 1 if "hops" in kinds else 0
     return _Shape(re.compile(pattern + rb"\r\n"), tuple(order), hops)
@@ -97,7 +97,7 @@ _BEFORE_HOPS = len(HOPS + b": ")
 
 
 def _line(name: bytes) -> tuple[str, bytes] | None:
-    """What a line of that name is, and the pattern of its value; None: nothing for this way."""
+    """The kind of a line with that name, and the pattern of its value; None: the line is not for this way."""
     if name == HOPS:
         return "hops", rb"[0-9]{1,3}"
     if name.lower().startswith(b"nats-"):

@@ -24,8 +24,8 @@ from headrace.core.nats.nats_wire import header_block
 _PLAIN = bytes(set(range(0x21, 0x7F)) - set(b'"%'))
 _VERSIONS = (b"1.0", b"0.3")
 _REQUIRED = frozenset((b"ce-specversion", b"ce-id", b"ce-source", b"ce-type"))
-# Names and types that are asked for come from strangers: remembered, but neither without end nor of any length. Who
-# sends ever new shapes pays for each as much again as for all else that is read of an event.
+# Strangers choose names and types: they are remembered, but within bounds of number and length. A sender of ever new
+# shapes pays for each as much again as for all else that is read of an event.
 _REMEMBERED = 1024
 _MOST_SHAPES = 128
 _MOST_NAMES = 32
@@ -33,7 +33,7 @@ _LONGEST = 128
 
 
 class HeaderKind(Enum):
-    """What a header's name says of it."""
+    """The kind of a header, by its name."""
 
     IGNORED = "ignored"
     ATTRIBUTE = "attribute"
@@ -60,7 +60,7 @@ def of_structured(
 
     Args:
         travelling: the request's headers that travel with the event, their values printable and trimmed.
-        claim: which delivery it is, proven; empty for what a producer sends.
+        claim: names the delivery, proven; empty for an event from a producer.
     """
     found = json_format.plain_members(body)
     if found is None:
@@ -79,7 +79,7 @@ def of_structured(
 
 
 def kind_of(name: bytes) -> HeaderKind:
-    """What a header of that lower-case name is."""
+    """The kind of a header with that lower-case name."""
     if name[:3] == b"ce-":
         return HeaderKind.ATTRIBUTE if len(name) <= _LONGEST and _is_plain_name(name) else HeaderKind.DECLINED
     if name == b"content-type":
@@ -98,7 +98,7 @@ def _are_plain(fields: dict[bytes, bytes]) -> bool:
     if content_type is not None and (len(content_type) > _LONGEST or not _is_plain_type(content_type)):
         return False
     attributes = [value for name, value in fields.items() if name != b"content-type"]
-    # An empty attribute; characters that are more, or less, than they seem.
+    # An attribute is empty, or holds a character that the HTTP binding changes.
     if not all(attributes) or b"".join(attributes).translate(None, _PLAIN):
         return False
     return time is None or is_time(time.decode())

@@ -22,7 +22,7 @@ _NAME = re.compile(r"[0-9a-z._-]+")
 _AMBIGUOUS = re.compile("[\u00df\u03c2\u200c\u200d]")
 _DELIMITERS = ("/", "?", "#", ":", "\\")
 _AT_SIGNS = "@\uff20\ufe6b"
-# Of a name in DNS; a label has 63, which IDNA checks.
+# Characters of a name in DNS; a label has 63, which IDNA checks.
 _LONGEST_NAME = 253
 
 
@@ -46,7 +46,7 @@ def checked_uri(uri: str, *, field: str) -> str:
         parts = urlsplit(text)
         _ = parts.port
     except ValueError:
-        # The parser's own words quote what stands in the place of the port, as a password may.
+        # The parser's own words quote the text in the port's place, which may be a password.
         raise InvalidSpec(f"{named} is not a URL: see to its host and its port", field=field) from None
     if parts.scheme not in ("http", "https"):
         raise InvalidSpec(f"{named}: only http and https can be delivered to", field=field)
@@ -63,7 +63,7 @@ def shown(uri: str) -> str:
     """An address as a message may show it: its scheme and host, in quotes."""
     found = _SHOWN.match(uri)
     scheme, host = (found[1], found[2]) if found else ("", "")
-    # Wherever it stands, what is before an '@' may be a password; other alphabets have one of their own.
+    # The text before an '@' may be a password, wherever it stands; other alphabets have an '@' of their own.
     if any(sign in uri for sign in _AT_SIGNS):
         host = "…"
     # A path alone tells by its first character what it is.
@@ -71,7 +71,7 @@ def shown(uri: str) -> str:
 
 
 def hidden(text: str) -> str:
-    """Words of others with every address in them cut to what may be shown."""
+    """Words of others, with every address in them cut to the part that may be shown."""
     return _IN_WORDS.sub(lambda found: shown(found[0])[1:-1], text)
 
 

@@ -8,6 +8,6 @@ _CLOCK = rb"[Tt](?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d++)?+(?:[Zz]|[+-]
 TOKEN = rb"[\w!#$%&'*+.^`|~-]++"
 
 TIME = rb"\d{4}-" + _DAY + _CLOCK
-# Parameters end in what is no blank, as the whole of a value does.
+# Parameters end in a character that is no blank, as the whole value does.
 TYPE = rb"(?!(?i:application/cloudevents))" + TOKEN + rb"/" + TOKEN + rb"(?: *+;(?: *+[\x21-\x7e]++)*+)?+"
 PASSING = rb"[\x21-\x7e]++(?: ++[\x21-\x7e]++)*+"

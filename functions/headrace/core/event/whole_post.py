@@ -20,19 +20,18 @@ from headrace.core.event.nats_codec import ascii_msg_id
 from headrace.core.event.stored_block import HeaderKind
 from headrace.core.event.value_patterns import PASSING, TIME, TOKEN, TYPE
 
-# Each costs a millisecond once, or two with long names. Who sends ever new ones goes the parser's way, and so does
-# whatever is new then.
+# A shape costs a millisecond once, or two with long names. Shapes beyond these go the parser's way.
 MOST_SHAPES = 256
 MOST_NAMES = 32
 MOST_NAME_BYTES = 1024
 LONGEST_HEAD = 8 * 1024
 _END = b"\r\n\r\n"
-# One of these is in the head of every event that clients write, and in few heads of anything else, which take no place
+# Clients write one of these in the head of every event. Few other heads have one, so those others take no place
 # among the shapes.
 _BINARY = b"pecversion: "
 _STRUCTURED = b": application/cloudevents+json"
 _NAME = re.compile(TOKEN)
-# What says how a message goes on, where it ends or what it is in truth, is the parser's and the story's to judge.
+# These tell how a message goes on, where it ends or what it truly is: the parser and the story judge that.
 _DECLINED = frozenset(
     (
         *(b"transfer-encoding", b"content-encoding", b"trailer", b"expect", b"upgrade", b"http2-settings"),
@@ -47,7 +46,7 @@ _NAMED_VALUES = {
     b"ce-time": TIME,
 }
 _VALUES = {
-    # What percent-decoding leaves as it is, and needs no quotes.
+    # Characters that percent-decoding leaves as they are, and that need no quotes.
     HeaderKind.ATTRIBUTE: rb"[\x21\x23\x24\x26-\x7e]++",
     HeaderKind.CONTENT_TYPE: rb"(?=[^\r]{1,128}\r)" + TYPE,
     HeaderKind.TRAVELS: PASSING,
@@ -55,12 +54,12 @@ _VALUES = {
 }
 _STRUCTURED_TYPE = rb"(?i:application/cloudevents\+json(?:; ?charset=utf-8)?)"
 _START = rb"POST (/[a-z0-9./-]*+) HTTP/1\.1\r\n"
-# Its own constructor takes half the time of the one written in Python.
+# The tuples' own constructor takes half the time of one written in Python.
 _new = tuple.__new__
 
 
 class WholePost(NamedTuple):
-    """What a POST says: to which address, what is to be stored, and as which delivery, if that is proven."""
+    """A POST: its address, the message to store, and the delivery that it is, if that is proven."""
 
     host: bytes
     url: bytes
@@ -70,7 +69,7 @@ class WholePost(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """How the heads with certain names look, and where in them is what.
+    """The pattern of heads with certain names, and the group of each value.
 
     Attributes:
         length, host: the groups of these values.
@@ -100,10 +99,10 @@ class WholePosts:
         self._last: _Shape | None = None
 
     def match(self, data: bytes) -> WholePost | int | None:
-        """What these bytes say, if they are one whole POST with an event.
+        """Read these bytes, if they are one whole POST with an event.
 
         Returns:
-            A number: so many bytes of its body are still to come. None: have the parser read it.
+            A number: so many bytes of the body are still to come. None: have the parser read it.
         """
         shape = self._last
         if shape is None or (found := shape.pattern.match(data)) is None:
@@ -142,9 +141,9 @@ class WholePosts:
 
 
 def _shape(names: tuple[bytes, ...]) -> _Shape | None:
-    """The shape of heads with these names, as they are written, in this order; None: nothing for this way."""
+    """The shape of heads with these names, as written, in this order; None: they are not for this way."""
     lower = tuple([name.lower() for name in names])
-    # A name that is no token is a folded line, or hides another name from us or from who comes after us.
+    # A name that is no token is a folded line, or hides another name from us or from a later reader.
     if not all(map(_NAME.fullmatch, names)) or len(set(lower)) < len(lower) or not _DECLINED.isdisjoint(lower):
         return None
     if not {b"content-length", b"host"}.issubset(lower):
