@@ -27,7 +27,7 @@ class MountedFile:
     """One key of a Secret or ConfigMap of the pods' namespace, as a file.
 
     Attributes:
-        key: empty for all of them, each as a file of its name.
+        key: empty for all keys, each as a file of its name.
         optional: pods start without it, too.
     """
 
@@ -49,14 +49,14 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class NatsMounts:
-    """What the pods of a channel are given to reach NATS, and to know their callers.
+    """The files and variables by which a channel's pods reach NATS and know their callers.
 
     Attributes:
         variables: of the environment, by name, as `headrace.core.installation.nats_settings.NatsSettings` has them.
-        own: the credentials are this channel's alone, from its own namespace; so its functions have to be, too.
+        own: the credentials are this channel's alone, from its own namespace; so its functions have to be there, too.
         whole: level and name of the Secrets that are mounted whole: beside each a function may have one of its own.
-        digests: of the tokens that callers of each function show; None where no function is called.
-        delivery_keys: by which they know one another's deliveries; None where there is no shared token.
+        digests: of the tokens that callers show to each function; None where no function is called.
+        delivery_keys: the keys by which functions know one another's deliveries; None without a shared token.
     """
 
     variables: tuple[tuple[str, str], ...] = ()
@@ -67,13 +67,13 @@ class NatsMounts:
     delivery_keys: DeliveryKeys | None = None
 
     def with_credentials(self, level: str, files: Iterable[MountedFile]) -> NatsMounts:
-        """With further credentials, of the level cluster, namespace or channel; the last are a channel's own."""
+        """With further credentials, of the level cluster, namespace or channel; the last are the channel's own."""
         mount = Mount(f"nats-{level}", f"{CREDENTIALS_DIRECTORY}/{level}", tuple(files))
         told = self._with_variable("NATS_CREDENTIALS_DIR", CREDENTIALS_DIRECTORY)
         return replace(told, mounts=(*self.mounts, mount), own=self.own or level.startswith("channel"))
 
     def with_secret(self, level: str, secret: str) -> NatsMounts:
-        """With a Secret of this level, mounted whole: those of its keys that are known and there."""
+        """With a Secret of this level, mounted whole: its known keys, as far as they are there."""
         told = self.with_credentials(level, _files(secret_files.of_secret(secret)))
         return replace(told, whole=(*self.whole, (level, secret)))
 
@@ -93,18 +93,18 @@ class NatsMounts:
         return told._with_variable("NATS_FUNCTION_INBOX_PREFIX", f"_INBOX_{target}") if own else told
 
     def with_config_map(self, name: str) -> NatsMounts:
-        """With a ConfigMap that says where NATS is, and the proposal's beside it (`config_choice.order`)."""
+        """With a ConfigMap that tells where NATS is, and the proposal's beside it (`config_choice.order`)."""
         told = self._with_config_map(name, "/named")
         proposed = MountedFile(config_map=PROPOSED_NAME, optional=True)
         mount = Mount("nats-config-proposed", f"{CONFIG_DIRECTORY}/proposed", (proposed,))
         return replace(told, mounts=(*told.mounts, mount)) if name != PROPOSED_NAME else told
 
     def with_chosen_config_map(self, name: str) -> NatsMounts:
-        """With this one alone."""
+        """With this ConfigMap alone."""
         return self._with_config_map(name, "")
 
     def _with_config_map(self, name: str, folder: str) -> NatsMounts:
-        # Optional: a namespace without it, whose functions are told NATS_URL, is no reason for pods that never start.
+        # Optional: pods must start in a namespace without it, whose functions have NATS_URL.
         mount = Mount("nats-config", CONFIG_DIRECTORY + folder, (MountedFile(config_map=name, optional=True),))
         told = self._with_variable("NATS_CONFIG_DIR", CONFIG_DIRECTORY)._with_variable("NATS_CONFIG_NAME", name)
         return replace(told, mounts=(*self.mounts, mount))
@@ -120,10 +120,10 @@ def by_settings(
     *,
     config_map: str = "",
 ) -> NatsMounts:
-    """What the installation gives to all channels.
+    """The mounts that the installation gives to all channels.
 
     Args:
-        config_map: the one that `configName` chooses for these pods.
+        config_map: the ConfigMap that `configName` chooses for these pods.
     """
     variables = (("NATS_URL", settings.functions_nats_url),) if settings.functions_nats_url else ()
     access = NatsMounts(variables, digests=digests, delivery_keys=delivery_keys)
@@ -135,7 +135,7 @@ def by_settings(
 
 
 def with_own(access: NatsMounts, secret: str) -> NatsMounts:
-    """With the keys of a channel's own Secret, if it has one."""
+    """With the keys of the channel's own Secret, if it has one."""
     return access.with_secret("channel", secret) if secret else access
 
 

@@ -19,15 +19,15 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 
 
 def shared(target: str, *, plain: bool) -> str:
-    """The function that the channels of a scope share."""
+    """The name of the function that the channels of a scope share."""
     return f"headrace-{target}{_kind(plain)}"
 
 
 def own(target: str, identity: tuple[str, ...], stem: str, *, plain: bool) -> str:
-    """The function of one channel or subscriber.
+    """The name of the function of one channel or subscriber.
 
     Args:
-        identity: what no two have in common: namespace and name of the channel, and the consumer of a subscriber.
+        identity: parts that no two functions have in common: the channel's namespace and name, a subscriber's consumer.
         stem: a name that people know.
     """
     told_apart = "".join(f"{len(part)}:{part}" for part in (target, _kind(plain), *identity))

@@ -15,7 +15,7 @@ from headrace.core.delivery.subscriber import Subscriber
 
 @dataclass(frozen=True, slots=True)
 class ServedConsumer:
-    """A consumer of the channel, and what its metadata says or will say."""
+    """A consumer of the channel, and its metadata, now or soon."""
 
     durable: str
     subscriber: Subscriber
@@ -23,7 +23,7 @@ class ServedConsumer:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What is known of the cluster.
+    """The known facts about the cluster.
 
     Attributes:
         apis: the optional APIs that it serves; None when the request does not say.
@@ -31,11 +31,11 @@ class Cluster:
         elsewhere: the channel's stream is in an account that the operator can't look into, so it opens no leases on it.
         stock: the objects are made by a stock Metacontroller: in the channel's namespace, shared with no other channel,
             and with no operator to open leases.
-        shared: the objects that it may share with others, by whoever they are owned, in the same form; None when the
-            request does not say.
-        watched: the only namespace of which it is told what is there; empty: of all of them.
+        shared: the objects that it may share with others, whatever owns them, in the same form; None when the request
+            does not say.
+        watched: the only namespace whose objects it is told; empty for all of them.
         zero: Knative lets a revision begin with no pod; None when the request does not say.
-        worked: the channel was told before that its functions work.
+        worked: the channel's status said before that its functions work.
     """
 
     apis: frozenset[str] | None = None
@@ -50,7 +50,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Functions with NATS credentials other than the installation's.
+    """Functions whose NATS credentials are not the installation's.
 
     Attributes:
         url: of the `reconcile` among them.
@@ -76,13 +76,13 @@ class Forward:
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """All that a channel needs in Kubernetes.
+    """All objects of a channel in Kubernetes.
 
     Attributes:
         objects: the wanted objects, all of them.
-        urls: addresses of the channel, the preferred one first; empty when functions are not ours to make.
+        urls: addresses of the channel, the preferred one first; empty when the functions are not ours to make.
         forwards: by the durable name of the consumer.
-        readiness: of what delivers for a consumer, by the same; nothing of those of which nothing is known.
+        readiness: of the function that delivers for a consumer, by the same; without those of which nothing is known.
     """
 
     objects: tuple[dict[str, Any], ...] = ()
@@ -93,7 +93,7 @@ class Functions:
 
     @property
     def receive(self) -> str:
-        """The Knative Service that takes the channel's events, as namespace/name; empty where it is none."""
+        """The Knative Service that takes the channel's events, as namespace/name; empty where there is none."""
         for one in self.objects:
             labels = one["metadata"].get("labels", {})
             if one["apiVersion"] == SERVING_API and labels.get(COMPONENT_LABEL) == "receive":

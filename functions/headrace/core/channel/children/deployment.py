@@ -16,11 +16,11 @@ def deployment(function: Function, grace_seconds: int) -> dict[str, Any]:
     """The Deployment.
 
     Args:
-        grace_seconds: what a pod may take to finish what it has in hand.
+        grace_seconds: the time that a pod may take to finish its work.
     """
     container = {
         "ports": [{"name": "http", "containerPort": PORT}],
-        # Half a minute to start in, on a node that is busy; then a broken one is noticed within another half.
+        # A start may take half a minute, on a busy node; a broken pod is then noticed within another half.
         "startupProbe": probe(LIVENESS, periodSeconds=1, failureThreshold=30),
         # `reconcile` has to be reachable without NATS as well: it reports that its credentials are refused.
         "readinessProbe": probe(
@@ -29,7 +29,7 @@ def deployment(function: Function, grace_seconds: int) -> dict[str, Any]:
         "livenessProbe": probe(LIVENESS, periodSeconds=10, timeoutSeconds=5),
     }
     if function.target == "receive":
-        # It stops to listen on SIGTERM, and for a moment clients are still sent to it.
+        # On SIGTERM it stops listening, but for a moment clients are still sent to it.
         container["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}
     pods = template(function, {}, container)
     pods["spec"]["terminationGracePeriodSeconds"] = grace_seconds
@@ -72,13 +72,13 @@ def scaled_object(function: Function, stream: str, durable: str, subscriber: Sub
         "metadata": function.metadata(),
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": function.name},
-            # The first event waits for as long as KEDA does not look; half a minute unless told.
+            # The first event waits until KEDA looks, by default for half a minute.
             "pollingInterval": 5,
-            # As long as it may take until a redelivery is due, not the usual five minutes.
+            # The time until a redelivery may be due, not the usual five minutes.
             "cooldownPeriod": 30,
             "minReplicaCount": 0,
             "maxReplicaCount": subscriber.most_leases,
-            # NATS's monitoring being away must not stop deliveries.
+            # Deliveries must go on while NATS's monitoring is away.
             "fallback": {"failureThreshold": 3, "replicas": 1},
             "triggers": [
                 {

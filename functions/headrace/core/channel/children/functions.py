@@ -61,7 +61,7 @@ def functions(
     if served is None:
         wanted.keep_forwards(spec)
     for one in served or ():
-        # A refused subscriber needs no function; one that is GONE does, since it may come back in a moment.
+        # A refused subscriber needs no function; a GONE one does, since it may come back in a moment.
         if one.subscriber.state is not SubscriberState.REFUSED:
             wanted.forward(one)
     objects = (*wanted.account(), *wanted.objects.values())
@@ -72,7 +72,7 @@ def functions(
 def remaining(
     metadata: Metadata, settings: ReconcileSettings, access: NatsMounts, cluster: Cluster, *, addressed: bool
 ) -> tuple[dict[str, Any], ...]:
-    """The objects of a channel whose spec is invalid: those that it has, so that its deliveries go on.
+    """The present objects of a channel whose spec is invalid, so that its deliveries go on.
 
     Args:
         addressed: it has had an address, so it was valid before.
@@ -84,11 +84,11 @@ def remaining(
         spec = placement_spec.read(metadata.annotations)
     wanted = _Wanted(Manifest(metadata=metadata), "", settings, access, cluster, _scope_of(metadata, cluster))
     if not (addressed or any(cluster.children.values())):
-        # It has nothing yet but, with credentials of its own, needs its `reconcile` to become Ready at all.
+        # It has no objects yet, but one with its own credentials needs its `reconcile` to become Ready at all.
         return (*wanted.account(), *wanted.objects.values()) if wanted.objects else ()
     wanted.keep("receive", "channel")
     if not any(observed.labels(one).get(COMPONENT_LABEL) == "receive" for one in wanted.objects.values()):
-        # It is shared with channels of other namespaces, and so was not among the children in the request.
+        # `receive` is shared with channels of other namespaces, so it was not among the children in the request.
         wanted.receive(spec)
     wanted.keep_forwards(spec)
     return (*wanted.account(), *wanted.objects.values())
@@ -116,7 +116,7 @@ def _scope_of(metadata: Metadata, cluster: Cluster) -> Scope:
 
 
 class _Wanted:
-    """Gathers what one channel wants."""
+    """Gathers the objects that one channel wants."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class _Wanted:
         apis = cluster.apis or frozenset()
         self._setting = None if settings.runtime == "auto" else Runtime(settings.runtime)
         existing = cluster.children.get(f"Service.{SERVING_API}")
-        # The settings may promise Knative Serving; and where one of its Services exists, it must be installed.
+        # The settings may promise Knative Serving; and a cluster with one of its Services has it installed.
         self._serving = (
             self._setting is Runtime.KNATIVE or SERVING_API in apis or bool(existing) or cluster.apis is None
         )
@@ -145,7 +145,7 @@ class _Wanted:
         self._keda = KEDA_API in apis
         self._lacking: dict[str, list[str]] = {}
         self.live = Live(cluster, channel.metadata.namespace)
-        # As a Knative Service: it proves a template for the others.
+        # The Knative Service proves a template for the others.
         self._receive: dict[str, Any] | None = None
         self.delivers: dict[str, dict[str, Any]] = {}
         self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -188,7 +188,7 @@ class _Wanted:
         else:
             function = self.shared_forward(plain=plain, whom=whom)
         if function is not None:
-            # A shared one can't be told its consumers, since no single channel knows them all: it waits for leases.
+            # A shared one can't know its consumers, since no single channel knows them all: it waits for leases.
             self.forwards[served.durable] = Forward(self.site.url(function), pulls=plain and alone)
             kind = _DEPLOYMENT if plain else _SERVICE
             self.delivers[served.durable] = self.objects[kind, function.namespace, function.name]
@@ -201,7 +201,7 @@ class _Wanted:
         return self._add_forward(self.site.function("forward", plain=plain), scaling, whom, plain=plain)
 
     def keep_forwards(self, spec: PlacementSpec) -> None:
-        """Want every `forward` that is there, whatever it serves."""
+        """Want every present `forward`, whatever it serves."""
         self.keep("forward")
         if self._isolation(spec) is Isolation.SHARED and not self._unwoken:
             self.shared_forward(plain=self._runtime(spec) is Runtime.DEPLOYMENT)
@@ -209,7 +209,7 @@ class _Wanted:
     def keep(self, *components: str) -> None:
         """Want the channel's own objects of these components as they are, and shared ones as every channel wants them.
 
-        A shared object that one channel wanted as it is, and others anew, would be written back and forth for ever.
+        Else a shared object that one channel wants as it is, and others anew, would be written back and forth for ever.
         """
         for one in observed.lasting(self._cluster.children):
             labels, plain = observed.labels(one), one["metadata"]["name"].endswith("-plain")
@@ -228,7 +228,7 @@ class _Wanted:
         return [services.account(name, self.site.namespace)] if name and self.site.scope is Scope.NAMESPACE else []
 
     def conditions(self, spec: PlacementSpec) -> Iterable[Condition]:
-        """What the cluster lacks."""
+        """The conditions about missing parts of the cluster."""
         if whom := self._lacking.get(SERVING_API):
             # Without `receive` nothing works; a Subscription that asks for a missing API harms only itself.
             informative = self._runtime(spec) is not Runtime.KNATIVE
@@ -287,7 +287,7 @@ class _Wanted:
             self._lack(KEDA_API, f"{subscriber.full_name} ({reason})")
 
     def _knative(self, function: Function, scaling: knative.Scaling, whom: str) -> dict[str, Any] | None:
-        """The Knative Service, where there is Knative Serving; to be added."""
+        """The Knative Service to add, where there is Knative Serving."""
         if self._serving:
             return knative.service(function, scaling)
         self._lack(SERVING_API, whom)

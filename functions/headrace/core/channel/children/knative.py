@@ -14,11 +14,11 @@ from headrace.core.channel.children import proof
 from headrace.core.channel.children.pod import LIVENESS, PORT, READINESS, Function, probe, template
 from headrace.core.channel.hook import SERVING_API
 
-# A lease of 20 s, a cold start and what waits for a pod have 30 s, beside the one delivery that a lease may end with.
+# A lease of 20 s, a cold start and the wait for a pod have 30 s, beside the one delivery that a lease may end with.
 LEASE_SECONDS = 30
 LEAST_TIMEOUT_SECONDS = 60
-# Over how long Knative averages: so long after the last request a pod is told to end, and once more as long where its
-# autoscaler was late to see that the pod had become ready. By default it is a minute; this is the least that it takes.
+# The time over which Knative averages: a pod is told to end so long after the last request, and once more as long later
+# if its autoscaler was late to see that the pod was ready. The default is a minute; this is the least that it takes.
 WINDOW = "6s"
 
 
@@ -27,7 +27,7 @@ class Scaling:
     """How many pods of a function Knative runs, and how many requests each of them gets.
 
     Attributes:
-        container_concurrency: requests that a pod is given at once; 0 for any number.
+        container_concurrency: requests that a pod gets at once; 0 for any number.
         annotations: of the autoscaler, without their prefix.
     """
 
@@ -40,9 +40,9 @@ def of_leases(leases: int, pods: int, longest_delivery: timedelta) -> Scaling:
     """The scaling of `forward`.
 
     Args:
-        leases: that a pod holds. Not left to the autoscaler: with a concurrency of 0 the first round of leases, which
+        leases: leases per pod. Not left to the autoscaler: with a concurrency of 0 the first round of leases, which
             last 20 s each, piles up on the first pod that is there.
-        pods: at most.
+        pods: their largest number.
     """
     return Scaling(
         container_concurrency=leases,
@@ -67,14 +67,14 @@ def of_events() -> Scaling:
 
 
 def timeout_seconds(longest_delivery: timedelta) -> int:
-    """How long a request to `forward` may take; a pod that is taken away has as long to end."""
+    """How long a request to `forward` may take; a pod that is removed has as long to end."""
     return max(LEAST_TIMEOUT_SECONDS, LEASE_SECONDS + math.ceil(longest_delivery.total_seconds()))
 
 
 def service(function: Function, scaling: Scaling) -> dict[str, Any]:
-    """The Knative Service, but for the number of pods that it begins with (`headrace.core.channel.children.proof`)."""
+    """The Knative Service, without the number of pods at its start (`headrace.core.channel.children.proof`)."""
     annotations = {
-        # Whatever the cluster's default is: another autoscaler may not know zero, or not count requests.
+        # The cluster's default may be another autoscaler, which does not know zero, or does not count requests.
         "class": "kpa.autoscaling.knative.dev",
         "metric": "concurrency",
         "min-scale": "0",

@@ -23,7 +23,7 @@ NOTHING_DELIVERS = f"nothing can deliver: the cluster does not serve {SERVING_AP
 
 
 class Live:
-    """What is there of what is wanted."""
+    """The present state of the wanted objects."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._cluster = cluster
@@ -31,13 +31,13 @@ class Live:
         self._objects = observed.by_place(cluster.children, cluster.shared)
 
     def of(self, wanted: Object) -> Mapping[str, Any] | None:
-        """The object as it is; None where it is not there, or not shown."""
+        """The present object; None where it is not there, or not shown."""
         return self._objects.get(observed.place(wanted))
 
     def state(self, wanted: Object) -> State | None:
-        """How the function is; None where the request does not say."""
+        """The state of the function; None where the request does not tell it."""
         namespace, live = wanted["metadata"]["namespace"], self.of(wanted)
-        # An operator of one namespace sees no other: what it tells of one there may have been true a while ago.
+        # An operator of one namespace sees no other: its news of one there may be old.
         if namespace != self._namespace and self._cluster.watched not in ("", namespace):
             return None
         if live is None and not self._is_told(wanted):
@@ -45,21 +45,21 @@ class Live:
         return state.state(live, worked=self._cluster.worked)
 
     def _is_told(self, wanted: Object) -> bool:
-        """Would the request hold it if it were there? Operators of before tell of no shared ones elsewhere."""
+        """Would the request hold it if it were there? Earlier operators do not tell of shared objects elsewhere."""
         own = wanted["metadata"]["namespace"] == self._namespace
         return own or self._cluster.shared is not None or SHARED_LABEL not in observed.labels(wanted)
 
     def condition(self, objects: Iterable[Object]) -> Condition:
-        """FunctionsReady, of all that is wanted."""
+        """FunctionsReady, over all wanted objects."""
         return readiness.condition(self._parts(objects))
 
     def readiness(
         self, served: Iterable[ServedConsumer], delivers: Mapping[str, Object]
     ) -> dict[str, SubscriberReadiness]:
-        """Of what delivers for each consumer.
+        """The readiness of the function that delivers for each consumer.
 
         Args:
-            delivers: the function, by consumer; nothing where there can be none.
+            delivers: the function, by consumer; no entry where there can be none.
         """
         told: dict[str, SubscriberReadiness] = {}
         for one in served:
@@ -77,10 +77,10 @@ class Live:
         return proof.begun(receive, self.of(receive), "1")
 
     def after(self, receive: Object | None, forward: Object) -> Object:
-        """A `forward` as a Knative Service, as it may be by now.
+        """A `forward` as a Knative Service, as the present state allows it.
 
         Args:
-            receive: the one of its place; None where that has none.
+            receive: the `receive` of its place; None where there is none.
         """
         known = receive is not None and self.state(receive) is not None
         proven = proof.is_proven(receive, self.of(receive)) if receive is not None and known else None

@@ -15,10 +15,10 @@ from headrace.core.manifest.own_address import KIND
 
 Place = tuple[str, str, str, str]
 _OURS = ("headrace.dev/", "app.kubernetes.io/", "networking.knative.dev/", "messaging.knative.dev/")
-# The operator's own, which it adds to whatever it is answered.
+# The operator's own marks, which it adds to each object.
 _OPERATORS = (DIGEST_ANNOTATION, UID_LABEL)
 _REVISIONS = ("latestReadyRevisionName", "latestCreatedRevisionName")
-# Given by the server, and not ours to ask for; replicas are an autoscaler's, or a person's.
+# The server gives these, so we don't ask for them; replicas are an autoscaler's, or a person's.
 _ALLOCATED = (
     "clusterIP",
     "clusterIPs",
@@ -32,10 +32,10 @@ _ALLOCATED = (
 
 
 def legible(children: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
-    """The objects that have the form of one, by kind and name; what is damaged is as if it were not there.
+    """The objects that have the form of one, by kind and name; a damaged one counts as missing.
 
-    They are of our own making: what is not there is made once more. Below `spec` nothing is looked at. What an object
-    of another kind controls was made for one of ours, by a controller that copies labels, and is left out.
+    All are of our own making, and a missing one is made again. `spec` is not looked into. An object that an object of
+    another kind controls was made for one of ours, by a controller that copies labels, and is left out.
     """
     groups = {kind: group if isinstance(group, Mapping) else {} for kind, group in children.items()}
     read = {kind: {name: _legible(one) for name, one in group.items()} for kind, group in groups.items()}
@@ -57,7 +57,7 @@ def _legible(one: Any) -> dict[str, Any] | None:
 
 
 def _told(status: Any) -> dict[str, Any]:
-    """What is read of a status beside its conditions."""
+    """The members of a status that we read, beside its conditions."""
     known = status if isinstance(status, Mapping) else {}
     revisions = {key: known[key] for key in _REVISIONS if isinstance(known.get(key), str)}
     generation = known.get("observedGeneration")
@@ -91,7 +91,7 @@ def lasting(children: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def named_secrets(children: Mapping[str, Any]) -> tuple[SecretFile, ...]:
-    """The Secrets that a ConfigMap names, as they are mounted now; they count until the ConfigMap can be read again."""
+    """The Secrets of a ConfigMap that are mounted now; they count until the ConfigMap can be read again."""
     for one in lasting(children):
         if one.get("kind") != "Deployment" or labels(one).get(COMPONENT_LABEL) != "reconcile":
             continue
@@ -115,7 +115,7 @@ def labels(one: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def wanted_again(one: Mapping[str, Any]) -> dict[str, Any]:
-    """The object as we would ask for it if we wanted it unchanged: without what the server and autoscalers add."""
+    """The object as we would ask for it unchanged: without the additions of the server and of autoscalers."""
     metadata: dict[str, Any] = {key: one["metadata"][key] for key in ("name", "namespace")}
     for key in ("labels", "annotations"):
         metadata[key] = {

@@ -18,14 +18,14 @@ from headrace.core.manifest.pod_template import PodTemplate
 PORT = 8080
 LIVENESS, READINESS = "/health/liveness", "/health/readiness"
 
-# Idle it has 50 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since
+# An idle one has 50 MiB. The limit has room for RECEIVE_MAX_WAITING_BYTES and FORWARD_MAX_PROCESS_BYTES, twice, since
 # bytes are copied on their way out. One CPU, since `receive` has a process with such limits for each (ADR 019), and
-# `forward` has no use for a second one; it may be idle, so it asks for little.
+# `forward` has no use for a second one; a function may be idle, so it asks for little.
 DEFAULT_RESOURCES = {
     "requests": {"cpu": "100m", "memory": "64Mi"},
     "limits": {"cpu": "1", "memory": "256Mi"},
 }
-# What Kubernetes' Pod Security Standards call restricted. The image writes no file, and its user has a number.
+# Kubernetes' Pod Security Standards call this restricted. The image writes no file, and its user has a number.
 SECURITY = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -37,14 +37,14 @@ SECURITY = {
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function as it is to run, whatever runs it.
+    """One function as it is to run, on any runtime.
 
     Attributes:
         target: receive or forward.
-        shared: several channels use it; then it bears no channel's wishes.
+        shared: several channels use it; then it has no channel's wishes.
         variables: further ones of its environment.
         labels, annotations: of the object, for people and for selectors.
-        template: what the author of the channel wants of its pods.
+        template: the wishes of the channel's author for its pods.
     """
 
     target: str
@@ -75,11 +75,11 @@ class Function:
 
 
 def template(function: Function, annotations: dict[str, str], container: dict[str, Any]) -> dict[str, Any]:
-    """The pod template; what is ours wins over what the author adds.
+    """The pod template; our settings win over the author's.
 
     Args:
-        annotations: of the pods, for whoever runs them.
-        container: what is added to the container, for the same.
+        annotations: of the pods, for their runtime.
+        container: additions to the container, for the same.
     """
     author = _written(function.template)
     labels = {**author.get("labels", {}), **standard_labels(function.target), **function.selector, **function.labels}
@@ -92,7 +92,7 @@ def template(function: Function, annotations: dict[str, str], container: dict[st
     spec: dict[str, Any] = {
         # It never talks to Kubernetes.
         "automountServiceAccountToken": False,
-        # Else there is a variable for each Service of the namespace, and there are as many as there are channels.
+        # Otherwise each Service of the namespace adds a variable, and there are as many Services as channels.
         "enableServiceLinks": False,
         "containers": [{**_container(function, author, access), **container}],
     }
@@ -131,7 +131,7 @@ def _container(function: Function, author: dict[str, Any], access: NatsMounts) -
 
 
 def _volume(mount: Mount) -> dict[str, Any]:
-    """All in one directory, from however many objects; the kubelet swaps it as a whole."""
+    """All files in one directory, from however many objects; the kubelet swaps it as a whole."""
     sources: dict[tuple[str, str, bool], list[dict[str, str]]] = {}
     for one in mount.files:
         kind, name = ("secret", one.secret) if one.secret else ("configMap", one.config_map)
@@ -146,7 +146,7 @@ def _volume(mount: Mount) -> dict[str, Any]:
 
 
 def _written(author: PodTemplate | None) -> dict[str, Any]:
-    """As the author wrote it."""
+    """The template as the author wrote it."""
     if author is None:
         return {}
     return author.model_dump(by_alias=True, exclude_unset=True, mode="json")

@@ -15,34 +15,34 @@ from typing import Any
 
 INITIAL_SCALE = "autoscaling.knative.dev/initial-scale"
 TEMPLATE_ANNOTATION = "headrace.dev/template"
-"""Of the object: which template it was given, since what is there has what the server adds, too."""
+"""The template that an object was given, as a digest: the live one has the server's additions, too."""
 RETRY_ANNOTATION = "headrace.dev/retry-of"
-"""Of a revision: the one before it, which had no pod in time, and which Knative gives none any more."""
+"""On a revision: the revision before it, which had no pod in time, and which Knative gives none any more."""
 TOKEN_VARIABLES = ("HEADRACE_CALLER_DIGEST", "HEADRACE_DELIVERY_KEY")
-"""What follows from the shared token: it may be another at any time, and makes no pod fail."""
-# Knative's own words for that.
+"""Variables that follow from the shared token: they may change at any time, and make no pod fail."""
+# Knative's own words for a revision that had no pod in time.
 _GIVEN_UP = "Initial scale was never achieved"
-# They differ between functions of one place, and make no pod fail.
+# These differ between functions of one place, and make no pod fail.
 _OF_REQUESTS = ("timeoutSeconds", "containerConcurrency", "responseStartTimeoutSeconds")
 
 Object = dict[str, Any]
 
 
 def marked(wanted: Object) -> Object:
-    """With the digest of its template."""
+    """The object with the digest of its template."""
     metadata = wanted["metadata"]
     annotations = {**metadata.get("annotations", {}), TEMPLATE_ANNOTATION: _digest(wanted)}
     return {**wanted, "metadata": {**metadata, "annotations": annotations}}
 
 
 def begun(wanted: Object, live: Mapping[str, Any] | None, initial_scale: str) -> Object:
-    """With the number of pods that a revision begins with, and with another try where Knative has given up."""
+    """The object with the number of pods for a revision's start, and with another try if Knative has given up."""
     again = _retry_of(wanted, live)
     return _annotated(wanted, {INITIAL_SCALE: initial_scale, **({RETRY_ANNOTATION: again} if again else {})})
 
 
 def is_proven(wanted: Object, live: Mapping[str, Any] | None) -> bool:
-    """Has it been ready with the template that is wanted of it? Whether it is at zero now is the same."""
+    """Has it been ready with the wanted template? A Service that is at zero now counts as well."""
     if live is None or not _same(wanted, live):
         return False
     status = live.get("status") or {}
@@ -57,13 +57,13 @@ def is_proven(wanted: Object, live: Mapping[str, Any] | None) -> bool:
 
 
 def settled(wanted: Object, live: Mapping[str, Any] | None, *, proven: bool | None, zero: bool | None) -> Object:
-    """A `forward` as it may be by now.
+    """A `forward` as the present state allows it.
 
     Args:
         wanted: `marked`.
-        live: as it is; None when it is not there.
-        proven: the `receive` of its place has been ready with the template of now; None where that can't be known.
-        zero: the cluster allows that a revision begins with no pod; None where that is not known.
+        live: the present object; None when it is not there.
+        proven: the `receive` of its place has been ready with the present template; None where that can't be known.
+        zero: the cluster lets a revision begin with no pod; None where that is not known.
     """
     if live is not None and _same(wanted, live):
         # Another number would be another revision, for nothing.
@@ -75,7 +75,7 @@ def settled(wanted: Object, live: Mapping[str, Any] | None, *, proven: bool | No
 
 
 def _as_before(wanted: Object, live: Mapping[str, Any]) -> Object:
-    """The object that is wanted, with the template that it has; who may call it is told it all the same."""
+    """The wanted object with its present template, except for the variables of the shared token."""
     template = copy.deepcopy(live["spec"]["template"])
     told = [one for one in _variables(wanted) if one["name"] in TOKEN_VARIABLES]
     for container in template["spec"]["containers"]:
@@ -93,7 +93,7 @@ def _as_before(wanted: Object, live: Mapping[str, Any]) -> Object:
 
 
 def _has_containers(live: Mapping[str, Any]) -> bool:
-    """Is there anything to keep? Somebody may have put whatever he liked there."""
+    """Is there anything to keep? Somebody may have put anything there."""
     found: Any = live
     for step in ("spec", "template", "spec", "containers"):
         found = found.get(step) if isinstance(found, Mapping) else None
@@ -103,7 +103,7 @@ def _has_containers(live: Mapping[str, Any]) -> bool:
 
 
 def _retry_of(wanted: Object, live: Mapping[str, Any] | None) -> str:
-    """The revision that this is another try of; empty for none."""
+    """The revision that this one tries again; empty for none."""
     if live is None or not _same(wanted, live):
         return ""
     status = live.get("status") or {}
@@ -138,7 +138,7 @@ def _annotated(wanted: Object, annotations: Mapping[str, str]) -> Object:
 
 
 def _written(live: Mapping[str, Any], annotation: str) -> str:
-    """An annotation of the template; what somebody has put in its place is none."""
+    """An annotation of the template; a value of another type counts as none."""
     found: Any = live
     for step in ("spec", "template", "metadata", "annotations", annotation):
         found = found.get(step) if isinstance(found, Mapping) else None

@@ -32,7 +32,7 @@ class FunctionPart:
 
 @dataclass(frozen=True, slots=True)
 class SubscriberReadiness:
-    """What a subscriber is told of its `forward`; `ready` is a condition's status."""
+    """The readiness of a subscriber's `forward`; `ready` is a condition's status."""
 
     ready: str = "True"
     message: str = ""
@@ -61,13 +61,13 @@ def condition(parts: Iterable[FunctionPart]) -> Condition:
 
 
 def worked(status: Mapping[str, Any]) -> bool:
-    """Was a channel told before that it can store?"""
+    """Did the channel's status say before that it can store?"""
     told = [one for one in status.get("conditions") or () if one.get("type") == CONDITION]
     return any(one.get("status") == "True" or one.get("severity") == "Info" for one in told)
 
 
 def of_subscriber(name: str, state: State) -> SubscriberReadiness:
-    """What a subscriber is told whose `forward` this is."""
+    """The readiness of a subscriber with this `forward`."""
     if state.serves:
         return SubscriberReadiness()
     if state.standing is FunctionState.FAILED:

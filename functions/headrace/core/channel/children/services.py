@@ -9,7 +9,7 @@ from headrace.core.channel.child_marks import SCOPE_LABEL, SHARED_LABEL, standar
 from headrace.core.channel.children.pod import Function
 
 CHANNEL_ROLE = {"messaging.knative.dev/role": "nats-jetstream-channel"}
-"""What the Go channel labels the Services of channels with."""
+"""The Go channel's label for the Services of channels."""
 
 
 def of_channel(namespace: str, name: str, receive: Function, domain: str) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def of_channel(namespace: str, name: str, receive: Function, domain: str) -> dic
             "namespace": namespace,
             "labels": {**standard_labels("channel"), **CHANNEL_ROLE},
         },
-        # The name leads there; whom an event is for, `receive` reads off the Host header.
+        # The name leads there; `receive` reads the event's channel off the Host header.
         "spec": {
             "type": "ExternalName",
             "externalName": f"{receive.name}.{receive.namespace}.svc.{domain}",

@@ -23,8 +23,8 @@ class Site:
     """The place of one channel's functions.
 
     Attributes:
-        scope: who shares them; in the system namespace all channels of the cluster.
-        apart: their NATS credentials are other than the installation's.
+        scope: the channels that share them; in the system namespace all channels of the cluster.
+        apart: their NATS credentials are not the installation's.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Site:
         """A function with its name and its settings at this place.
 
         Args:
-            served: the consumer that a `forward` is for alone.
+            served: the only consumer of a `forward`.
         """
         metadata = self._channel.metadata
         # A `reconcile` depends on the credentials alone, so that it can be found without the rest of a channel's spec.
@@ -97,7 +97,7 @@ class Site:
         return f"{name}.{self.namespace}.svc.{self._settings.domain}"
 
     def _notes(self, served: ServedConsumer | None) -> dict[str, str]:
-        """Whose it is, for people; too long for labels."""
+        """The owner of a function, for people; too long for labels."""
         metadata = self._channel.metadata
         notes = {CHANNEL_ANNOTATION: f"{metadata.namespace}/{metadata.name}"}
         return {**notes, SUBSCRIPTION_ANNOTATION: served.subscriber.full_name} if served else notes

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-# The scheduler's words for a pod that no node takes, and those of a quota that is used up. Knative tells them as the
-# message of a revision that has failed, and keeps the reason to itself.
+# The scheduler's words for a pod that fits no node, and those of a used-up quota. Knative tells them as the message of
+# a revision that has failed, and keeps the reason to itself.
 _NO_ROOM = re.compile(r"\bnodes are available\b|\bno nodes available\b|\bexceeded quota\b")
-# Why a Route is not ready whose revision is not.
+# The reason of a Route that is not ready because its revision is not.
 _OF_REVISION = "RevisionMissing"
 _SILENT = "it does not say why"
 
 
 class FunctionState(Enum):
-    """What an object says of itself."""
+    """An object's word on itself."""
 
     WORKS = "works"
     STARTS = "starts"
@@ -31,12 +31,12 @@ class FunctionState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How one function is.
+    """The state of one function.
 
     Attributes:
-        words: why not, in those of whoever runs it.
-        serves: requests are answered, by pods that are there or as soon as one is: it has been ready, and what was
-            ready has not failed since. A function at zero serves.
+        words: why it does not work, in the words of its runtime.
+        serves: requests are answered, by pods that are there or as soon as one is: it has been ready, and the ready
+            revision has not failed since. A function at zero serves.
     """
 
     standing: FunctionState
@@ -49,12 +49,12 @@ UNSEEN = State(FunctionState.STARTS)
 
 
 def state(live: Mapping[str, Any] | None, *, worked: bool = False) -> State:
-    """How the function is whose object that is.
+    """The state of the function with this object.
 
     Args:
         live: the object, `legible`; None when it is not there yet.
-        worked: it was told to serve before. While Knative leads requests to a new revision, its Route is not ready for
-            a moment, as it is before it ever was.
+        worked: its status said before that it serves. While Knative leads requests to a new revision, its Route is not
+            ready for a moment, as before it ever was.
     """
     if live is None:
         return UNSEEN
@@ -68,7 +68,7 @@ def _of_knative(told: Mapping[str, Mapping[str, Any]], status: Mapping[str, Any]
     if ready.get("status") == "True":
         return WORKS
     last, newest = status.get("latestReadyRevisionName"), status.get("latestCreatedRevisionName")
-    # Its revision's failure is the Route's, too; requests are led there all the same.
+    # A revision's failure is its Route's, too; requests are led there all the same.
     moving = worked and route.get("status") != "False"
     reached = route.get("status") == "True" or route.get("reason") == _OF_REVISION or moving
     # Requests go to the revision that was ready last, at zero or not.
@@ -76,18 +76,18 @@ def _of_knative(told: Mapping[str, Mapping[str, Any]], status: Mapping[str, Any]
     if ready.get("status") != "False":
         return State(FunctionState.STARTS, _words(ready, ""), before)
     newer = told.get("ConfigurationsReady", {})
-    # The Route says of a revision that it has failed, and not why.
+    # The Route says that a revision has failed, and not why.
     words = _words(newer if newer.get("status") == "False" else ready)
     if _NO_ROOM.search(words):
         return State(FunctionState.NO_ROOM, words, before)
-    # That of a newer one, or of the very one that requests go to.
+    # The failure is a newer revision's, or that of the very one that requests go to.
     return State(FunctionState.FAILED, words, before and last != newest)
 
 
 def _of_deployment(told: Mapping[str, Mapping[str, Any]]) -> State:
     available = told.get("Available", {}).get("status") == "True"
     progress, refused = told.get("Progressing", {}), told.get("ReplicaFailure", {})
-    # Said once the newest pods have been ready, until there are newer ones.
+    # The reason holds once the newest pods have been ready, until there are newer ones.
     before = available or progress.get("reason") == "NewReplicaSetAvailable"
     if refused.get("status") == "True":
         words = _words(refused)
