@@ -12,8 +12,8 @@ from headrace.core.nats.stream import PREFIX, ChannelStream
 from headrace.core.raw_config import Config, merged
 
 BOUND_KEY = f"{PREFIX}aside-bound"
-"""Marks an aside stream that has its bound from us."""
-# What the server says (error 10113) where an account has max_bytes_required.
+"""Marks an aside stream whose bound we set."""
+# The server's words (error 10113) where an account has max_bytes_required.
 DEMANDED = "config to have max bytes set"
 SHARE = 4
 # Room for one event of any size that a server takes by default, with its record.
@@ -26,10 +26,10 @@ def of_stream(max_bytes: int) -> int:
 
 
 def following(aside: Config, observed: Config | None, max_bytes: int) -> Config:
-    """The aside stream as it is wanted, with the bound that it was given before, as it is now.
+    """The wanted aside stream; if it was given a bound before, then with the bound that fits now.
 
     Args:
-        observed: as the server has it.
+        observed: the aside stream as the server has it.
         max_bytes: of the channel's stream.
     """
     marked = BOUND_KEY in ((observed or {}).get("metadata") or {})
@@ -37,10 +37,10 @@ def following(aside: Config, observed: Config | None, max_bytes: int) -> Config:
 
 
 def demanded(action: Action, outcome: Outcome, place: ChannelStream, stream: Config | None) -> Action | None:
-    """The same action with a bound, where the server has refused it for want of one; None: that is not why.
+    """The same action with a bound, if the server has refused it for want of one; None for another reason.
 
     Args:
-        stream: the channel's own, as the server has it.
+        stream: the channel's own stream, as the server has it.
     """
     if not (isinstance(outcome, Rejected) and DEMANDED in outcome.words):
         return None

@@ -31,14 +31,14 @@ class Binding:
     """One entry and the consumer that serves it.
 
     Attributes:
-        generation: of the entry, or a newer one that its consumer knows already.
-        subscriber: what the consumer's metadata says, or will say; None when there is no consumer for this entry.
+        generation: the entry's, or a newer one that its consumer knows already.
+        subscriber: its consumer's metadata, now or soon; None when there is no consumer for this entry.
         problem: why there is none, for people.
         drift: settings of the template that NATS can't give to a consumer that exists, for people.
         undecided: it is not known yet whether events are to be delivered to this entry.
-        question: the object that the API server has to be asked for to decide that.
+        question: the object to ask the API server for, so that this can be decided.
         prune: the entry is a leftover and is to be taken out of `spec.subscribers`.
-        refusal: why the consumer that there is, or is to be, is not made as wanted, for people.
+        refusal: why the consumer is not made, or not changed, as wanted, for people.
         of_peer: full name of the Subscription while the Go channel still delivers to it; else empty.
     """
 
@@ -59,13 +59,12 @@ class Binding:
 def consumers(
     rows: Sequence[Row], observed: Iterable[Config], terms: LeavingTerms
 ) -> tuple[tuple[Binding, ...], tuple[Leaver, ...]]:
-    """Bind every entry to a consumer, in the order of the entries, and see off the consumers that are left over.
+    """Bind every entry to a consumer, in the order of the entries, and see off leftover consumers.
 
-    The bindings of live Subscriptions whose entry has vanished, but whom a consumer of ours still serves, come last.
+    The bindings of live Subscriptions without an entry, which a consumer of ours still serves, come last.
 
     Args:
-        observed: the configurations of all consumers of the stream; those that are not ours are not touched, but for
-            the Go channel's.
+        observed: the configurations of all consumers of the stream; only ours and the Go channel's are touched.
     """
     everything = {str(config["name"]): config for config in observed}
     ours = _ours(everything, terms.place.owner)
@@ -78,7 +77,7 @@ def consumers(
         else _bind(row, serving.get(row.uid), everything, terms)
         for row in rows
     ]
-    # A live Subscription keeps its consumer, whatever the list says of it.
+    # A live Subscription keeps its consumer even if the list does not name it.
     living = {uid: one for uid, one in by_uid.items() if uid not in serving and terms.truth.lives(uid)}
     entries = {row.uid for row in rows}
     bindings += [_keep(living[uid], everything, terms) for uid in sorted(living) if uid not in entries]
@@ -95,7 +94,7 @@ def removal(observed: Iterable[Config], place: ChannelStream) -> tuple[Action, .
 
 
 def _ours(everything: dict[str, Config], owner: Owner) -> list[OwnConsumer]:
-    """The consumers of this channel, by name; those on their way out come last, so that others are taken first."""
+    """The consumers of this channel, by name; those on their way out come last, so that the others are taken first."""
     ours = [
         OwnConsumer(durable, config, subscriber)
         for durable, config in sorted(everything.items())
@@ -121,7 +120,7 @@ def _match(rows: list[Row], ours: list[OwnConsumer], truth: Truth) -> dict[str, 
 
 def _by_uid(rows: list[Row], ours: list[OwnConsumer]) -> dict[str, OwnConsumer]:
     found = {consumer.subscriber.uid: consumer for consumer in reversed(ours)}
-    # One whose mark was damaged by hand is still known by its own name, which is the uid that it was born with.
+    # A consumer whose mark was damaged by hand is still known by its own name, which is the uid that it was born with.
     born = {consumer.durable: consumer for consumer in ours if not consumer.subscriber.uid}
     for row in rows:
         for durable in (names.durable(row.uid), peer.successor(names.durable(row.uid))):
@@ -131,9 +130,9 @@ def _by_uid(rows: list[Row], ours: list[OwnConsumer]) -> dict[str, OwnConsumer]:
 
 
 def _by_name(newcomers: list[Row], free: list[OwnConsumer]) -> dict[str, OwnConsumer]:
-    """The consumers that rows without one take over.
+    """The consumers that rows without one take over by name.
 
-    Only by a name that one newcomer alone has: two Subscriptions from two namespaces may have the same, and an entry
+    The name must be that of one newcomer alone: two Subscriptions from two namespaces may have the same, and an entry
     does not tell its namespace.
     """
     called = Counter(_name(row.subscriber) for row in newcomers)
@@ -153,11 +152,11 @@ def _name(subscriber: Subscriber | None) -> tuple[str, str]:
 
 
 def _leftover(row: Row, subscriber: Subscriber, known: OwnConsumer | None, terms: LeavingTerms) -> Binding:
-    """An entry without a Subscription: not delivered to, and taken out once the API server itself has said so.
+    """An entry without a Subscription: it gets no events, and is taken out once the API server itself has said so.
 
     The watch may be a moment behind the entry of a new Subscription.
     """
-    # The consumer may know better than the entry in which namespace it was.
+    # The consumer may know the namespace better than the entry.
     namespace, name = _name(known.subscriber if known else subscriber)
     binding = Binding(row.uid, row.generation, None)
     if terms.truth.denies(row.uid):
@@ -193,16 +192,16 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
     wanted |= order_spec.undone(serving.config, wanted)
     taken = peer.TAKEN_KEY in (serving.config.get("metadata") or {})
     if taken and terms.subjects and not terms.template.subjects:
-        # Of a stream that is not ours alone it goes on seeing what it saw before it was ours.
+        # In a stream that is not ours alone, it goes on seeing the subjects that it saw before it was ours.
         wanted = {key: value for key, value in wanted.items() if key not in FILTERS}
     fixed = {key: wanted.pop(key) for key in FIXED_AT_BIRTH}
     changed = differs(serving.config, {key: value for key, value in wanted.items() if key not in OBEYED})
-    # With a change it would inherit what does harm; without, it goes on as it is.
+    # A change would make it inherit the harm; without one, it goes on as it is.
     refusal = terms.harm if changed else ""
     update = (UpdateConsumer(terms.place.stream, merged(serving.config, wanted)),) if changed and not refusal else ()
     replaced = terms.peers.get(names.durable(row.uid))
     if replaced is not None and replaced.push and not replaced.busy and replaced.durable != serving.durable:
-        # What was left over when a take-over broke off.
+        # This one was left over when a take-over broke off.
         update = (*update, DeleteConsumer(terms.place.stream, replaced.durable))
     if taken:
         # It begins where the Go channel's ended, whatever the template says.
@@ -248,9 +247,9 @@ def _create(row: Row, subscriber: Subscriber, everything: dict[str, Config], ter
 
 
 def _by_hand(observed: Config | None, terms: LeavingTerms) -> str:
-    """Why a consumer can't serve that somebody has made as a push consumer, with our name or even our mark.
+    """Why a push consumer with our name, or even our mark, that somebody has made by hand can't serve.
 
-    The Go channel's are known by where they deliver to, and are taken over; NATS can't make one a pull consumer.
+    The Go channel's are known by their deliver subject and taken over; NATS can't make one a pull consumer.
     """
     deliver = (observed or {}).get("deliver_subject")
     if observed is None or not deliver:
@@ -286,7 +285,7 @@ def _take_over(
 
 
 def _newest(entry: Subscriber, known: Subscriber) -> Subscriber:
-    """The entry, unless the consumer has seen a later generation of it: then the list is stale."""
+    """The entry, unless the consumer knows a later generation of it: then the list is stale."""
     if entry.uid != known.uid or entry.generation >= known.generation:
         return entry
     return _revived(known)

@@ -48,18 +48,18 @@ SUBSCRIPTION_KEY = "headrace.dev/subscription"
 # A delayed NAK holds a slot: the server's own 1,000 would stall a consumer whose subscriber is down.
 MAX_ACK_PENDING = 10_000
 
-# What it sees of its stream; the server keeps one subject under one key and several under the other.
+# The consumer's view of its stream; the server keeps one subject under one key and several under the other.
 FILTERS = ("filter_subject", "filter_subjects")
 
-# What NATS refuses to change on a consumer that exists.
+# Settings that NATS refuses to change on a consumer that exists.
 BEGIN = ("deliver_policy", "opt_start_seq", "opt_start_time")
 FIXED_AT_BIRTH = (*BEGIN, "replay_policy", "ack_policy", "mem_storage")
 
-# Settings that Headrace never uses, and that are reset when somebody has made them by hand: they break deliveries by
-# events without their data, a consumer that is deleted while its channel is idle, or redelivery of an event that is in
-# a subscriber's hands.
+# Settings that Headrace never uses, and that are reset when somebody has made them by hand: they cause events without
+# their data, the deletion of a consumer while its channel is idle, or redelivery of an event that a subscriber has in
+# hand.
 UNDONE: Mapping[str, Any] = {"headers_only": False, "inactive_threshold": 0, "backoff": []}
-# Limits of pulls, which `forward` obeys: they are reset with the next change, and no reason for one, since the server
+# Limits of pulls, which `forward` obeys: a change resets them, but they alone are no reason for one, since the server
 # may put its own in their place each time.
 OBEYED: Mapping[str, Any] = {"max_batch": 0, "max_bytes": 0, "max_expires": 0}
 
@@ -77,8 +77,8 @@ class Row:
     """One entry of `spec.subscribers` as it stands in the manifest.
 
     Attributes:
-        subscriber: what its consumer's metadata is to say; None when its uid names no consumer of its own.
-        problem: why it does not, for people.
+        subscriber: the metadata that its consumer is to have; None when its uid names no consumer of its own.
+        problem: why there is none, for people.
     """
 
     uid: str
@@ -89,7 +89,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class _Defaults:
-    """What an entry inherits of its channel."""
+    """The values that an entry inherits from its channel."""
 
     manifest: Manifest
     aside: str
@@ -110,8 +110,8 @@ def rows(
     """All entries, in their order; a broken one never stands in the way of the others.
 
     Args:
-        own: where the channel takes its events; by default at its Service.
-        truth: what is known of their Subscriptions; nothing by default.
+        own: the address where the channel takes its events; by default its Service.
+        truth: the known facts about their Subscriptions; nothing by default.
         sink: the channel's dead letter sink, resolved.
 
     Raises:
@@ -127,7 +127,7 @@ def rows(
         sink,
         own or OwnAddress(manifest.metadata.namespace, manifest.metadata.name),
     )
-    # By the consumer that a uid names: two that differ in case or dashes alone name the same.
+    # By the consumer that a uid names: two uids that differ in case or dashes alone name the same one.
     seen: dict[str, int] = {}
     found = []
     for index, raw in enumerate(manifest.spec.subscribers):
@@ -148,7 +148,7 @@ def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, sub
     """The consumer of a subscriber, as `CONSUMER.CREATE` takes it.
 
     Args:
-        subjects: what it is to see of the stream; empty for all of it.
+        subjects: the subjects of the stream that it is to see; empty for all of them.
     """
     sees = list(dict.fromkeys(template.subjects or subjects))
     return {
@@ -166,7 +166,7 @@ def config(subscriber: Subscriber, durable: str, template: ConsumerTemplate, sub
         "sample_freq": template.sample_frequency,
         "filter_subject": sees[0] if len(sees) == 1 else "",
         "filter_subjects": sees if len(sees) > 1 else [],
-        # Only when the author says so: an administrator may have changed the number by hand.
+        # Only if the author sets it: an administrator may have changed the number by hand.
         **({"num_replicas": template.replicas} if template.replicas else {}),
         # A consumer in memory would lose its position at the server's next restart.
         "mem_storage": False,
@@ -204,7 +204,7 @@ def _row(raw: object, index: int, defaults: _Defaults, truth: Truth) -> Row:
         uid=known.uid,
         generation=known.generation,
         aside=defaults.aside,
-        # The entry does not say.
+        # The entry does not tell it.
         subscription_namespace=manifest.metadata.namespace,
         rate_limit_bps=manifest.spec.consumer_config_template.bits_per_second,
         lag_threshold=defaults.scale.lag_threshold,
@@ -228,7 +228,7 @@ def _row(raw: object, index: int, defaults: _Defaults, truth: Truth) -> Row:
 
 
 def _annotated(identity: Subscriber, annotations: Mapping[str, str], path: str, defaults: _Defaults) -> Subscriber:
-    """The subscriber as these annotations want it, where they say anything."""
+    """The subscriber with the wishes of these annotations."""
     scale = scale_spec.read(annotations, defaults.scale, path=path)
     order = order_spec.read(annotations, defaults.order, path=path)
     order_spec.refuse_useless_key(annotations, [order], path=path)
@@ -257,7 +257,7 @@ def _served(identity: Subscriber, entry: SubscriberEntry, field: str, defaults: 
     if dead_letter is not None:
         path = f"{field}.delivery.deadLetterSink"
         defaults.own.refuse(dead_letter.uri, own_address.DEAD_LETTER, field=path)
-    # As Knative inherits: a delivery of one's own excludes the channel's but for its dead letter sink.
+    # As Knative inherits: an entry's own delivery excludes the channel's, except for its dead letter sink.
     delivery = entry.delivery or defaults.manifest.spec.delivery or DeliverySpec()
     return replace(
         identity,
@@ -275,10 +275,10 @@ def _served(identity: Subscriber, entry: SubscriberEntry, field: str, defaults: 
 
 
 def _refuse_identities(entry: SubscriberEntry, field: str) -> None:
-    """Whoever asks for a token must never be sent an event without one (ADR 012).
+    """A subscriber that asks for a token must never be sent an event without one (ADR 012).
 
-    An audience is what asks for one. `auth` says as whom it would be sent, and Knative's Subscription controller writes
-    it into every entry of a cluster whose flag authentication-oidc is on.
+    An audience asks for one. `auth` names the identity that would send it, and Knative's Subscription controller writes
+    `auth` into every entry of a cluster whose flag authentication-oidc is on.
     """
     for name, audience in (("subscriberAudience", entry.subscriber_audience), ("replyAudience", entry.reply_audience)):
         if audience:
@@ -301,7 +301,7 @@ def _dead_letter(delivery: DeliverySpec | None, field: str) -> Destination | Non
     path = f"{field}.delivery.deadLetterSink"
     if sink.audience:
         _refuse_identity(f"{path}.audience")
-    # Knative's Subscription controller resolves it; who writes entries by hand has to do it himself.
+    # Knative's Subscription controller resolves it; people who write entries by hand have to do it themselves.
     if sink.ref is not None and "://" not in (sink.uri or ""):
         raise InvalidSpec(f"{path} has a ref only, which is not resolved here: give its uri", field=path)
     return _destination(sink.uri, sink.ca_certs, f"{path}.uri")
@@ -310,7 +310,7 @@ def _dead_letter(delivery: DeliverySpec | None, field: str) -> Destination | Non
 def _inherited(sink: Resolution) -> Destination | None:
     """The channel's sink, for an entry without one of its own.
 
-    While the channel's can't be resolved the entry is refused: parking its events instead is not what the author asked.
+    While the channel's can't be resolved the entry is refused: its author did not ask to have events parked instead.
     """
     if isinstance(sink, Unresolved):
         raise InvalidSpec(f"{sink.reason}: {sink.message}", field="spec.delivery.deadLetterSink")

@@ -13,11 +13,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 REFRESH = timedelta(seconds=30)
-"""A status in which only numbers differ is written no more often than this."""
+"""The shortest time between two writes of a status in which only numbers differ."""
 SLOWEST = timedelta(minutes=5)
-"""A backlog that does not move is looked at less and less often, down to this."""
+"""A backlog that does not move is looked at less and less often, but at least this often."""
 MOST_PARKED = 10_000
-"""More parked events than this in a channel are not counted by subscriber: the server would have to list them all."""
+"""Beyond this, a channel's parked events are not counted by subscriber: the server would have to list them all."""
 
 COUNTED_AT = "countedAt"
 _NUMBERS = ("lag", "pending", "redelivered", "parked")
@@ -25,7 +25,7 @@ _NUMBERS = ("lag", "pending", "redelivered", "parked")
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits for one subscriber.
+    """The waiting events of one subscriber.
 
     Attributes:
         lag: events that it has not settled, delivered or not.
@@ -40,13 +40,13 @@ class Backlog:
     parked: int | None = 0
 
     def to_json(self) -> dict[str, int]:
-        """As the status has them, rounded."""
+        """The counts as the status has them, rounded."""
         found = {"lag": self.lag, "pending": self.pending, "redelivered": self.redelivered, "parked": self.parked}
         return {key: rounded(value) for key, value in found.items() if value is not None}
 
 
 def counted(infos: Iterable[Mapping[str, Any]], parked: Iterable[str] | None) -> dict[str, Backlog]:
-    """What waits for each consumer, by its name.
+    """The backlog of each consumer, by its name.
 
     Args:
         infos: CONSUMER.LIST.
@@ -67,12 +67,12 @@ def counted(infos: Iterable[Mapping[str, Any]], parked: Iterable[str] | None) ->
 
 
 def consumer_of(subject: str) -> str:
-    """For whom an event is parked, from its subject in the aside stream."""
+    """The consumer that an event is parked for, from its subject in the aside stream."""
     return subject.partition("._knative_aside.parked.")[2].partition(".")[0]
 
 
 def rounded(number: int) -> int:
-    """Exact below 100, then the first two digits: 1234 is told as 1200."""
+    """Exact below 100, then the first two digits: 1234 becomes 1200."""
     if number < 100:
         return number
     unit: int = 10 ** (len(str(number)) - 2)
@@ -82,10 +82,10 @@ def rounded(number: int) -> int:
 def calm(before: object, after: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """The status to write: `after`, or `before` as it stands when only numbers differ and it is too soon to write them.
 
-    Numbers are the counts, and what conditions of severity Info say of them.
+    Numbers are the counts, and their mention in conditions of severity Info.
 
     Args:
-        before: the status as it is; anything else than an object is none.
+        before: the present status; anything but an object counts as none.
     """
     known = before if isinstance(before, Mapping) else {}
     told = _moment(known.get(COUNTED_AT))
@@ -97,11 +97,11 @@ def calm(before: object, after: Mapping[str, Any], now: datetime) -> dict[str, A
 
 
 def look_again(after: Mapping[str, Any], written: Mapping[str, Any], now: datetime) -> timedelta | None:
-    """How long until the numbers have to be read again though nothing notifies us; None for never.
+    """How long until the numbers have to be read again, although nothing notifies us; None for never.
 
     Args:
-        after: the status with the numbers as they are.
-        written: as `calm` has it.
+        after: the status with the present numbers.
+        written: the status from `calm`.
     """
     told = _moment(written.get(COUNTED_AT))
     age = max(timedelta(), now - told) if told is not None else timedelta()

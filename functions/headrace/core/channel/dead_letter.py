@@ -51,9 +51,9 @@ def resolve(
     """The address of a dead letter sink.
 
     Args:
-        observed: `related` of the hook.
-        unserved: of the hook, too.
-        own: of the channel; its namespace is that of a ref that does not name one.
+        observed: `related` of the hook's request.
+        unserved: of the request, too.
+        own: the channel's address; its namespace is the default for a ref without one.
     """
     if sink is None or (sink.ref is None and not sink.uri):
         return None if sink is None else Unresolved(INVALID, f"{FIELD} has neither ref nor uri: give one of the two")
@@ -74,7 +74,7 @@ def resolve(
 
 
 def _elsewhere(to: Destination, own: OwnAddress) -> Destination | Unresolved:
-    """The address, unless it is the channel's."""
+    """The address, unless it is the channel's own."""
     return _itself(own) if own.is_at(to.uri) else to
 
 
@@ -129,7 +129,7 @@ def _found(ref: Ref, observed: Mapping[str, Any], own: str, domain: str) -> Dest
 
 
 def _address(known: Mapping[str, Any], wanted: str) -> Mapping[str, Any]:
-    """The address that is meant: the named one, else the first of several, else the one."""
+    """The address that `wanted` names, else the first of several, else the only one."""
     status = known.get("status")
     status = status if isinstance(status, Mapping) else {}
     several = status.get("addresses")
@@ -148,7 +148,7 @@ def _below(address: str, path: str | None) -> str:
         uri, below = urljoin(address, path), urlsplit(path)
         stays = not below.scheme and urlsplit(uri).netloc == urlsplit(address).netloc
     except ValueError:
-        # The parser's own words quote what may be a password.
+        # The parser's own words quote text that may be a password.
         stays = False
     if not stays:
         raise InvalidSpec(

@@ -32,7 +32,7 @@ from headrace.core.nats.action import (
 from headrace.core.raw_config import Config, differs
 
 MAX_ACK_PENDING, DUPLICATE_WINDOW = "max_ack_pending", "duplicate_window"
-# By the key of the configuration: the manifest's name, and how the server's refusal begins (NATS 2.15.1).
+# By the key of the configuration: the manifest's name, and the beginning of the server's refusal (NATS 2.15.1).
 _DEFAULTS = {
     MAX_ACK_PENDING: ("spec.consumerConfigTemplate.maxAckPending", "consumer max ack pending exceeds "),
     DUPLICATE_WINDOW: ("spec.stream.config.duplicateWindow", "duplicates window can not be larger "),
@@ -42,12 +42,12 @@ _LIMIT = re.compile(r"limit of (\S+)\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A default of ours in whose place a limit of the server holds.
+    """A default of ours that gave way to a limit of the server.
 
     Attributes:
-        field: of the manifest, which does not have it.
+        field: the manifest's name of the setting, which the manifest leaves open.
         ours, holds: as the server's configuration has them.
-        words: the server's, about the default.
+        words: the server's words about the default.
     """
 
     field: str
@@ -61,10 +61,10 @@ class Lowered:
 
 
 def lowered(action: Action, refused: Rejected, defaults: Collection[str]) -> tuple[Action, Lowered] | None:
-    """The action that the server may take in place of one that it refused for a default of ours; None without one.
+    """The action to send in place of one that the server refused for a default of ours; None for another reason.
 
     Args:
-        defaults: keys of the action's configuration that are ours, not the author's.
+        defaults: keys of the action's configuration whose values are ours, not the author's.
     """
     match action:
         case CreateStream(config) | UpdateStream(config) | CreateConsumer(_, config) | UpdateConsumer(_, config):
@@ -81,9 +81,9 @@ def lowered(action: Action, refused: Rejected, defaults: Collection[str]) -> tup
 
 
 def harm(action: Action, outcome: Outcome) -> str:
-    """Why a consumer that was made is not as asked for, so that it would do harm; empty when it is.
+    """Why a created consumer would do harm, since it is not as asked for; empty when it is.
 
-    The answer tells what the server has made of it: older ones drop settings, and a stream's limits are inherited.
+    The answer tells its real configuration: older servers drop settings, and a stream's limits are inherited.
     """
     match action, outcome:
         case ((CreateConsumer(stream, asked) | UpdateConsumer(stream, asked)), Done(got)):
@@ -92,7 +92,7 @@ def harm(action: Action, outcome: Outcome) -> str:
 
 
 def inherited(stream: str, asked: Config, got: Config) -> str:
-    """Which harmful settings a consumer has though it was asked to be made without them; empty for none."""
+    """The harmful settings that a consumer has although it was asked to be made without them; empty for none."""
     kept = [key for key, value in UNDONE.items() if key in asked and differs(got, {key: value})]
     if not kept:
         return ""
@@ -107,18 +107,18 @@ _HARM = {
 
 
 def inherits(stream: Config | None) -> str:
-    """The same of a consumer that is yet to be made, from the configuration of its stream."""
+    """The same for a consumer yet to be made, from the configuration of its stream."""
     limits = (stream or {}).get("consumer_limits") or {}
     return inherited(str((stream or {}).get("name")), UNDONE, limits)
 
 
 def undo(action: Action) -> Action | None:
-    """What takes back an action that has done harm; None for an update, which has a position to lose."""
+    """The action that takes back a harmful one; None for an update, whose consumer has a position to lose."""
     return DeleteConsumer(action.stream, str(action.config["name"])) if isinstance(action, CreateConsumer) else None
 
 
 def condition(found: Iterable[Lowered]) -> tuple[Condition, ...]:
-    """The condition that says so; none where no default was lowered."""
+    """The condition that tells of lowered defaults; none where no default was lowered."""
     told = list(dict.fromkeys(map(str, found)))
     if not told:
         return ()

@@ -21,23 +21,23 @@ DISCARDED = "NoEventsDiscarded"
 STREAM_ROOM = "StreamHasRoom"
 UNSEEN = "EventsSeen"
 MOST_SUBJECTS = 10_000
-"""Of a stream with more subjects than this the server is not asked which they are."""
-# Less room than this holds no stage record with the headers around it.
+"""A stream with more subjects than this is not asked for their names."""
+# A stage record with the headers around it needs more room than this.
 LEAST_ROOM = 1024
-# So many sequences are named in a message.
+# A message names so many sequences.
 NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What the subjects of an aside stream tell of its consumers, without a message being read.
+    """The facts about its consumers in the subjects of an aside stream; no message has to be read.
 
     Attributes:
         records: sequences of events that wait for another attempt.
         stuck: sequences of events that can be neither delivered nor parked.
         counted: consumers whose discarded events are counted.
         troubled: consumers whose pulls have brought nothing.
-        forgotten: sequences of events that were found to wait for a retry that nobody will make.
+        forgotten: sequences of events that were found to wait for a retry that never comes.
         sunk: consumers of which events went to a dead letter sink.
     """
 
@@ -68,20 +68,20 @@ class AckWindow:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the server says of one channel.
+    """The server's facts about one channel.
 
     Attributes:
         aside: STREAM.INFO of the aside stream.
         windows, stuck, discarded: by consumer.
         waiting: does any event wait for a retry?
-        counts: what waits for each subscriber, by consumer.
-        created: when the stream was made, in the server's own form.
+        counts: the backlog of each subscriber, by consumer.
+        created: when the stream was created, in the server's own form.
         forgotten: sequences of events whose retry NATS will never make, and that are not parked yet, by consumer.
-        unseen: events of an adopted stream that no subscriber is given, by subject.
+        unseen: events of an adopted stream that no subscriber gets, by subject.
         pulls: why the pulls of a consumer bring nothing now, in the server's words.
         stream: STREAM.INFO of the channel's stream.
         no_room: why the server or the account has no room for any message, in its words.
-        max_payload: bytes that the server takes in one message; 0: it is not known.
+        max_payload: bytes that the server takes in one message; 0 when unknown.
     """
 
     aside: Mapping[str, Any]
@@ -128,7 +128,7 @@ def noted(subjects: Iterable[str]) -> Noted:
 def gone(noted: Noted, stream: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """The sequences of events that the server discarded while they waited for a retry, by consumer.
 
-    Their stage records outlive them, which is how they are found.
+    Their stage records outlive them, and so tell of them.
 
     Args:
         stream: STREAM.INFO of the channel's stream.
@@ -152,7 +152,7 @@ def without(noted: Noted, gone: Mapping[str, tuple[int, ...]]) -> Noted:
 
 
 def parked(aside: Mapping[str, Any]) -> int:
-    """How many events are parked: all that is in the aside stream and not below `….stage.`.
+    """How many events are parked: all messages in the aside stream that are not below `….stage.`.
 
     Args:
         aside: STREAM.INFO with the subjects below `….stage.`, each of which holds one message.
@@ -162,7 +162,7 @@ def parked(aside: Mapping[str, Any]) -> int:
 
 
 def countable(events: int) -> bool:
-    """Whether so many parked events are few enough to list their subjects, and so count them by subscriber."""
+    """Whether so many parked events are few enough for a list of their subjects, and so for counts by subscriber."""
     return 0 < events <= MOST_PARKED
 
 
@@ -172,7 +172,7 @@ def window(info: Mapping[str, Any]) -> AckWindow:
 
 
 def conditions(health: Health, subscribers: Mapping[str, Subscriber]) -> tuple[Condition, ...]:
-    """Conditions, whether they hold or not; of severity Info but for that of events none of which fits.
+    """Conditions, whether they hold or not; of severity Info, unless no event fits at all.
 
     Args:
         subscribers: by consumer.
@@ -205,7 +205,7 @@ def _windows(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition
 
 
 def filled(info: Mapping[str, Any]) -> list[str]:
-    """By which of its limits a stream is full, in words; none where it has room.
+    """The limits by which a stream is full, in words; none where it has room.
 
     Args:
         info: STREAM.INFO.
@@ -225,7 +225,7 @@ def _stream_room(health: Health) -> Condition:
         told = f"NATS has no room for any message: {health.no_room}"
         advice = "events are refused (507): make room, or raise max_file_store of the servers or the account's limit"
         return _informs(STREAM_ROOM, "StoreFull", [told], advice)
-    # Another one makes room by what it discards, which has a condition of its own.
+    # Another policy makes room by discarding, which has a condition of its own.
     refuses = bool(health.stream) and health.stream["config"].get("discard") == "new"
     advice = "it refuses events (507): raise the limit, or mend the subscriber that events wait for"
     return _informs(STREAM_ROOM, "StreamFull", filled(health.stream) if refuses else [], advice)
@@ -287,7 +287,7 @@ def _pulls(health: Health, subscribers: Mapping[str, Subscriber]) -> Condition:
 
 
 def _unseen(health: Health) -> tuple[Condition, ...]:
-    """A condition of adopted streams alone, while they hold anything that is not delivered."""
+    """A condition of adopted streams alone, while they hold events that are not delivered."""
     if not health.unseen:
         return ()
     events, named = sum(health.unseen.values()), sorted(health.unseen)[:NAMED]

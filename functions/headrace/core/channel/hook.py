@@ -21,13 +21,13 @@ from headrace.core.quoting import quoted
 SERVING_API, KEDA_API = "serving.knative.dev/v1", "keda.sh/v1alpha1"
 """The optional APIs: a cluster may serve them, and children may be of their kinds."""
 PARENT_ANNOTATIONS = {"messaging.knative.dev/subscribable": "v1"}
-"""What each channel should bear: whoever subscribes reads off it in which form. Source: Knative's Channel Spec."""
+"""The annotations that each channel should bear: they tell subscribers the form. Source: Knative's Channel Spec."""
 EXTENSION = "headrace"
 """The member that only our operator and `reconcile` write and read."""
 _WORDS = ("complete", "absent", "unserved", "unseen")
 """The members of a request's extension that are sets of words."""
 MOST_VALUES = 2_000_000
-"""Of a request, roughly: parsed, a value takes up to thirty times as many bytes as it has in the body.
+"""Values in a request, roughly: parsed, a value takes up to thirty times as many bytes as it has in the body.
 
 A channel is at most 1.5 MiB in Kubernetes, which is some 3,000 subscribers; each has 250 values in a call with all its
 objects, and 400 where their managedFields are sent along, as by a stock Metacontroller.
@@ -36,22 +36,22 @@ objects, and 400 where their managedFields are sent along, as by a stock Metacon
 
 @dataclass(frozen=True, slots=True)
 class HookRequest:
-    """What was observed.
+    """The observed objects.
 
     Attributes:
         parent: the channel, as the API server has it.
         children, related: objects by `Kind.apiVersion`, then by name, with `NAMESPACE/` before the name of one that is
             not in the channel's namespace. A kind of which there is none may be present and empty.
         finalizing: the channel is being deleted.
-        complete: the kinds of which `related` holds every object of the cluster. Where an object of another kind is
-            missing there, nothing follows from that.
-        absent: the uids, of those that the last answer asked to `verify`, that the API server itself does not have.
+        complete: the kinds of which `related` holds every object of the cluster. A missing object of another kind
+            proves nothing.
+        absent: the uids, among those that the last answer asked to `verify`, that the API server itself does not have.
         unserved: the kinds that were asked for and that the cluster does not serve, as `related` writes them.
         unseen: objects that were asked for by name and could not be looked for, as `ConfigMap.v1/NAMESPACE/NAME`.
-        ending: the channel's namespace is being deleted: what it needs there can't be made again.
-        apis: which of the optional APIs the cluster serves; None when nobody says.
-        shared: the children that several channels share, whoever owns them, written as `children`; None when nobody
-            says.
+        ending: the channel's namespace is being deleted: objects that it needs there can't be made again.
+        apis: which of the optional APIs the cluster serves; None for a request that does not say.
+        shared: the children that several channels share, whatever owns them, written as `children`; None for a request
+            that does not say.
         watched: the one namespace that the operator watches; empty when it watches all of them.
         stock: a stock Metacontroller asks, not our operator. It makes children in the channel's own namespace and for
             that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
@@ -75,11 +75,11 @@ class HookRequest:
         """The body of a request as our operator sends it: never that of a stock Metacontroller.
 
         Args:
-            related: what is sent as `related`, written as JSON already: the operator keeps thousands of objects in
-                that form, the same for all channels.
+            related: `related` as JSON already: the operator keeps thousands of objects in that form, the same for all
+                channels.
 
         Raises:
-            InvalidSpec: with the field `parent`; the channel holds what JSON can't hold, or holds itself.
+            InvalidSpec: with the field `parent`; the channel holds a value that JSON can't hold, or holds itself.
         """
         extension: dict[str, Any] = {name: sorted(getattr(self, name)) for name in _WORDS}
         extension |= {"ending": self.ending, "watched": self.watched}
@@ -169,13 +169,13 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The settings with which a process of `reconcile` answers: they decide what a channel's children are made of.
+    """The settings of a process of `reconcile`: they decide how a channel's children are made.
 
     While one process is being replaced by another, both answer; if their settings differ, the one that was started
     later counts.
 
     Attributes:
-        digest: of the settings; empty for a `reconcile` that does not say.
+        digest: of the settings; empty for a `reconcile` that tells none.
         since: when the process was started, in seconds since the epoch.
     """
 
@@ -192,18 +192,18 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class HookResponse:
-    """What is desired, and what was seen.
+    """The desired objects, and the observed status.
 
     Attributes:
-        status: of the channel; None leaves it as it is.
+        status: the channel's; None leaves it as it is.
         children: the objects that the channel is to have.
         resync_after_seconds: ask again then; zero: when something changes.
         finalized: the channel may go; only an answer to finalize has it.
-        verify: to be looked up at the API server itself, without a cache. The uids of those that are not there belong
-            into `absent` of a call that follows at once; when all are there, the next call is the one of the resync.
-        prune: uids of `spec.subscribers` to take out, if that list has not changed since.
+        verify: objects to look up at the API server itself, without a cache. The uids of missing ones belong into
+            `absent` of a call that follows at once; when all are there, the next call is the one of the resync.
+        prune: uids to take out of `spec.subscribers`, if that list has not changed since.
         events: to be created with this answer, and not again.
-        installation: who has answered; None for a `reconcile` that does not say.
+        installation: the settings of the `reconcile` that answers; None for one that tells none.
     """
 
     status: dict[str, Any] | None = None
@@ -216,7 +216,7 @@ class HookResponse:
     installation: Installation | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The body of the answer; the extension is left out where it has nothing to say."""
+        """The body of the answer; an empty extension is left out."""
         body: dict[str, Any] = {
             "status": self.status,
             "children": list(self.children),
@@ -235,7 +235,7 @@ class HookResponse:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Read an answer, also one that leaves out what it has nothing to say of.
+        """Read an answer, also one that leaves out empty members.
 
         Raises:
             ValueError, TypeError, AttributeError: it is not of this form.
@@ -256,13 +256,13 @@ class HookResponse:
 
 @dataclass(frozen=True, slots=True)
 class RelatedRule:
-    """Which objects beside the channel are to be observed: one of `relatedResources`; what is empty means any.
+    """Which objects beside the channel are to be observed: one of `relatedResources`; an empty field means any.
 
     Attributes:
         resource: the plural, or a guess at it where the kind is given, too.
         kind, concerning, optional: of the extension, which a stock Metacontroller does not read.
         concerning: only objects that name the channel as their `spec.channel`, or whose uid the channel mentions.
-        optional: no channel has to wait for the right to see them.
+        optional: a channel does not wait for the right to see them.
     """
 
     api_version: str
@@ -297,9 +297,9 @@ class RelatedRule:
 
 @dataclass(frozen=True, slots=True)
 class CustomizeAnswer:
-    """The answer to `customize`: what is to be observed, and the annotations that the channel is to have.
+    """The answer to `customize`: the objects to observe, and the annotations that the channel is to have.
 
-    A stock Metacontroller writes nothing of a parent but its status: it is given no annotations.
+    A stock Metacontroller writes only the status of a parent, so it is given no annotations.
     """
 
     rules: tuple[RelatedRule, ...] = ()
@@ -343,12 +343,12 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _observed(request: dict[str, Any], key: str) -> dict[str, Any]:
-    """Children or related objects; null and nothing at all are none."""
+    """Children or related objects; null or a missing member means none."""
     return _object(request.get(key) or {}, f"body.{key}")
 
 
 def _child_apis(controller: dict[str, Any]) -> frozenset[str]:
-    """The APIs of the `childResources` of a CompositeController; what makes no sense there says nothing."""
+    """The APIs of the `childResources` of a CompositeController; entries that make no sense are passed over."""
     spec = controller.get("spec")
     rules = spec.get("childResources") if isinstance(spec, dict) else None
     named = [rule.get("apiVersion") for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
@@ -356,7 +356,7 @@ def _child_apis(controller: dict[str, Any]) -> frozenset[str]:
 
 
 def _words(extension: dict[str, Any], key: str) -> frozenset[str]:
-    """A list of words; what else is in it says nothing."""
+    """A list of words; other entries are passed over."""
     found = extension.get(key)
     return frozenset(word for word in found if isinstance(word, str)) if isinstance(found, list) else frozenset()
 

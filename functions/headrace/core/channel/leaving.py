@@ -25,15 +25,15 @@ from headrace.core.raw_config import merged
 
 @dataclass(frozen=True, slots=True)
 class LeavingTerms:
-    """What holds for all consumers of a channel.
+    """The terms for all consumers of a channel.
 
     Attributes:
-        subjects: what they see of the stream; empty for all of it.
+        subjects: the subjects of the stream that they see; empty for all of them.
         grace: how long a consumer outlives its entry.
-        truth: what is known of the Subscriptions.
+        truth: the known facts about the Subscriptions.
         peers: consumers of the Go channel, by durable name.
         retention: of the stream, as the server writes it.
-        harm: what every consumer that is made or changed would inherit of the stream, for people; empty for nothing.
+        harm: the harm that a created or changed consumer would inherit from the stream, for people; empty for none.
     """
 
     place: ChannelStream
@@ -49,12 +49,12 @@ class LeavingTerms:
 
 @dataclass(frozen=True, slots=True)
 class Leaver:
-    """A consumer of ours that nobody wants.
+    """A consumer of ours that no Subscription wants.
 
     Attributes:
-        left: what remains of its grace period; zero when it may go.
-        subscriber: whom it serves until then, as its metadata says; None when it goes now.
-        question: the object that the API server has to be asked for before the consumer may go.
+        left: the rest of its grace period; zero when it may go.
+        subscriber: the subscriber that it serves until then, by its metadata; None when it goes now.
+        question: the object to ask the API server for before the consumer may go.
     """
 
     durable: str
@@ -68,11 +68,11 @@ def see_off(consumer: OwnConsumer, terms: LeavingTerms, *, spare: bool = False) 
     """The next step of a consumer on its way out.
 
     Args:
-        spare: another one serves its Subscription.
+        spare: another consumer serves its Subscription.
     """
     since = _moment(consumer.subscriber.gone_since) if consumer.subscriber.state is SubscriberState.GONE else None
     if since is not None and since > terms.now:
-        # Whoever has marked it had a clock ahead of ours: its grace begins now.
+        # The clock of the program that marked it was ahead of ours: its grace begins now.
         since = None
     left = terms.grace - (terms.now - since) if since is not None else terms.grace
     if left <= timedelta():
@@ -86,7 +86,7 @@ def see_off(consumer: OwnConsumer, terms: LeavingTerms, *, spare: bool = False) 
 
 
 def forget(place: ChannelStream, durable: str) -> PurgeSubjects:
-    """Do away with the stage records of a consumer."""
+    """Delete the stage records of a consumer."""
     return PurgeSubjects(place.aside, f"{place.stages.removesuffix('>')}{durable}.>")
 
 
@@ -95,9 +95,9 @@ def _go(consumer: OwnConsumer, terms: LeavingTerms, *, spare: bool) -> Leaver:
     if asked.complete and not spare:
         namespace = known.subscription_namespace or known.namespace
         if asked.has_successor((known.namespace, known.channel), namespace, known.name):
-            # The entry of the new one is on its way, and takes the consumer over with its position.
+            # The new Subscription's entry is on its way, and takes the consumer over with its position.
             return Leaver(consumer.durable, (), timedelta(), known)
-        # A Subscription whose uid was damaged can't be asked for; that none has its name was checked just above.
+        # A Subscription whose uid was damaged can't be asked for; the check just above found none of its name.
         if known.uid and known.name and not asked.denies(known.uid):
             question = truth.reference(known.uid, namespace, known.name)
             return Leaver(consumer.durable, (), timedelta(), known, question)

@@ -16,7 +16,7 @@ from headrace.core.raw_config import Config
 
 @dataclass(frozen=True, slots=True)
 class OwnConsumer:
-    """A consumer with our mark, and whom it serves."""
+    """A consumer with our mark, and its subscriber."""
 
     durable: str
     config: Config
@@ -24,9 +24,9 @@ class OwnConsumer:
 
 
 def owned(config: Config, owner: Owner) -> Subscriber | None:
-    """Whom a consumer serves, if it is this channel's; None for all others.
+    """The subscriber of a consumer of this channel; None for all other consumers.
 
-    Metadata that was damaged by hand is read as that of a subscriber without a uid: so the consumer keeps its position
+    Metadata that was damaged by hand counts as that of a subscriber without a uid: so the consumer keeps its position
     until the entry of the same name mends it.
     """
     metadata = config.get("metadata") or {}

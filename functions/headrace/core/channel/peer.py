@@ -41,7 +41,7 @@ class Peer:
 
 
 def read(infos: Iterable[Mapping[str, Any]], place: ChannelStream) -> dict[str, Peer]:
-    """Those among the consumers of a channel's stream that the Go channel made, by durable name.
+    """The consumers of a channel's stream that the Go channel made, by durable name.
 
     Args:
         infos: CONSUMER.LIST.
@@ -69,13 +69,13 @@ def _peer(info: Mapping[str, Any], place: ChannelStream) -> Peer | None:
 
 
 def sees(peer: Peer) -> tuple[str, ...]:
-    """The subjects that it was told to deliver; none for all of them."""
+    """The subjects that it delivers; none for all of them."""
     single = str(peer.config.get("filter_subject") or "")
     return tuple(peer.config.get("filter_subjects") or ((single,) if single else ()))
 
 
 def successor(durable: str) -> str:
-    """The durable name of the consumer that takes the place of one of theirs while that is still there."""
+    """The durable name of the consumer that replaces one of theirs while that is still there."""
     return f"{durable}_pull"
 
 
@@ -93,15 +93,15 @@ def replacement(
     """
     delete = DeleteConsumer(place.stream, peer.durable)
     if retention == "workqueue":
-        # Such a stream takes one consumer at a time, and keeps what nobody has settled.
+        # Such a stream takes one consumer at a time, and keeps unsettled events.
         return delete, forget, CreateConsumer(place.stream, config)
     start = {"deliver_policy": "by_start_sequence", "opt_start_seq": peer.floor + 1, "opt_start_time": None}
-    # Ours first: a stream with interest retention drops what comes in while it has no consumer.
+    # Ours first: a stream with interest retention drops new events while it has no consumer.
     return forget, CreateConsumer(place.stream, {**config, **start}), delete
 
 
 def condition(busy: Iterable[str]) -> tuple[Condition, ...]:
-    """The condition that says what the Go channel still delivers; none when it delivers nothing.
+    """The condition that tells the Subscriptions that the Go channel still delivers to; none without any.
 
     Args:
         busy: full names of the Subscriptions.

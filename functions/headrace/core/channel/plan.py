@@ -40,10 +40,10 @@ from headrace.core.nats.stream import (
 )
 from headrace.core.raw_config import Config, differs, merged
 
-# What NATS can't change on a stream that exists, by the manifest's name and its own.
+# Settings that NATS can't change on a stream that exists, by the manifest's name and its own.
 _FIXED = {"storage": "storage", "persistMode": "persist_mode", "firstSeq": "first_seq", "mirror": "mirror"}
 _WORK = "workqueue"
-# What is the author's to mend, by what the server says of it.
+# The author's remedies, by the server's words.
 _FIELDS = {
     aside_bound.DEMANDED: "set spec.stream.config.maxBytes",
     "max bytes exceeds": "lower spec.stream.config.maxBytes",
@@ -64,7 +64,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The configurations of the two streams as the server has them; None where there is none."""
+    """The configurations of the two streams as the server has them; None for a stream that is not there."""
 
     stream: Config | None
     aside: Config | None
@@ -72,10 +72,10 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class StreamsDone:
-    """How far the actions on the streams came.
+    """How far the actions on the streams got.
 
     Attributes:
-        observed: what the server has now.
+        observed: the server's present configurations.
         problems: refused updates, which leave a stream that works; or the one that stopped everything.
         stopped: the streams that consumers need are not there.
     """
@@ -86,7 +86,7 @@ class StreamsDone:
     stopped: bool = False
 
     def after(self, action: Action, outcome: Outcome) -> StreamsDone:
-        """The progress once one more action came to its end."""
+        """The progress after one more action."""
         match action, outcome:
             case UpdateStream(config), Rejected(words):
                 told = f"NATS refused to update {config['name']}: {words}{self._field(config, words)}"
@@ -106,9 +106,9 @@ class StreamsDone:
         return self
 
     def _field(self, config: Config, words: str) -> str:
-        """Which field of the manifest a refusal is about, where the server's words tell."""
+        """The advice for a refusal, where the server's words tell the field of the manifest."""
         if config["name"] == self.place.aside and aside_bound.DEMANDED in words:
-            # The stream itself was made by others, or before the account demanded that.
+            # Others made the stream itself, or it is older than the account's demand.
             set_it = f"set spec.stream.config.maxBytes, or max_bytes of {self.place.stream} where that is adopted"
             return f": {set_it}: this one gets a share of it"
         for said, advice in _FIELDS.items():
@@ -133,7 +133,7 @@ def streams(wanted: WantedStreams, observed: Observed) -> tuple[Action, ...] | P
         if lost := _moved_away(observed.stream, wanted.config["subjects"]):
             return lost
         return tuple(_adopt(wanted, observed.stream, observed.aside))
-    # Sequences begin anew in a new stream: what an earlier one left in the aside would be read as theirs.
+    # A new stream begins its sequences anew: records of an earlier one would be read as its own.
     stale = observed.aside is not None and observed.stream is None
     purge = [PurgeSubjects(wanted.place.aside, wanted.place.stages)] if stale else []
     aside = aside_bound.following(wanted.aside, observed.aside, int(wanted.config["max_bytes"]))
@@ -151,9 +151,9 @@ def told(progress: StreamsDone) -> StreamsDone:
 
 
 def seen_subjects(place: ChannelStream, observed: Observed, additional: tuple[str, ...]) -> tuple[str, ...]:
-    """What the consumers are to see of the stream, as it lies there; empty for all of it.
+    """The subjects of the stream that the consumers are to see, as they lie there; empty for all of them.
 
-    An adopted stream holds others' messages, too, and may store what it takes under other subjects.
+    An adopted stream holds others' messages, too, and may store events under other subjects.
     """
     if not adopted(place, observed):
         return ()
@@ -168,11 +168,11 @@ def adopted(place: ChannelStream, observed: Observed) -> bool:
 
 
 def removal(place: ChannelStream, observed: Observed, *, retain: bool, parked: int) -> tuple[Action, ...]:
-    """The actions that take the streams away with their channel, once its consumers are gone.
+    """The actions that delete the streams with their channel, once its consumers are gone.
 
     Args:
         retain: the author wants to keep both streams.
-        parked: events in the aside stream that nobody has seen to; they outlive the channel.
+        parked: events in the aside stream that nobody has handled; they outlive the channel.
     """
     if retain or not may_remove(place, observed):
         return ()
@@ -188,9 +188,9 @@ def removal(place: ChannelStream, observed: Observed, *, retain: bool, parked: i
 
 
 def may_remove(place: ChannelStream, observed: Observed) -> bool:
-    """Whether streams and consumers are those of this very channel.
+    """Whether streams and consumers belong to this very channel.
 
-    A finalizer may run late: when a channel of the same name has taken over in the meantime (another uid), its streams
+    A finalizer may run late: if a channel of the same name (another uid) has taken over in the meantime, its streams
     are not ours to delete.
     """
     if _conflict(place, observed) is not None:
@@ -209,7 +209,7 @@ def _conflict(place: ChannelStream, observed: Observed) -> Problem | None:
 
 
 def _moved_away(stream: Config, subjects: Iterable[str]) -> Problem | None:
-    """Why no consumer could be told to see what the channel is sent; None where it can."""
+    """Why no consumer could see the channel's events; None where one can."""
     transform = stream.get("subject_transform") or {}
     for subject in subjects:
         if subject_pattern.stored(subject, transform) is None:
@@ -230,7 +230,7 @@ def _own(wanted: WantedStreams, observed: Config | None, stands: Ownership) -> I
     mark: dict[str, Any] = dict(wanted.config["metadata"])
     if stands is Ownership.PEERS:
         mark[CREATED_KEY] = PEER
-    # First the mark alone: whatever the server thinks of the rest, the stream then has an owner.
+    # The mark goes first, alone: even if the server refuses the rest, the stream then has an owner.
     marked = merged(observed, {"metadata": mark})
     if differs(observed, {"metadata": mark}):
         yield UpdateStream(marked)
@@ -259,12 +259,12 @@ def _aside(observed: Config | None, wanted: Config) -> Iterator[Action]:
 
 
 def _adopt(wanted: WantedStreams, stream: Config, aside: Config | None) -> Iterator[Action]:
-    """Make the aside stream, which is ours, and add our subject; all else of an adopted stream is its maker's."""
+    """Make the aside stream, which is ours, and add our subject; all else of an adopted stream belongs to its maker."""
     subject = wanted.place.channel.subject
     missing = not captures(stream, subject) and not stream.get("mirror")
     changes: dict[str, Any] = {"num_replicas": wanted.replicas or stream.get("num_replicas") or 1}
     if missing:
-        # Remembered before it is done, so that a crash in between leaves nothing behind that nobody knows of.
+        # Remembered before it is done, so that a crash in between leaves no subject that nobody knows of.
         changes["metadata"] = {ADDED_SUBJECT_KEY: subject}
     bounded = aside_bound.following(wanted.aside, aside, int(stream.get("max_bytes") or 0))
     yield from _aside(aside, merged(bounded, changes))

@@ -15,27 +15,27 @@ from headrace.core.installation.reconcile_settings import FunctionsSettings
 SUBSCRIPTION_API = "messaging.knative.dev/v1"
 SUBSCRIPTION = "Subscription"
 SERVING, AUTOSCALER, ALLOWED = "knative-serving", "config-autoscaler", "allow-zero-initial-scale"
-"""Where Knative Serving says what its autoscaler does."""
+"""The ConfigMap and the key with which Knative Serving sets up its autoscaler."""
 EVENTING, FEATURES = "knative-eventing", "config-features"
-"""Where Knative Eventing's flags are."""
+"""The ConfigMap of Knative Eventing's flags."""
 EVENT_POLICY_API, EVENT_POLICY = "eventing.knative.dev/v1alpha1", "EventPolicy"
-# As Go's strconv.ParseBool has it, which is what reads it.
+# True for Go's strconv.ParseBool, with which Knative reads it.
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
 
 def rules(
     parent: Mapping[str, Any], settings: FunctionsSettings | None = None, *, stock: bool = False
 ) -> list[RelatedRule]:
-    """What is to be observed for a channel: all Subscriptions, what its dead letter sink refers to, Knative's settings.
+    """The objects to observe for a channel: all Subscriptions, its dead letter sink's object, Knative's settings.
 
     Subscriptions are asked for everywhere: an entry of `spec.subscribers` does not tell its Subscription's namespace.
     Our operator leaves out those that neither name the channel nor are named by it; a stock Metacontroller sends all
-    of the channel's namespace. To our operator the sink's kind is told, too, and it asks the API server what the
-    resource of that is; a stock Metacontroller has the guess only.
+    of the channel's namespace. Our operator also gets the sink's kind, and asks the API server for its resource; a
+    stock Metacontroller has only the guess.
 
     Args:
         settings: whether Knative has to be asked what it allows.
-        stock: a Metacontroller as it comes asks.
+        stock: a stock Metacontroller asks.
     """
     found = [RelatedRule(SUBSCRIPTION_API, "subscriptions", concerning=True)]
     if settings is not None and not stock:
@@ -60,24 +60,24 @@ def rules(
 def may_begin_at_zero(
     related: Mapping[str, Any], setting: Literal["auto"] | bool, unseen: Collection[str] = ()
 ) -> bool | None:
-    """Does Knative let a revision begin with no pod? It refuses one that does where not. None: nobody has told.
+    """Does Knative let a revision begin with no pod? If not, it refuses one that would. None: unknown.
 
     Args:
         setting: HEADRACE_ZERO_INITIAL_SCALE.
-        unseen: of the hook: objects that were asked for by name and could not be looked for.
+        unseen: from the hook's request: objects that were asked for by name and could not be looked for.
     """
     if isinstance(setting, bool):
         return setting
     told = config_map(related, SERVING, AUTOSCALER)
     if told is not None:
         return told.get(ALLOWED) in _TRUE
-    # Where an API server is slow it may not have been listed yet.
+    # With a slow API server it may not have been listed yet.
     seen = "ConfigMap.v1" in related and f"ConfigMap.v1/{SERVING}/{AUTOSCALER}" not in unseen
     return False if seen else None
 
 
 def config_map(related: Mapping[str, Any], namespace: str, name: str) -> Mapping[str, Any] | None:
-    """The data of a ConfigMap; None when it is not among what was observed."""
+    """The data of a ConfigMap; None when it was not observed."""
     for found in objects(related, "v1", "ConfigMap"):
         data, metadata = found.get("data"), found["metadata"]
         if (metadata.get("namespace"), metadata.get("name")) == (namespace, name) and isinstance(data, Mapping):
@@ -86,17 +86,17 @@ def config_map(related: Mapping[str, Any], namespace: str, name: str) -> Mapping
 
 
 def _of_knative(parent: Mapping[str, Any], settings: FunctionsSettings) -> Iterator[RelatedRule]:
-    """What Knative's own settings say: a stock Metacontroller can't be asked, it fails where a kind is not served."""
+    """Knative's own settings: a stock Metacontroller can't be asked, since it fails on a kind that is not served."""
     if settings.image and settings.zero_initial_scale == "auto" and settings.runtime != "deployment":
         yield RelatedRule("v1", "configmaps", namespace=SERVING, names=(AUTOSCALER,))
-    # What these say is told, not done: no channel waits for the right to see them.
+    # These settings are reported, not obeyed: no channel waits for the right to see them.
     yield RelatedRule("v1", "configmaps", namespace=EVENTING, names=(FEATURES,), optional=True)
     namespace = parent["metadata"]["namespace"]
     yield RelatedRule(EVENT_POLICY_API, plural(EVENT_POLICY), namespace=namespace, optional=True)
 
 
 def sink_ref(parent: Mapping[str, Any]) -> Mapping[str, str] | None:
-    """The ref of `spec.delivery.deadLetterSink`, if it names an object; a broken one is told of elsewhere."""
+    """The ref of `spec.delivery.deadLetterSink`, if it names an object; a broken one is reported elsewhere."""
     step: Any = parent
     for key in ("spec", "delivery", "deadLetterSink", "ref"):
         step = step.get(key) if isinstance(step, Mapping) else None
@@ -107,7 +107,7 @@ def sink_ref(parent: Mapping[str, Any]) -> Mapping[str, str] | None:
 
 
 def plural(kind: str) -> str:
-    """The resource of a kind as Kubernetes guesses it: services, policies, buses; what it is the API server says."""
+    """The resource of a kind as Kubernetes guesses it: services, policies, buses; the API server knows the real one."""
     word = kind.lower()
     if word.endswith("s"):
         return word + "es"
@@ -117,7 +117,7 @@ def plural(kind: str) -> str:
 
 
 def objects(related: Mapping[str, Any], api_version: str, kind: str) -> Iterator[Mapping[str, Any]]:
-    """All observed objects of a kind, in whichever namespace."""
+    """All observed objects of a kind, in any namespace."""
     group = related.get(f"{kind}.{api_version}")
     for found in group.values() if isinstance(group, Mapping) else ():
         if isinstance(found, Mapping) and isinstance(found.get("metadata"), Mapping):

@@ -30,28 +30,28 @@ from headrace.core.nats.stream import captures
 from headrace.core.raw_config import Config
 
 LOOK_AGAIN = timedelta(seconds=30)
-"""Nobody tells when a trouble is over."""
+"""Nothing notifies us of the end of a trouble."""
 LOOK_AT_WAITING = timedelta(minutes=5)
 """While events wait for a retry: the server may discard them, and nothing else would notice it (ADR 018)."""
 LOOK_AT_PEER = timedelta(seconds=10)
-"""Nobody tells when the Go channel's dispatcher has stopped."""
+"""Nothing notifies us when the Go channel's dispatcher has stopped."""
 RETRY_REFUSED = timedelta(seconds=30)
-"""What the server refuses today it may take tomorrow, without any change of the channel."""
+"""The server may take tomorrow what it refuses today, without any change of the channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was found and done in NATS for one channel.
+    """The facts found and the work done in NATS for one channel.
 
     Attributes:
         observed: the streams as the server has them now.
         problems: of the streams.
-        bindings: one per entry, in their order; None when a problem with the streams kept us from the consumers.
+        bindings: one per entry, in their order; None when a problem with the streams came before the consumers.
         leavers: consumers on their way out.
         refusals: the server's words, by durable name.
-        health: what the server says of streams and consumers that are as wanted; None where they are not.
+        health: the server's facts about streams and consumers that are as wanted; None where they are not.
         functions: the objects that serve the channel in Kubernetes; none where no image is set.
-        lowered: defaults of ours that limits of the server took the place of.
+        lowered: defaults of ours that gave way to limits of the server.
         elsewhere: the stream is in a NATS account that the operator can't look into.
     """
 
@@ -69,7 +69,7 @@ class Result:
     def served(self) -> tuple[ServedConsumer, ...] | None:
         """The consumers that need a `forward`; None when they were not reached.
 
-        Consumers that no entry wants any more need one until they go, since the list of entries may be wrong.
+        Consumers that no entry wants need one until they go, since the list of entries may be wrong.
         """
         if self.bindings is None:
             return None
@@ -79,7 +79,7 @@ class Result:
 
     @property
     def questions(self) -> tuple[Reference, ...]:
-        """The objects that the API server has to be asked for before more can be decided."""
+        """The objects to ask the API server for before more can be decided."""
         of_entries = [binding.question for binding in self.bindings or ()]
         asked = [*of_entries, *(leaver.question for leaver in self.leavers)]
         return tuple(dict.fromkeys(one for one in asked if one is not None))
@@ -110,7 +110,7 @@ def invalid_status(parent: Mapping[str, Any], error: InvalidSpec, now: datetime)
 
 
 def status(parent: Mapping[str, Any], desired: Desired, result: Result, now: datetime) -> dict[str, Any]:
-    """The channel's status, whole, with all numbers as they are."""
+    """The channel's status, complete, with the exact numbers."""
     conditions = (*_conditions(desired, result), obeyed.condition(parent))
     subscribers = _subscribers(desired, result)
     body: dict[str, Any] = {
@@ -141,7 +141,7 @@ def removal_refused_status(parent: Mapping[str, Any], words: str, now: datetime)
 
 
 def resync_after(result: Result, numbers: timedelta | None = None) -> float:
-    """Seconds until the channel should be looked at again though nothing changed; zero for never.
+    """Seconds until the channel should be looked at again although nothing changed; zero for never.
 
     Args:
         numbers: how long until the numbers in the status have to be written again; None for no need.
@@ -152,7 +152,7 @@ def resync_after(result: Result, numbers: timedelta | None = None) -> float:
         waits.append(RETRY_REFUSED)
     if any(binding.of_peer for binding in result.bindings or ()):
         waits.append(LOOK_AT_PEER)
-    # Discarded events never come back, and what others have stored goes with an edit only.
+    # Discarded events never come back, and events stored by others go only with an edit.
     if any(not trouble.holds and trouble.type not in (DISCARDED, UNSEEN) for trouble in result.troubles):
         waits.append(LOOK_AGAIN)
     if result.health is not None and result.health.waiting:
@@ -255,7 +255,7 @@ def _forward(forward: Forward | None) -> dict[str, Any]:
 
 
 def _url(desired: Desired, result: Result) -> str:
-    """The one that is preferred: Knative's own channels tell of several only where transport encryption is on."""
+    """The preferred address: Knative's own channels show several only where transport encryption is on."""
     url = (result.functions.urls or (desired.url,))[0]
     return url.rstrip("/") + names.READ_ONLY if _mirrors(desired, result) else url
 

@@ -27,14 +27,14 @@ _FORBIDDEN_IN_NAMES = frozenset(" \t\r\n.*>/\\")
 
 @dataclass(frozen=True, slots=True)
 class WantedStreams:
-    """What a channel wants of its streams.
+    """The wanted streams of a channel.
 
     Attributes:
         config: of the stream.
         aside: of the aside stream; its replicas are the channel's.
-        replicas: as the author set them; 0 when he did not.
+        replicas: as the author set them; 0 for none set.
         defaults: keys of `config` that are defaults of ours, which nobody has asked for.
-        unsaid: members of `spec.stream.config` that he has not set himself, whatever a namespace's defaults say.
+        unsaid: members of `spec.stream.config` that the author has not set, whatever a namespace's defaults say.
     """
 
     place: ChannelStream
@@ -63,7 +63,7 @@ def wanted(manifest: Manifest, cluster: str) -> WantedStreams:
 
 
 def place(metadata: Metadata, override: str, cluster: str) -> ChannelStream:
-    """Where a channel lives: in the stream that its author names, else in the one of the grammar.
+    """The channel's place: the stream that its author names, else the one of the grammar.
 
     Raises:
         InvalidSpec: Kubernetes or NATS take no such name.
@@ -128,8 +128,8 @@ def _aside_config(place: ChannelStream, config: StreamConfig) -> dict[str, Any]:
 def _grown(config: StreamConfig) -> dict[str, Any]:
     """The settings that came after NATS 2.10, and those that channels seldom need.
 
-    Unset ones are written out, too, so that taking a setting out of the manifest takes effect. Two kinds are not: those
-    that can't be taken back once they are set, and newer keys, which an older server refuses or drops.
+    Unset ones are written out, too, so that taking a setting out of the manifest takes effect. Two kinds are left out:
+    settings that can't be taken back, and newer keys, which an older server refuses or drops.
     """
     only_set = {
         "deny_delete": config.deny_delete,
@@ -152,7 +152,7 @@ def _grown(config: StreamConfig) -> dict[str, Any]:
         "mirror_direct": config.mirror_direct,
         "subject_transform": _transform(config.subject_transform) if config.subject_transform else None,
         "republish": _republish(config.republish) if config.republish else None,
-        # One that somebody has given our stream by hand would be every consumer's.
+        # Limits that somebody has given our stream by hand would be every consumer's.
         "consumer_limits": {"max_ack_pending": limits.max_ack_pending, "inactive_threshold": 0} if limits else None,
         **{key: value for key, value in only_set.items() if value},
     }
@@ -172,7 +172,7 @@ def _default_window(config: StreamConfig) -> timedelta:
 
 
 def _placement(config: StreamConfig) -> dict[str, Any]:
-    # Only when the author says so: a stream that an administrator moved by hand is not moved back.
+    # Only if the author sets it: a stream that an administrator moved by hand is not moved back.
     if config.placement is None:
         return {}
     return {"placement": {"cluster": config.placement.cluster, "tags": [tag for tag in config.placement.tags if tag]}}
@@ -192,5 +192,5 @@ def _origin(origin: SourceStream) -> dict[str, Any]:
 
 
 def nanoseconds(span: timedelta) -> int:
-    """As the server counts; exact down to microseconds."""
+    """A span as the server counts; exact down to microseconds."""
     return span // timedelta(microseconds=1) * 1000

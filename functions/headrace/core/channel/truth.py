@@ -23,8 +23,8 @@ class Subscription:
 
     Attributes:
         going: it is being deleted and waits for a finalizer.
-        channel: namespace and name of what it subscribes to. Behind a Channel, a Broker or a Sequence that need not be
-            our kind, but it has our name.
+        channel: namespace and name of the object that it subscribes to. Behind a Channel, a Broker or a Sequence that
+            need not be of our kind, but it has our name.
     """
 
     uid: str
@@ -38,12 +38,12 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """All that is known of Subscriptions.
+    """All known facts about Subscriptions.
 
     Attributes:
         subscriptions: by uid.
-        complete: the list is proved complete: there are no others.
-        absent: uids that the API server itself was asked for, and does not have any more.
+        complete: the list is proved complete.
+        absent: uids that the API server itself was asked for, and no longer has.
     """
 
     subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Truth:
         return found is not None and not found.going
 
     def misses(self, uid: str) -> bool:
-        """It is proved that no such Subscription was there when the list was taken."""
+        """It is proved that no such Subscription existed when the list was taken."""
         return self.complete and uid not in self.subscriptions
 
     def denies(self, uid: str) -> bool:

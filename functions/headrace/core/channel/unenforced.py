@@ -21,8 +21,8 @@ SEEN_BY = {
     f"ConfigMap.v1/{related.EVENTING}/{related.FEATURES}": f"ConfigMap {related.EVENTING}/{related.FEATURES}",
     POLICIES: "EventPolicies",
 }
-"""How the hook names what is looked at, and how people do."""
-# More names than that say no more.
+"""The objects to look at: the hook's name for each, and the one for people."""
+# A longer list of names would not help.
 MOST_NAMED = 5
 _ANYBODY = "whoever reaches its address may send to it; keep others out by a NetworkPolicy"
 
@@ -30,7 +30,7 @@ _ANYBODY = "whoever reaches its address may send to it; keep others out by a Net
 def condition(
     parent: Mapping[str, Any], observed: Mapping[str, Any], unseen: Collection[str] = ()
 ) -> tuple[Condition, ...]:
-    """A condition of severity Info; none where all that is asked for is done.
+    """A condition of severity Info; none where everything asked for is done.
 
     Args:
         observed: `related` of the hook's request.
@@ -39,7 +39,7 @@ def condition(
     found = list(_found(parent, observed))
     if found:
         return (Condition(TYPE, False, found[0][0], "; ".join(words for _, words in found), informative=True),)
-    # Where nobody serves policies there is no Knative Eventing that could ask for anything.
+    # A cluster that serves no policies has no Knative Eventing that could ask for anything.
     hidden = POLICIES in observed and [
         called for name, called in SEEN_BY.items() if any(each.startswith(name) for each in unseen)
     ]
@@ -86,7 +86,7 @@ def _policies(parent: Mapping[str, Any], observed: Mapping[str, Any]) -> Iterato
 
 
 def _applies(spec: Any, channel: Mapping[str, Any]) -> bool:
-    """Without `to` a policy is for all of its namespace; group, kind and name count without regard to case."""
+    """A policy without `to` is for all of its namespace; group, kind and name match in upper or lower case."""
     targets = _list(_object(spec).get("to"))
     return not targets or any(_meant(_object(one), channel) for one in targets)
 
@@ -119,7 +119,7 @@ def _holds(term: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
             return label in labels
         case "DoesNotExist":
             return label not in labels
-    # What a later version of Kubernetes may know: told once too often rather than not at all.
+    # A later version of Kubernetes may know more operators: better one report too many than none.
     return True
 
 

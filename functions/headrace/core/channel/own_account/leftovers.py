@@ -20,15 +20,15 @@ Raw = Mapping[str, Any]
 
 
 def written(status: Raw, connection: str, created: str) -> dict[str, Any]:
-    """What the status says of the connection.
+    """The members of the status about the connection.
 
     Args:
-        status: as it was.
-        connection: whose credentials these are, for people; empty for the installation's.
-        created: when the stream that they lead to was made, as the server has it; empty when that is not known.
+        status: the earlier one.
+        connection: the owner of the credentials, for people; empty for the installation's.
+        created: when the stream that they lead to was created, as the server has it; empty when unknown.
     """
     if not created:
-        # As long as nobody knows whether it is another stream, what was said of the one before still counts.
+        # While it is unknown whether the stream is another one, the facts about the one before still count.
         return {key: status[key] for key in ("connection", "streamCreated") if key in status}
     return {"connection": connection, "streamCreated": created} if connection else {}
 
@@ -36,12 +36,12 @@ def written(status: Raw, connection: str, created: str) -> dict[str, Any]:
 def condition(
     status: Raw, place: ChannelStream, connection: str, created: str, in_cluster: Raw | None
 ) -> Condition | None:
-    """What is left behind of this channel; None for nothing.
+    """The condition about streams of this channel that are left behind; None for none.
 
     Args:
-        status: as it was.
-        in_cluster: STREAM.INFO in the installation's own account; None when there is no such stream, or when that is
-            where the channel is.
+        status: the earlier one.
+        in_cluster: STREAM.INFO in the installation's own account; None when there is no such stream, or when
+            the channel is there.
     """
     if in_cluster is not None and created and in_cluster.get("created") != created and _ours(place, in_cluster):
         return _left_in_cluster(place, connection, in_cluster)
@@ -73,7 +73,7 @@ def _left_elsewhere(status: Raw, place: ChannelStream, before: str) -> Condition
 
 
 def _told_before(status: Raw) -> Condition | None:
-    """What was left elsewhere stays there, though nothing but the status of before tells of it."""
+    """A stream that was left elsewhere stays there, though only the earlier status tells of it."""
     for one in status.get("conditions") or ():
         if (one.get("type"), one.get("status"), one.get("reason")) == (CONDITION, "False", ELSEWHERE):
             return Condition(CONDITION, False, ELSEWHERE, str(one.get("message") or ""), informative=True)

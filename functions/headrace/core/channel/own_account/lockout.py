@@ -21,8 +21,8 @@ CONDITION = "CredentialsAccepted"
 REASON = "CredentialsRefused"
 UNREACHED, UNREACHED_REASON = "ConnectionServed", "ReconcileUnreachable"
 MOST_PATIENCE_AT_END = timedelta(seconds=20)
-"""Of a channel that goes with its namespace, where no Secret and no Deployment can be made any more."""
-# A rotation mends it, and nothing tells us of one.
+"""For a channel that goes with its namespace, where no Secret and no Deployment can be made any more."""
+# A rotation of credentials mends it, and nothing tells us of one.
 LOOK_AGAIN = timedelta(seconds=15)
 
 
@@ -34,7 +34,7 @@ def unreached(parent: Mapping[str, Any], words: str, now: datetime) -> dict[str,
     condition = Condition(UNREACHED, False, UNREACHED_REASON, words, informative=addressed)
     body = added(known, condition, parent, now)
     if addressed:
-        # It was Ready, and nothing says that it is not any more.
+        # The channel was Ready, and nothing says that it no longer is.
         return body
     return added(body, Condition("Ready", False, UNREACHED_REASON, words), parent, now)
 
@@ -51,12 +51,12 @@ def status(parent: Mapping[str, Any], words: str, now: datetime, reason: str = R
 
 @dataclass(frozen=True, slots=True)
 class Lockout:
-    """Nobody is let in.
+    """NATS lets nobody in.
 
     Attributes:
         words: why.
         reason: the condition's.
-        where: whose credentials would lead there, for people; empty for the installation's.
+        where: the owner of the credentials that would lead there, for people; empty for the installation's.
     """
 
     words: str
@@ -77,10 +77,10 @@ def leaving(
 
     Args:
         patience: how long to wait for the credentials, from the first answer that missed them.
-        retained: the author wants to keep the streams: nothing is left behind against his will.
+        retained: the author wants to keep the streams: nothing is left behind against the author's will.
     """
     body = status(parent, lockout.words, now, lockout.reason)
-    # Whoever wrote the condition may have had a clock ahead of ours.
+    # The clock behind the condition may have been ahead of ours.
     left = patience - max(timedelta(), now - (_since(parent) or now))
     if left > timedelta():
         # A little after the exact moment: a clock that rounds down would cost one more round.
