@@ -174,7 +174,7 @@ class _Scanned(NamedTuple):
 
 
 def _scan(headers: Mapping[str, str]) -> _Scanned:
-    """Read a message's headers, names in any case."""
+    """Read a message's headers, their names in upper or lower case."""
     attributes: dict[str, str] = {}
     faults: list[Fault] = []
     content_type, claims = "", False
