@@ -33,7 +33,7 @@ APPLIED = "DefaultsApplied"
 Raw = Mapping[str, Any]
 
 _SINK = "delivery.deadLetterSink"
-# Objects that are taken or left as a whole: half of one and half of another would mean neither.
+# Objects that are taken or left as a whole: two halves from two sides would mean neither.
 _WHOLE = (
     _SINK,
     "stream.config.mirror",
@@ -43,7 +43,7 @@ _WHOLE = (
     "deploymentSpecTemplate.affinity",
     "connection",
 )
-# Groups of fields of which a default for one would contradict what the author says in another.
+# Groups of fields: a default for one would contradict the author's value for another.
 _TOGETHER = (
     (
         "consumerConfigTemplate.deliverPolicy",
@@ -77,9 +77,9 @@ class Defaults:
 
     Attributes:
         cluster, namespaces: the specs; empty where there is none.
-        config_names: by namespace, which ConfigMap says how NATS is reached there; the cluster's under the empty name.
-        remarks: what is not obeyed, for people.
-        problem: why the document as it is now can't be used; these are the last good defaults then.
+        config_names: by namespace, the ConfigMap with the way to NATS there; the cluster's under the empty name.
+        remarks: the parts that are not obeyed, for people.
+        problem: why the present document can't be used; these are the last good defaults then.
     """
 
     cluster: Raw = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Defaults:
     problem: str = ""
 
     def config_name(self, namespace: str) -> str:
-        """The ConfigMap for the functions of a namespace with a scope of its own; empty for the usual one."""
+        """The ConfigMap for the functions of a namespace with its own scope; empty for the usual one."""
         return self.config_names.get(namespace) or self.config_names.get("", "")
 
 
@@ -108,7 +108,7 @@ class Merged:
     _defaults: Defaults
 
     def blamed(self, error: InvalidSpec) -> InvalidSpec:
-        """The same error; when the wrong value comes from a default, it says from which."""
+        """The same error; if the wrong value is a default, the error names the default's place."""
         path = error.field.removeprefix("spec.")
         for source, paths in self._given.items():
             if any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in paths):
@@ -116,7 +116,7 @@ class Merged:
         return error
 
     def told(self, status: dict[str, Any], now: datetime) -> dict[str, Any]:
-        """The status, with the condition that says which defaults apply; none where there are no defaults at all."""
+        """The status with the condition about the defaults that apply; without it where there are none at all."""
         condition = self._condition()
         if condition is None:
             return status
@@ -134,7 +134,7 @@ def read(data: Mapping[str, str], *, name: str = NAME) -> Defaults:
     """The defaults of a ConfigMap; none when it has no such key.
 
     Args:
-        data: of the ConfigMap, or the files of the directory that it is mounted as.
+        data: the ConfigMap's, or the files of the directory where it is mounted.
 
     Raises:
         Misconfigured: naming ConfigMap, key and field, and quoting the value.
@@ -162,10 +162,10 @@ def read(data: Mapping[str, str], *, name: str = NAME) -> Defaults:
 
 
 def merged(parent: Mapping[str, Any], defaults: Defaults, domain: str = "cluster.local") -> Merged:
-    """A channel with the defaults of its namespace and of the cluster; unchanged where its spec is no object.
+    """A channel with the defaults of its namespace and of the cluster; unchanged if its spec is no object.
 
     Args:
-        domain: of the cluster's Services.
+        domain: the domain of the cluster's Services.
     """
     own = parent.get("spec")
     if own is not None and not isinstance(own, Mapping):
@@ -182,7 +182,7 @@ def merged(parent: Mapping[str, Any], defaults: Defaults, domain: str = "cluster
     for source, default in ((namespace, defaults.namespaces.get(namespace) or {}), ("", defaults.cluster)):
         default = _without_contradictions(default, spec)
         if _is_itself(_at(default, _SINK), own_address.of(parent, domain)):
-            # The sink of all others, which has none itself.
+            # This channel is the sink of all others, and has none itself.
             default = _without(default, _SINK.split("."))
         given[source] = tuple(_news(default, spec, ""))
         spec = _filled(spec, default, "")
@@ -218,7 +218,7 @@ def _checked(spec: Raw, path: str, origin: str) -> Raw:
 
 
 def _unknown(model: type[BaseModel], raw: Any, path: str) -> Iterator[str]:
-    """The paths that a channel's spec does not have. Labels and the like are passed over: their keys are free."""
+    """The paths that a channel's spec does not have. Labels and the like are passed over: any key may stand there."""
     fields = {str(one.alias): one for one in model.model_fields.values()}
     for name, value in raw.items() if isinstance(raw, Mapping) else ():
         if name not in fields:
@@ -232,14 +232,14 @@ def _unknown(model: type[BaseModel], raw: Any, path: str) -> Iterator[str]:
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
-    # Of a choice, as `Delivery | None`; lists are somebody's own, and checked when they are parsed.
+    # The models in a choice, such as `Delivery | None`; lists are checked when they are parsed.
     for one in getattr(annotation, "__args__", ()):
         if isinstance(one, type) and issubclass(one, BaseModel):
             yield one
 
 
 def _filled(own: Raw, default: Raw, path: str) -> dict[str, Any]:
-    """`own` with what only `default` says; objects inside likewise, lists are taken whole."""
+    """`own` with the members that only `default` has; objects inside likewise, lists are taken whole."""
     result = dict(own)
     for name, value in default.items():
         here, before = f"{path}{name}", own.get(name)
@@ -251,7 +251,7 @@ def _filled(own: Raw, default: Raw, path: str) -> dict[str, Any]:
 
 
 def _news(default: Raw, own: Raw, path: str) -> Iterator[str]:
-    """The paths of what only `default` says."""
+    """The paths that only `default` has."""
     for name, value in default.items():
         here, before = f"{path}{name}", own.get(name)
         if _nothing(value, here):
@@ -272,14 +272,14 @@ def _without_contradictions(default: Raw, own: Raw) -> Raw:
             for path in group:
                 default = _without(default, path.split("."))
     if not _nothing(_at(own, "stream.config.mirror"), "stream.config.mirror"):
-        # A mirror takes nothing but what it mirrors.
+        # A mirror takes only events of its origin.
         for name in ("additionalSubjects", "sources", "firstSeq", "allowAtomic", "allowMsgSchedules"):
             default = _without(default, ["stream", "config", name])
     return default
 
 
 def _is_itself(sink: Any, own: OwnAddress) -> bool:
-    """Is this dead letter sink, which has been checked, the channel that it would be a default for?"""
+    """Is this dead letter sink, which has been checked, the very channel that would get it by default?"""
     if not isinstance(sink, Mapping):
         return False
     read = Sink.model_validate(sink)
@@ -287,7 +287,7 @@ def _is_itself(sink: Any, own: OwnAddress) -> bool:
 
 
 def _nothing(value: Any, path: str) -> bool:
-    """Has nothing been written there?"""
+    """Is nothing written there?"""
     return value in (None, "") or (path in _WHOLE and is_hollow(value))
 
 
@@ -306,5 +306,5 @@ def _at(raw: Any, path: str) -> Any:
 
 
 def kept(defaults: Defaults, problem: str) -> Defaults:
-    """The last good defaults, while those that are there are broken."""
+    """The last good defaults, while the present ones are broken."""
     return replace(defaults, problem=problem)

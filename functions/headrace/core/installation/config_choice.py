@@ -12,27 +12,27 @@ import yaml
 from headrace.core.quoting import quoted
 
 PROPOSED_NAME, PEER_NAME = "config-jetstream", "config-nats"
-# The third one chooses among the others.
+# The third ConfigMap chooses among the others.
 DEFAULTS_NAME, DEFAULTS_KEY = "config-ch-jetstream-defaults", "jetstream-dispatcher-config"
 
 
 def order(named: str, chosen: str) -> tuple[str, ...]:
-    """The ConfigMaps of the installation of which the first that is there counts.
+    """The ConfigMaps of the installation, in order: the first one that exists counts.
 
     Args:
-        named: by whoever installs it, by default the Go channel's.
-        chosen: by `clusterDefault.configName`; empty: by nobody.
+        named: the setting's name, by default the Go channel's.
+        chosen: the name in `clusterDefault.configName`; empty for none.
     """
-    # The Go channel's is there for its own sake: it comes last. One that somebody has named here was meant.
+    # The Go channel's exists for its own sake, so it comes last. A name that somebody has set here was meant.
     both = (PROPOSED_NAME, named) if named in (PEER_NAME, "") else (named, PROPOSED_NAME)
     return (chosen,) if chosen and chosen in both else tuple(dict.fromkeys(both))
 
 
 def chosen(text: str) -> str | None:
-    """What `clusterDefault.configName` says, empty where it says nothing; None where that can't be read.
+    """The name in `clusterDefault.configName`, empty for none; None where the text can't be read.
 
     Args:
-        text: of the key `jetstream-dispatcher-config`.
+        text: the text under the key `jetstream-dispatcher-config`.
     """
     try:
         cluster = (yaml.safe_load(text) or {}).get("clusterDefault") or {}
@@ -43,7 +43,7 @@ def chosen(text: str) -> str | None:
 
 
 class Choice:
-    """What is chosen now; a choice that can't be read any more, of which `reconcile` tells, leaves that of before."""
+    """The present choice; one that can't be read, of which `reconcile` tells, leaves the choice before it."""
 
     def __init__(self) -> None:
         self._last = ""
@@ -57,11 +57,11 @@ class Choice:
 
 
 def remarks_on_choice(there: Sequence[str], chosen: str, mounted: Sequence[str]) -> Iterator[str]:
-    """What is not obeyed, for people.
+    """The settings that are not obeyed, for people.
 
     Args:
-        there: those that hold a key of ours, the one that counts first.
-        mounted: all that might.
+        there: the ConfigMaps with a key of ours, the one that counts first.
+        mounted: all ConfigMaps that might have one.
     """
     choice = f"clusterDefault.configName of ConfigMap {DEFAULTS_NAME}"
     for name in there[1:]:

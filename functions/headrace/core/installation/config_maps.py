@@ -37,7 +37,7 @@ from headrace.core.nats.nats_wire import read_servers
 
 PROPOSED_KEY, PEER_KEY = "eventing-jetstream", "eventing-nats"
 KEYS = (PROPOSED_KEY, PEER_KEY)
-# What the Go channel dials when its ConfigMap names no server.
+# The Go channel dials this when its ConfigMap names no server.
 PEER_URL = "nats://nats.nats-io.svc.cluster.local"
 
 _BEGIN_CERTIFICATE = "-----BEGIN CERTIFICATE-----"
@@ -55,13 +55,13 @@ Document = TypeVar("Document", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class NatsConfig:
-    """What one ConfigMap says of NATS.
+    """The settings for NATS in one ConfigMap.
 
     Attributes:
         url: servers, comma separated; empty when the ConfigMap leaves it to the settings of the process.
         ca_bundle: PEM certificates to trust, given in the ConfigMap itself.
-        secrets: what has to be mounted for it, and under which names (`headrace.core.installation.secret_files`).
-        remarks: what is not obeyed, for people.
+        secrets: the Secrets to mount for it, and the names of the files (`headrace.core.installation.secret_files`).
+        remarks: the settings that are not obeyed, for people.
     """
 
     url: str = ""
@@ -72,7 +72,7 @@ class NatsConfig:
 
 
 class _Part(BaseModel):
-    # Unknown members are kept to be told of.
+    # Unknown members are kept so that they can be reported.
     model_config = ConfigDict(frozen=True, strict=True, extra="allow", alias_generator=to_camel)
 
 
@@ -123,11 +123,11 @@ class _Nats(_Part):
 
 
 def read_nats(data: Mapping[str, str], *, name: str = "") -> NatsConfig | None:
-    """How NATS is reached; None when no key of the ConfigMap says so.
+    """The way to NATS; None when no key of the ConfigMap tells it.
 
     Args:
-        data: of the ConfigMap, or the files of the directory that it is mounted as.
-        name: of the ConfigMap, for messages; by default the usual one.
+        data: the ConfigMap's, or the files of the directory where it is mounted.
+        name: the ConfigMap's, for messages; by default the usual one.
 
     Raises:
         Misconfigured: naming ConfigMap, key and field, and quoting the value.
@@ -152,11 +152,11 @@ def document(model: type[Document], text: str, origin: str) -> Document:
     """One key of a ConfigMap, which is YAML, as a value.
 
     Raises:
-        Misconfigured: it is not YAML, or not what the model asks for.
+        Misconfigured: it is not YAML, or does not fit the model.
     """
     try:
         raw = yaml.safe_load(text)
-    # RecursionError: of brackets in brackets in brackets; the others: of tags on what they don't fit.
+    # RecursionError: brackets nested too deep; the others: tags on values that they don't fit.
     except (yaml.YAMLError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         where = getattr(error, "problem_mark", None)
         place = f" (line {where.line + 1}, column {where.column + 1})" if where else ""
@@ -202,7 +202,7 @@ def _identity_files(way: str, secret: _Secret) -> Iterator[SecretFile]:
         case "credentialFile":
             yield SecretFile(secret.called, secret.key or CREDENTIALS, CREDENTIALS)
         case "nKey":
-            # The proposal's default key, though it is a seed that lies there.
+            # The proposal's default key, although a seed lies there.
             yield SecretFile(secret.called, secret.key or CREDENTIALS, SEED)
         case "token":
             yield SecretFile(secret.called, secret.key or TOKEN, TOKEN)
@@ -212,9 +212,9 @@ def _identity_files(way: str, secret: _Secret) -> Iterator[SecretFile]:
 
 
 def _tls_files(auth: _Auth, tls: _Tls, origin: str) -> Iterator[SecretFile]:
-    """The client's certificate, and the CA: the more special reference wins over that of a whole TLS Secret."""
+    """The client's certificate, and the CA: the more special reference wins over a whole TLS Secret."""
     client = _named(auth.tls, "auth.tls", origin) if auth.tls is not None else None
-    # The proposal's one Secret has all three, or the CA alone.
+    # The proposal's single Secret has all three, or the CA alone.
     whole = client.called if client is not None else tls.secret_name
     trusted = tls.secret.called if tls.secret is not None else ""
     if tls.secret is not None and not trusted:
@@ -227,12 +227,12 @@ def _tls_files(auth: _Auth, tls: _Tls, origin: str) -> Iterator[SecretFile]:
     ca = trusted or tls.secret_name or whole
     if ca:
         key = (tls.secret.key if tls.secret is not None else "") or CA
-        # A Secret that was named for its CA has one.
+        # A Secret that was named for its CA has a CA.
         yield SecretFile(ca, key, CA, optional=not trusted)
 
 
 def _named(held: _Held | None, path: str, origin: str) -> _Secret | None:
-    """The Secret of a way to authenticate; None where the proposal's page has been copied and nothing filled in."""
+    """The Secret of a way to authenticate; None where somebody copied the proposal's page and filled nothing in."""
     if held is None or held.secret is None:
         return None
     secret = held.secret
@@ -248,7 +248,7 @@ def _nameless(path: str, origin: str) -> Misconfigured:
 
 
 def _ca_bundle(text: str, origin: str) -> str:
-    """PEM, from base64 of it, as the Go channel has it, or as it is."""
+    """PEM, from its base64, as the Go channel has it, or as it is."""
     if not text or _BEGIN_CERTIFICATE in text:
         return text
     try:
@@ -274,7 +274,7 @@ def _remarks(found: _Nats) -> Iterator[str]:
 
 
 def unknown_members(part: BaseModel, path: str) -> Iterator[str]:
-    """The paths of all that a document says and no model knows, wherever its models keep what they don't know."""
+    """The paths of all members that no model knows, as far as the models keep unknown members."""
     for name in part.model_extra or {}:
         yield f"{path}{name}"
     for name, field in type(part).model_fields.items():

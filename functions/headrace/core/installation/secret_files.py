@@ -22,29 +22,29 @@ TOKEN = "token"
 USER, PASSWORD = "username", "password"
 CERTIFICATE, KEY, CA = "tls.crt", "tls.key", "ca.crt"
 INBOX = "inbox.prefix"
-"""Where the user of these credentials may be answered, if not below `_INBOX`: no secret, but it goes with them."""
+"""Where the user of these credentials may get answers, if not below `_INBOX`: no secret, but it goes with them."""
 FILES = (CREDENTIALS, SEED, TOKEN, USER, PASSWORD, CERTIFICATE, KEY, CA, INBOX)
 
 OF_FUNCTION = "-function"
 LEVELS = (f"channel{OF_FUNCTION}", "channel", "namespace", f"cluster{OF_FUNCTION}", "cluster")
-"""The directories of credentials, from the most special to the most general: of one channel, those that a ConfigMap of
-the pods' namespace names, and of the installation; `-function` is for this function alone.
+"""The directories of credentials, from the most special to the most general: of one channel, of the Secrets that a
+ConfigMap in the pods' namespace names, and of the installation; `-function` is for this function alone.
 """
 INBOX_PREFIX = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
 _INBOX_PREFIX = re.compile(INBOX_PREFIX)
 
-# One more than any of them needs: a credentials file has 2 KiB, a bundle of CAs some hundred.
+# More than any of them needs: a credentials file has 2 KiB, a bundle of CAs some hundred.
 LONGEST_FILE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class SecretFile:
-    """One key of a Secret that has to be mounted.
+    """One key of a Secret to mount.
 
     Attributes:
-        secret: its name; in the namespace of the ConfigMap, or channel, that names it.
-        key: in the Secret.
-        file: what it is mounted as, one of FILES.
+        secret: its name, in the namespace of the ConfigMap, or channel, that names it.
+        key: the key in the Secret.
+        file: the name of the mounted file, one of FILES.
         optional: the pods may start without it.
     """
 
@@ -60,7 +60,7 @@ class Level:
 
     Attributes:
         directory: where it is.
-        texts: what is in the files that are there, without white space around; never shown.
+        texts: the texts of the files that are there, without white space around; never shown.
     """
 
     directory: str
@@ -68,7 +68,7 @@ class Level:
 
     @property
     def of_function(self) -> bool:
-        """Are these the credentials of one function, and not those that all share?"""
+        """Are these the credentials of one function, and not the ones that all share?"""
         return self.directory.endswith(OF_FUNCTION)
 
     def path(self, file: str) -> str:
@@ -76,22 +76,22 @@ class Level:
 
 
 def of_secret(name: str) -> tuple[SecretFile, ...]:
-    """All files of a Secret that is referenced whole, as by `spec.connection.secretRef`; none must be there."""
+    """All files of a Secret that is referenced whole, as by `spec.connection.secretRef`; each may be missing."""
     return tuple(SecretFile(name, file, file, optional=True) for file in FILES)
 
 
 def settings(levels: Sequence[Level], function_inbox: str | None = None) -> dict[str, Any]:
     """The fields of `NatsSettings` that mounted Secrets fill.
 
-    Identity, client certificate and CA are each taken from the first level that has it, whole: a channel's own
-    credentials go along with the cluster's CA. The prefix of inboxes goes along with the identity.
+    Identity, client certificate and CA each come whole from the first level that has it: a channel's own credentials
+    go along with the cluster's CA. The prefix of inboxes goes along with the identity.
 
     Args:
         levels: from the most special to the most general.
-        function_inbox: that prefix, for credentials of this function alone that don't say another one.
+        function_inbox: the prefix for credentials of this function alone that tell no other one.
 
     Raises:
-        Misconfigured: a level has two ways to authenticate, or half of one, or a prefix that is none.
+        Misconfigured: a level has two ways to authenticate, or half of one, or an invalid prefix.
     """
     found: dict[str, Any] = {}
     for level in reversed(levels):

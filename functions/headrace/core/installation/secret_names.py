@@ -13,7 +13,7 @@ from typing import Any
 
 from headrace.core.installation.secret_files import FILES, SecretFile
 
-# More than any ConfigMap of ours can name.
+# No ConfigMap of ours can name as many.
 MOST_SECRETS = 32
 LONGEST_PROBLEM = 1024
 _SECRET = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -22,13 +22,13 @@ _KEY = re.compile(r"(?!\.\.?$)[-._a-zA-Z0-9]{1,253}")
 
 @dataclass(frozen=True, slots=True)
 class SecretNames:
-    """What one look at the ConfigMap found.
+    """The findings of one look at the ConfigMap.
 
     Attributes:
-        secrets: the keys of Secrets that are to be mounted.
-        missing: those of them that have to be there and are not.
+        secrets: the keys of Secrets to mount.
+        missing: those of them that must exist and don't.
         config_map: its name, for messages.
-        problem: why an earlier version of what is mounted counts; empty when the present one does.
+        problem: why an earlier version of the mounted files counts; empty when the present one does.
     """
 
     secrets: tuple[SecretFile, ...] = ()
@@ -37,14 +37,14 @@ class SecretNames:
     problem: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As it is told."""
+        """The JSON that is reported."""
         return asdict(self)
 
 
 def from_json(body: Mapping[str, Any]) -> SecretNames:
-    """The inverse of `SecretNames.to_json`; ValueError, KeyError or TypeError for what is none.
+    """The inverse of `SecretNames.to_json`; ValueError, KeyError or TypeError for any other JSON.
 
-    It may come from anybody in a channel's namespace, and ends up in pods and statuses there, so each part is checked.
+    Anybody in a channel's namespace may send it, and it ends up in pods and statuses there, so each part is checked.
     """
     return SecretNames(
         _secret_files(body["secrets"]),

@@ -49,7 +49,7 @@ Variables = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_variables)]
 
 
 def _url(value: str) -> str:
-    """Without a slash at its end."""
+    """The URL without a slash at its end."""
     if not value.startswith(("http://", "https://")) or not value.partition("://")[2].strip("/"):
         raise ValueError("give a URL, as http://reconcile.knative-eventing.svc.cluster.local")
     return value.rstrip("/")
