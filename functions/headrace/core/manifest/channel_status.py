@@ -137,10 +137,10 @@ _FIELDS = {str(field.alias): field for field in ChannelStatus.model_fields.value
 
 
 def legible(found: object) -> dict[str, Any]:
-    """What was reported of a channel before, without whatever is not of this form.
+    """The earlier status of a channel, without the parts that are not of this form.
 
-    All of it is our own writing and is written anew with each call: so what is damaged is as if it had never been
-    written, a row of a list for itself, and nobody has to mend it.
+    All of it is our own writing and is written anew with each call: so a damaged part counts as never written, each row
+    of a list by itself, and nobody has to mend it.
     """
     known = found.items() if isinstance(found, Mapping) else ()
     return dict(_legible((name, _without_null(value)) for name, value in known if name in _FIELDS))

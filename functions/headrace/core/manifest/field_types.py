@@ -20,13 +20,13 @@ from headrace.core.errors import InvalidSpec
 from headrace.core.manifest.field_words import HERE, SENTENCE
 
 _LONGEST_SPAN = timedelta(days=100 * 365)
-# The API server weighs what a rule may cost by how long the text may be.
+# The API server estimates the cost of a rule by the largest length of the text.
 _LONGEST_TEXT = 64
 _LONGEST_SUBJECT = 256
 _TAKEN = ("headrace.dev/", "_nats")
 
-# Each stands in CEL, too, whose engine has no classes for Unicode.
-# Of Go's durations those with every unit once, the largest first, which together stay within Go's 292 years.
+# Each pattern stands in CEL, too, whose engine has no classes for Unicode.
+# Go's durations with each unit once at most, the largest first, which together stay within Go's 292 years.
 GO = "0|" + "".join(
     rf"(([0-9]{{1,{digits}}}([.][0-9]*)?|[.][0-9]+){unit})?"
     for unit, digits in (("h", 6), ("m", 7), ("s", 9), ("ms", 12), ("(u|µ|μ)s", 15), ("ns", 18))
@@ -42,7 +42,7 @@ _PERCENTAGE = r"(100|[0-9]{1,2})%?"
 _SUBJECT = r"[^ \t\r\n\f.]+([.][^ \t\r\n\f.]+)*"
 _STREAM = r"[^ \t\r\n.*>/\\]+"
 
-# Of a span that is no text.
+# Examples for a span that is no text.
 _ISO_EXAMPLE, _GO_EXAMPLE = "PT0.5S", "30s"
 
 
@@ -98,7 +98,7 @@ def _digits(value: object) -> object:
 
 
 def _moment(value: object) -> str:
-    """RFC 3339 in, the form that the server gives back out: UTC, no trailing zeros."""
+    """RFC 3339 in; out comes the server's own form: UTC, no trailing zeros."""
     try:
         moment = datetime.fromisoformat(value if isinstance(value, str) and re.fullmatch(_RFC3339, value) else "")
         utc = moment.astimezone(UTC)
@@ -133,13 +133,13 @@ GoSpan = Annotated[
     _text(
         _LONGEST_TEXT,
         f"{_matches(GO)} && duration(self) < duration('{_LONGEST_SPAN // timedelta(hours=1)}h1us')"
-        # Ours are rounded to microseconds; the server has nanoseconds.
+        # Our spans are rounded to microseconds; the server has nanoseconds.
         " && (duration(self) > duration('500ns') || !self.matches('[1-9]'))",
         "it should be a duration between a microsecond and 100 years, like 500ms, 30s, 5m or 1h30m, or 0",
     ),
 ]
 _LONGEST_TIMEOUT = f"PT{LONGEST_TIMEOUT // timedelta(minutes=1)}M"
-# What somebody wants who writes hours there.
+# Advice for somebody who writes hours there.
 _LONGER = (
     "it is for one request, not for all tries, which are retry's and backoffDelay's; a subscriber that works for "
     "longer answers 202 before"
@@ -152,7 +152,7 @@ Timeout = Annotated[
     AfterValidator(_timeout),
     _text(
         _LONGEST_TEXT,
-        # What is below days is Go's notation in capitals, which CEL reads.
+        # The part below days is Go's notation in capitals, which CEL reads.
         f"{_matches(_ISO)} && self.matches('^P(0+D)?T')"
         " && duration(self.split('T')[1].lowerAscii()) > duration('0s')"
         f" && duration(self.split('T')[1].lowerAscii()) <= duration('{LONGEST_TIMEOUT // timedelta(seconds=1)}s')",
@@ -165,7 +165,7 @@ Sequence = Annotated[
     int,
     BeforeValidator(_digits),
     Field(ge=0, le=2**63 - 1),
-    # A pattern and bounds, and no rule, whose cost is estimated as if the text could be as long as a whole request.
+    # A pattern and bounds instead of a rule: a rule's cost is estimated as if the text could fill a whole request.
     WithJsonSchema(
         {
             "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -193,7 +193,7 @@ Subject = Annotated[
 ]
 _STREAM_SAYS = "a stream's name has at most 200 characters, no blanks and none of . * > / \\"
 StreamName = Annotated[str, _text(200, _matches(_STREAM), _STREAM_SAYS)]
-"""Checked where all names of streams are, those of the grammar included: `headrace.core.channel.stream_config`."""
+"""Checked with all names of streams, those of the grammar included: `headrace.core.channel.stream_config`."""
 _OBJECT = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 _OBJECT_SAYS = "it should be the name of an object: a-z, 0-9, - and ., at most 253 characters"
 ObjectName = Annotated[
@@ -222,7 +222,7 @@ _Subject = Annotated[
         }
     ),
 ]
-"""One of a list, where empty text is a mistake."""
+"""An item of a list, where empty text is a mistake."""
 Subjects = Annotated[tuple[_Subject, ...], Field(strict=False, max_length=256)]
 # 0 and -1 both say "no limit".
 Limit = Annotated[int, Field(ge=-1, le=2**63 - 1)]

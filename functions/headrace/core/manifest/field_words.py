@@ -13,14 +13,14 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from headrace.core.event.uri import hidden
 from headrace.core.manifest.part import RULE
 
-# Stands in a sentence for the path of the field, which a validator does not know.
+# A sentence has this in place of the field's path, which a validator does not know.
 HERE = "it"
 SENTENCE = "sentence"
 _QUOTED_CHARACTERS = 80
 # Sentences whose subject is the field itself, not its value.
 _OF_THE_FIELD = (f"{HERE} is ", f"{HERE} has ")
 
-# For what pydantic would say in Python's words.
+# Our words in place of pydantic's, which are Python's.
 _WORDS = {
     "string_type": "it should be text",
     "string_unicode": "it should be text, and holds half a character",
@@ -45,7 +45,7 @@ def path_of(start: str, location: tuple[int | str, ...]) -> str:
 
 
 def sentence(field: str, error: ErrorDetails) -> str:
-    """What is wrong with a field, with its value quoted and what it should be."""
+    """The fault in a field, with its value quoted and the advice."""
     if error["type"] == "missing" or error["input"] is None:
         return f"{field} is missing: give it"
     rule = error["ctx"] if error["type"] == RULE else None
@@ -70,7 +70,7 @@ def _problem(error: ErrorDetails) -> str:
 
 
 def as_written(given: object) -> str:
-    """As its author wrote it, without secrets, and not at length."""
+    """The value as its author wrote it, without secrets, and not at length."""
     match given:
         case bool():
             return json.dumps(given)
@@ -88,9 +88,9 @@ def _cut(given: object) -> str:
 
 
 def refuse_bare_address(value: object) -> object:
-    """Of a destination: its URI alone, in the place of the object that holds it, is a common slip."""
+    """For a destination: a bare URI in place of the object that holds it is a common slip."""
     if not isinstance(value, str):
         return value
-    # Half a character, which JSON can hold, would break pydantic's own message.
+    # Half a surrogate pair, which JSON can hold, would break pydantic's own message.
     example = value if value and value.isprintable() and hidden(value) == value else "http://host/path"
     raise PydanticCustomError(SENTENCE, "it should be an object: give {example}", {"example": f"{{uri: {example}}}"})

@@ -98,7 +98,7 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
 def parse(parent: Mapping[str, Any]) -> Manifest:
-    """Read a whole channel, but for its subscribers.
+    """Read a whole channel, except for its subscribers.
 
     Raises:
         InvalidSpec: naming the first wrong field, as in `spec.stream.config.retention`.
@@ -107,7 +107,7 @@ def parse(parent: Mapping[str, Any]) -> Manifest:
 
 
 def parse_identity(parent: Mapping[str, Any]) -> Identity:
-    """Read a channel that goes: whatever else is wrong with it must not keep it.
+    """Read a channel that is being deleted: no other fault in it must keep it.
 
     Raises:
         InvalidSpec: metadata or overrideName are not what they should be.
@@ -129,7 +129,7 @@ def _parsed(model: type[Parsed], raw: object, path: str) -> Parsed:
         return model.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    # A rule is a part's; it tells itself which field is to blame.
+    # A rule belongs to a part, and itself tells the field to blame.
     location = (*first["loc"], first["ctx"]["field"]) if first["type"] == RULE else first["loc"]
     field = path_of(path, location)
     raise InvalidSpec(sentence(field, first), field=field)

@@ -21,9 +21,9 @@ class Ignored:
     """One such field.
 
     Attributes:
-        path: below the channel.
+        path: the field's path below the channel.
         instead: what happens in its place.
-        harmless: the value that says what happens anyhow.
+        harmless: the value that asks for what happens anyhow.
     """
 
     path: str
@@ -55,12 +55,12 @@ FIELDS = (
 )
 
 
-# As the proposal's page of fields has them where nothing is meant, and Go's zero values.
+# The proposal's page of fields and Go's zero values have these where nothing is meant.
 NOT_GIVEN = (None, "", 0, "0", "0s")
 
 
 def condition(parent: Mapping[str, Any]) -> Condition:
-    """Whether all that the author has set is obeyed."""
+    """Whether everything that the author has set is obeyed."""
     found = [(field, value) for field in FIELDS if (value := _value(parent, field.path)) not in NOT_GIVEN]
     ignored = [
         f"{field.path} is {quoted(str(value))}: {field.instead}" for field, value in found if value != field.harmless

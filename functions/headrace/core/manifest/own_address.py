@@ -28,10 +28,10 @@ DEAD_LETTER = (
 
 @dataclass(frozen=True, slots=True)
 class OwnAddress:
-    """Where one channel takes its events.
+    """The addresses where one channel takes its events.
 
     Attributes:
-        domain: of the cluster's Services.
+        domain: the domain of the cluster's Services.
         urls: addresses that the channel has or is to have, beside that of its Service.
     """
 
@@ -69,7 +69,7 @@ class OwnAddress:
 
 
 def of(parent: Mapping[str, Any], domain: str, base: str | None = None) -> OwnAddress:
-    """The address of a channel by its manifest and by what its status tells.
+    """The address of a channel, by its manifest and its status.
 
     Args:
         base: URL below which all channels have their path; None for none.
@@ -77,7 +77,7 @@ def of(parent: Mapping[str, Any], domain: str, base: str | None = None) -> OwnAd
     metadata = parent["metadata"]
     namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
     path = f"/{namespace}/{name}"
-    # A status may have been damaged: its word counts for what can be an address of this channel only.
+    # A status may have been damaged: only a possible address of this channel counts.
     urls = [url for url in _told(parent.get("status")) if url.endswith(path)]
     if base:
         urls.append(base.rstrip("/") + path)

@@ -22,11 +22,11 @@ RULE = "rule"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What must hold in a part.
+    """A condition that must hold in a part.
 
     Attributes:
-        field: that a fault is blamed on, as the manifest writes it; may lead into the part's own parts.
-        cel: over `self`, the part.
+        field: the field to blame, as the manifest writes it; its path may lead into the part's own parts.
+        cel: the condition over `self`, the part.
         holds: the same over the parsed part.
         says: why, and what to do about it.
     """
@@ -39,14 +39,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What must hold between a part (`self`) and what it was before (`oldSelf`)."""
+    """A condition that must hold between a part (`self`) and its earlier version (`oldSelf`)."""
 
     field: str
     cel: str
     says: str
 
 
-# The page of fields nests half as deep; an author may nest as deep as Python cannot follow.
+# The page of fields nests half as deep; an author may nest deeper than Python can follow.
 _DEEPEST = 8
 
 
@@ -63,7 +63,7 @@ class Part(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _nothing_is_absent(cls, data: Any) -> Any:
-        """Null means absent, as in Kubernetes; so does empty text, which Go's clients write for what was not set."""
+        """Null means absent, as in Kubernetes; so does empty text, which Go's clients write for an unset field."""
         if not isinstance(data, dict):
             return data
         needed = {field.alias for field in cls.model_fields.values() if field.is_required()}
@@ -97,7 +97,7 @@ def _empty(value: Any, depth: int) -> bool:
 
 
 def _value(part: Any, path: str) -> Any:
-    """What the author wrote there, or None."""
+    """The author's value there, or None."""
     owner, name, value = part, "", part
     for step in path.split("."):
         name = next(name for name, field in type(value).model_fields.items() if field.alias == step)

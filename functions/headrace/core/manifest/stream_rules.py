@@ -11,7 +11,7 @@ from datetime import timedelta
 from headrace.core.manifest.field_types import GO
 from headrace.core.manifest.part import Fixed, Rule
 
-# An empty name is no mirror: so the proposal's page of fields has it.
+# An empty name is no mirror: the proposal's page of fields has it so.
 MIRRORS = "(has(self.mirror) && self.mirror.name != '')"
 # An entry whose texts are all empty counts as absent.
 HOLLOW_ORIGIN = " && ".join(
@@ -36,7 +36,7 @@ def _set(name: str, part: str = "self") -> str:
 
 
 def _either(name: str, default: str, part: str = "self") -> str:
-    """The value of an enum, with the default for what is empty."""
+    """The value of an enum, with the default for an empty one."""
     return f"({part}.{name} == '' ? '{default}' : {part}.{name})"
 
 
