@@ -204,7 +204,7 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
         # This one was left over when a take-over broke off.
         update = (*update, DeleteConsumer(terms.place.stream, replaced.durable))
     if taken:
-        # It begins where the Go channel's ended, whatever the template says.
+        # The consumer begins where the Go channel's ended, whatever the template says.
         fixed = {key: value for key, value in fixed.items() if key not in BEGIN}
     return Binding(
         uid=row.uid,

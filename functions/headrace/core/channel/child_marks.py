@@ -1,7 +1,7 @@
 """Labels and annotations of a channel's children: the hook writes some of them, the operator the others.
 
-Each side reads the marks of the other. That a child is ours no mark proves, since Knative copies the labels of our
-Knative Services to all that it makes for them (ADR 031).
+Each side reads the marks of the other. No mark proves that a child is ours, since Knative copies the labels of our
+Knative Services to all objects that it makes for them (ADR 031).
 """
 
 from __future__ import annotations

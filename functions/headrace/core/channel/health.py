@@ -167,7 +167,7 @@ def countable(events: int) -> bool:
 
 
 def window(info: Mapping[str, Any]) -> AckWindow:
-    """From one item of CONSUMER.LIST."""
+    """The ack window in one item of CONSUMER.LIST."""
     return AckWindow(int(info.get("num_ack_pending", 0)), int(info["config"].get("max_ack_pending", 0)))
 
 

@@ -2,8 +2,8 @@
 
 It is the hook of Metacontroller's CompositeController, as far as we use it. The operator and the CLI write requests and
 read answers, `reconcile` the other way round. A stock Metacontroller sends no extension `headrace` and reads none
-(ADR 023). This module knows the envelope only: what is in `parent` is `headrace.core.manifest.manifest`'s. It is longer
-than others so that both directions of each value stand side by side.
+(ADR 023). This module knows the envelope only: the content of `parent` is `headrace.core.manifest.manifest`'s. Its
+length keeps both directions of each value side by side.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _found(parent: Mapping[str, Any], observed: Mapping[str, Any]) -> Iterator[t
 
 
 def _is(features: Mapping[str, Any], flag: str, value: str) -> bool:
-    # As Knative reads them.
+    # Knative reads flags so.
     return str(features.get(flag, "")).strip().lower() == value
 
 

@@ -125,7 +125,7 @@ class Outcome(StrEnum):
 
 @dataclass(slots=True)
 class Tally:
-    """What a lease has done so far.
+    """The work of a lease so far.
 
     Attributes:
         latest: the ack subject of the latest message since the lease last told of itself; empty when none came.

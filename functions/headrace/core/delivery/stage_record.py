@@ -72,7 +72,7 @@ class StageRecord:
             first failure.
         failure: the failure told to the sink: the one that ended the subscriber or reply stage, or the latest one.
         last: words for people about the latest failure, of any stage.
-        reply, reply_headers: the subscriber's answer that is still to be delivered, and what passes through with it.
+        reply, reply_headers: the subscriber's answer that is still to be delivered, and its pass-through headers.
         key: the order key that the event blocks while it waits, or waits for; None where there is no order to keep.
         stuck: its budgets are used up, and it could not be parked.
         wait: seconds from the writing of the record until `due`; None in a record of an earlier version.

@@ -1,9 +1,9 @@
 """Which delivery a POST of `forward` is, in a header that a channel believes, and how many channels an event has seen.
 
-The server's duplicate window knows a message by its id. An event's source and id make the id of what producers send, so
-that their repeats are one message. Two deliveries of one event are two messages: `forward` says in a *claim* for which
+The server's duplicate window knows a message by its id. An event's source and id make the id of a producer's message,
+so that its repeats are one message. Two deliveries of one event are two messages: `forward` says in a *claim* for which
 consumer, event, stage and destination it POSTs, and `receive` takes the claim into the id. The claim is proven by a key
-that only functions have; a claim that is not is passed over, as if there were none, or strangers could choose ids.
+that only functions have; a claim without proof is passed over, or strangers could choose ids.
 
 Pure. Written by `headrace.forward`, read by `headrace.receive` (ADR 044).
 """

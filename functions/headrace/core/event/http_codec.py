@@ -1,7 +1,7 @@
 """CloudEvents to and from HTTP messages, in binary and structured mode.
 
 Knows the CloudEvents HTTP binding. Does not know sockets, ASGI, channels or who sends.
-Called by the stories for requests, and for what subscribers reply; `nats_codec` shares its header values.
+Called by the stories for requests, and for subscribers' replies; `nats_codec` shares its header values.
 
 Source: CloudEvents HTTP Protocol Binding 1.0.2.
 """

@@ -1,6 +1,6 @@
 """The header block of an event on the short way: which lines it has, and what they may say.
 
-What the names say is read once for all events that have the same ones, and no event is made in between. Whatever needs
+The names are read once for all events that have the same ones, and no event is made in between. Whatever needs
 a closer look (percent-encoding, quotes, other alphabets, numbers as attributes, any fault at all) is declined, and the
 codecs read it and say what is wrong. Both ways lead to the same block, which `nats_wire.header_block` writes for both;
 property tests hold them to it.

@@ -1,7 +1,7 @@
 """The addresses that events are POSTed to: which ones can be, and what of them may be shown.
 
 A path or query may hold a key, and userinfo a password, so messages and logs show scheme and host only. Pure: looks
-nothing up. Called by whoever reads an address from a manifest, from metadata or for a request.
+nothing up. Called by every part that reads an address from a manifest, from metadata or for a request.
 """
 
 from __future__ import annotations

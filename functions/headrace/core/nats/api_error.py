@@ -1,4 +1,4 @@
-"""What JetStream's API says no with, and the numbers of its errors that are an answer rather than a failure."""
+"""The errors of JetStream's API, and the numbers of those that are an answer rather than a failure."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What one `reconcile` asks another to do in NATS, whose pods have the credentials of a channel or namespace.
+"""The calls in NATS that one `reconcile` asks of another, whose pods have the credentials of a channel or namespace.
 
     POST /nats   {"call": "stream", "arguments": ["KN_SHOP__ORDERS"]}
     200          {"result": …} | {"failure": "NotLetIn", "words": "…", "status": 403}
 
 Knows the form only: the calls are the methods of `headrace.reconcile.ports.Administration`, and `named` of `Elsewhere`.
 Both sides use this module, so that a call means the same on both. Neither trusts the other, and each checks the form:
-what answers in a namespace is up to its owner.
+the owner of a namespace chooses the program that answers there.
 """
 
 from __future__ import annotations

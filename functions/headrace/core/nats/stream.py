@@ -1,4 +1,4 @@
-"""Whose a stream is: the marks of ownership in its metadata, and what follows from them.
+"""The owner of a stream: the marks in its metadata, and what follows from them.
 
 Knows the metadata keys and the few rules of who may touch what. Does not know how a channel wants its streams
 (`headrace.core.channel.stream_config`) nor what is to be done about it (`headrace.core.channel.plan`).
@@ -57,7 +57,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class ChannelStream:
-    """Where a channel lives in NATS.
+    """A channel's place in NATS.
 
     Attributes:
         channel: its subjects.

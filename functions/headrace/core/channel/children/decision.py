@@ -33,7 +33,7 @@ class Cluster:
             and with no operator to open leases.
         shared: the objects that it may share with others, whatever owns them, in the same form; None when the request
             does not say.
-        watched: the only namespace whose objects it is told; empty for all of them.
+        watched: the only namespace whose objects the operator tells; empty for all of them.
         zero: Knative lets a revision begin with no pod; None when the request does not say.
         worked: the channel's status said before that its functions work.
     """

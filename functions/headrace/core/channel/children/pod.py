@@ -90,7 +90,7 @@ def template(function: Function, annotations: dict[str, str], container: dict[st
     access = function.access.for_function(function.target)
     mounts = access.mounts
     spec: dict[str, Any] = {
-        # It never talks to Kubernetes.
+        # A function never talks to Kubernetes.
         "automountServiceAccountToken": False,
         # Otherwise each Service of the namespace adds a variable, and there are as many Services as channels.
         "enableServiceLinks": False,

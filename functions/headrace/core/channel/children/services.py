@@ -13,7 +13,7 @@ CHANNEL_ROLE = {"messaging.knative.dev/role": "nats-jetstream-channel"}
 
 
 def of_channel(namespace: str, name: str, receive: Function, domain: str) -> dict[str, Any]:
-    """The Service under whose host name events are sent to a channel; leads to a plain `receive`."""
+    """The Service whose host name is a channel's address; it leads to a plain `receive`."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

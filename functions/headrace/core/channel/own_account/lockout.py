@@ -1,7 +1,7 @@
 """What becomes of a channel that NATS lets nobody into: its credentials are refused, or are gone with their Secret.
 
 While the channel is wanted, its status says so. While it is being deleted, it waits a while for them to come back, and
-then goes without: its stream stays behind in NATS, and an Event names it. Since when is kept in a status condition.
+then goes without: its stream stays behind in NATS, and an Event names it. A status condition keeps the time since when.
 Pure: the time is an argument. Called by `headrace.reconcile`.
 """
 

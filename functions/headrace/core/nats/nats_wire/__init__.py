@@ -4,8 +4,7 @@
     what a client says  ──▶ bytes:   connect, publish, subscribe, unsubscribe, PING, PONG
 
 Knows the wire; does not know sockets, clocks, JetStream or who reads and writes. Needs nothing but the standard library
-and `headrace.core.errors`. Used by `headrace.io.nats` and by the blocking client of Spark's
-tasks.
+and `headrace.core.errors`. Used by `headrace.io.nats` and by Spark's blocking client.
 
 Source: NATS client protocol reference; NATS ADR 4 (headers).
 """

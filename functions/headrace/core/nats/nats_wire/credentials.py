@@ -17,7 +17,7 @@ _BARE_SEED = re.compile(r"^\s*(S[A-Z0-9]{20,})\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who we are. `jwt` is empty for a plain nkey, `seed` for a bearer JWT, which needs no signature."""
+    """Our identity. `jwt` is empty for a plain nkey, `seed` for a bearer JWT, which needs no signature."""
 
     jwt: str = field(repr=False)
     seed: str = field(repr=False)

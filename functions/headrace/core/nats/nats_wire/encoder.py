@@ -1,6 +1,6 @@
 """The requests of a client, as bytes.
 
-Refuses here what the server would answer by closing the connection: a message that is too large, or a subject that ends
+Refuses requests that would make the server close the connection: a message that is too large, or a subject that ends
 early.
 """
 

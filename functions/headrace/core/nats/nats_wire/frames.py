@@ -78,7 +78,7 @@ class Info:
 
 
 class ErrorCost(Enum):
-    """What a `-ERR` costs.
+    """The cost of a `-ERR`.
 
     OPERATION: one operation failed, the connection goes on. IDENTITY: our identity may not, or no longer, connect.
     CONNECTION: anything else; the server closes, and so do we.

@@ -1,7 +1,7 @@
-"""Runs of messages that have nearly everything in common, as the hot paths get them: PubAcks, and what a pull brings.
+"""Runs of messages that have nearly everything in common, as the hot paths get them: PubAcks, and a pull's messages.
 
-What they have in common is read once, and no value is made per message. Runs are taken only from the start of what was
-read, and end, without judging, at whatever is different: the Decoder goes on from there, one by one. Whoever does not
+Their common parts are read once, and no value is made per message. A run is taken only from the start of the bytes,
+and ends, without judging, at the first difference: the Decoder goes on from there, one by one. A caller that does not
 want runs gets the same messages as `Arrival`s.
 """
 
