@@ -40,7 +40,6 @@ def digest(token: bytes) -> str:
 
 
 def digests(shared: bytes) -> Digests:
-    """The digest for each function, by its host."""
     return lambda host: digest(shown(shared, host).encode())
 
 
@@ -53,5 +52,4 @@ def delivery_key(shared: bytes, namespace: str) -> str:
 
 
 def delivery_keys(shared: bytes) -> DeliveryKeys:
-    """The key for each namespace."""
     return lambda namespace: delivery_key(shared, namespace)

@@ -88,7 +88,6 @@ def consumers(
 
 
 def removal(observed: Iterable[Config], place: ChannelStream) -> tuple[Action, ...]:
-    """Delete all consumers of the channel."""
     durables = sorted(str(config["name"]) for config in observed if owned(config, place.owner) is not None)
     return tuple(DeleteConsumer(place.stream, durable) for durable in durables)
 

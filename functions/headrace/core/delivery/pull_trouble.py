@@ -45,5 +45,4 @@ def from_json(data: bytes) -> PullTrouble | None:
 
 
 def deliveries(info: Mapping[str, Any]) -> int:
-    """How many deliveries a consumer has made."""
     return int((info.get("delivered") or {}).get("consumer_seq") or 0)

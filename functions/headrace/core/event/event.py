@@ -142,7 +142,6 @@ def too_many() -> Fault:
 
 
 def is_name(name: str) -> bool:
-    """Whether a text may name an attribute."""
     return name.isalnum() and name.isascii() and name == name.lower() and name != "data"
 
 

@@ -37,7 +37,6 @@ class SecretNames:
     problem: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON that is reported."""
         return asdict(self)
 
 

@@ -85,7 +85,6 @@ def of(parent: Mapping[str, Any], domain: str, base: str | None = None) -> OwnAd
 
 
 def _told(status: Any) -> Iterable[str]:
-    """The addresses in a status."""
     if not isinstance(status, Mapping):
         return
     several = status.get("addresses")

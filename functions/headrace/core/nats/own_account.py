@@ -64,7 +64,6 @@ class Call:
     arguments: tuple[Any, ...] = ()
 
     def to_bytes(self) -> bytes:
-        """The body of the request."""
         written = [_written(one) for one in self.arguments]
         return json.dumps({"call": self.name, "arguments": written}).encode()
 

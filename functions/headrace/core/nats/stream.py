@@ -72,7 +72,6 @@ class ChannelStream:
 
     @property
     def aside(self) -> str:
-        """The name of the aside stream."""
         return names.aside(self.stream)
 
     @property

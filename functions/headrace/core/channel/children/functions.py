@@ -177,7 +177,6 @@ class _Wanted:
         return tuple(urls)
 
     def forward(self, served: ServedConsumer) -> None:
-        """Add the `forward` of one consumer."""
         subscriber = served.subscriber
         spec, whom = subscriber.placement, f"Subscription {subscriber.full_name}"
         plain = self._unwoken or self._runtime(spec) is Runtime.DEPLOYMENT

@@ -76,7 +76,6 @@ def _within(found: Any, *steps: str) -> Any:
 
 
 def _listed(found: Any) -> list[Mapping[str, Any]]:
-    """The objects of a list."""
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 

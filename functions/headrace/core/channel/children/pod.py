@@ -111,7 +111,6 @@ def template(function: Function, annotations: dict[str, str], container: dict[st
 
 
 def probe(path: str, **timing: int) -> dict[str, Any]:
-    """A probe by HTTP."""
     return {"httpGet": {"path": path, "port": PORT}, **timing}
 
 
