@@ -15,7 +15,7 @@ from headrace_operator import program
 
 
 def main() -> int:
-    """The exit status: 0 when it was asked to end, 2 when a setting is wrong."""
+    """The exit status: 0 when the process was asked to end, 2 when a setting is wrong."""
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_until_asked(program.configured().run()))

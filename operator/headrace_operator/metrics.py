@@ -23,7 +23,7 @@ LABELS = families.SUBSCRIPTION
 Families = Callable[[], Iterable[Metric]]
 """Makes metric families anew at each scrape."""
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
-"""Gives `headrace_operator.scaling.served_streams.ScaledConsumer.row` of each consumer."""
+"""Gives each consumer's `headrace_operator.scaling.served_streams.ScaledConsumer.row`."""
 
 GAUGES = {
     "pending": families.PENDING,
@@ -36,7 +36,7 @@ COUNTERS = {"opened": families.OPENED, "failures": families.FAILURES}
 
 
 def of_consumers(rows: Rows) -> Iterator[Metric]:
-    """The families of one scaler; a consumer's counters begin anew when the consumer does, or the scaler."""
+    """The families of one scaler; a consumer's counters begin anew with the consumer and with the scaler."""
     labelled = [(tuple(str(row[label]) for label in LABELS), row) for row in rows()]
     for key, family in (GAUGES | COUNTERS).items():
         metric = _empty(family)
@@ -51,7 +51,7 @@ def of_consumers(rows: Rows) -> Iterator[Metric]:
 
 
 def of_storage(storage: Storage) -> Iterator[Metric]:
-    """Ages, streams and aside streams, as they were read last."""
+    """The numbers of streams and aside streams, ages included, as they were read last."""
     for family, values in storage.latest().items():
         metric = _empty(family)
         for labels, value in values.items():

@@ -26,7 +26,7 @@ class MetricsPage(Collector):
         self._parts = tuple(parts)
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: the registry would ask all parts when this is registered."""
+        """Nothing: otherwise the registry would ask all parts when the page is registered."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
@@ -43,16 +43,16 @@ async def served(
     option: str,
     ready: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[int]:
-    """Serve for the time of the block; gives the port.
+    """Serve for the duration of the block; gives the port.
 
     Args:
         port: 0 for any free one.
-        rows: the scaler's; called on the loop.
-        more: the families beside theirs; called on a thread, since thousands of consumers are a long text.
-        option: the name under which people give host and port, for errors.
+        rows: gives the scaler's rows; called on the loop.
+        more: gives all other families; called on a thread, since thousands of consumers make a long text.
+        option: the name of the setting with host and port, for errors.
 
     Raises:
-        Misconfigured: nobody can listen there.
+        Misconfigured: we can't listen there.
     """
     seen: list[Mapping[str, Any]] = []
     registry = CollectorRegistry()

@@ -56,7 +56,7 @@ _log = log.get("operator")
 
 
 def configured() -> Operator:
-    """The operator of this process's environment; raises Misconfigured before anything is started."""
+    """The operator as this process's environment configures it; raises Misconfigured before anything is started."""
     settings = environment.read(OperatorSettings)
     log.configure(settings.log_level, plain=settings.log_format == "plain")
     environment.read(ForwardSettings)
@@ -67,7 +67,7 @@ def configured() -> Operator:
 
 @dataclass(frozen=True, slots=True)
 class MetricSources:
-    """The parts whose numbers the metrics tell."""
+    """The parts whose numbers the metrics show."""
 
     api: KubeApi
     hook: HookClient
@@ -118,7 +118,7 @@ class Operator:
         self._trouble = Trouble()
 
     async def run(self) -> None:
-        """Serve until cancelled; then everything is given back."""
+        """Serve until cancelled; then the Lease and all connections are given back."""
         settings = self._settings
         async with AsyncExitStack() as stack:
             api = await stack.enter_async_context(KubeApi(self._way))
@@ -137,7 +137,7 @@ class Operator:
             served = self._served(client, leases)
             passes = OneChannel(world, partial(hook.call, settings.hook))
             resync = settings.resync.total_seconds()
-            # When the passes of one namespace hang, half of the workers are left to the others, where there are others.
+            # When the passes of one namespace hang, half of the workers remain for other namespaces, if there are any.
             share = settings.workers if namespace else max(1, settings.workers // 2)
             work = ChannelWork(world, passes, served, workers=settings.workers, share=share, resync=resync)
             leadership = Leadership(world, work, resync=resync)
@@ -159,7 +159,7 @@ class Operator:
                 )
             )
             _log.info("operator", identity=self._identity, api_server=self._way.now().url, port=port)
-            # After everything else has ended, the Lease given back: nobody waits for these words.
+            # Events are flushed after everything else has ended and the Lease is given back: nobody waits for them.
             stack.push_async_callback(events.flush)
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
@@ -228,13 +228,13 @@ class Operator:
         write("the API server does not say what it serves, trying again", error=str(error))
 
     def _workload(self, api: KubeApi, discovery: Discovery, leadership: Leadership) -> HookWorkload:
-        """The workload of `reconcile`, where we can know it and may see it."""
+        """The workload of `reconcile`, if we can know it and may see it."""
         where = place(self._settings.hook, self._settings.hook_workload)
         seen = where is not None and self._settings.namespace in (None, "", where[0])
         return HookWorkload(api, discovery, where if seen else None, leadership.ask_again, self._spawn)
 
     def _followed(self) -> Mapping[str, Callable[[], object]]:
-        """Readers of what `reconcile` reads beside the channels, by a name."""
+        """Readers of the files that `reconcile` reads beside the channels, by a name."""
         found: dict[str, Callable[[], object]] = {"token": self._shared_token}
         if config := self._nats.config_dir:
             found["config-maps"] = lambda: mounted(config)
@@ -244,7 +244,7 @@ class Operator:
         return self._token.read().decode()
 
     def _token_at(self, url: str) -> str:
-        """The token for a URL: only the deployer's `forward` sees the shared one, since a status may name any URL."""
+        """The token for a URL: only the deployer's `forward` gets the shared one, since a status may name any URL."""
         if url == self._settings.forward:
             return self._shared_token()
         return caller_token.shown_at(self._token.read(), url)

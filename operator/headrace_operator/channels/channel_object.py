@@ -16,17 +16,17 @@ def is_going(channel: Mapping[str, Any]) -> bool:
 
 
 def is_held(channel: Mapping[str, Any]) -> bool:
-    """Does our finalizer hold it?"""
+    """Does our finalizer hold the channel?"""
     return FINALIZER in (channel["metadata"].get("finalizers") or ())
 
 
 def is_left(channel: Mapping[str, Any]) -> bool:
-    """Is it going, and nothing of ours any more?"""
+    """Is the channel being deleted, and is our finalizer off?"""
     return is_going(channel) and not is_held(channel)
 
 
 def version(channel: Mapping[str, Any]) -> tuple[str, int]:
-    """Uid and generation: which words of its author they are."""
+    """Uid and generation: together they name one state of the author's manifest."""
     return str(channel["metadata"]["uid"]), int(channel["metadata"].get("generation") or 0)
 
 
@@ -54,13 +54,13 @@ def says_the_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def lacking(channel: Mapping[str, Any], annotations: Mapping[str, str]) -> dict[str, str]:
-    """Those that it has no value of, not even another one."""
+    """The annotations that the channel does not have; one with another value is not among them."""
     there = channel["metadata"].get("annotations") or {}
     return {name: value for name, value in annotations.items() if name not in there}
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Body:
-    """The merge patch that makes one object of the other; empty when they are the same."""
+    """The merge patch that turns `before` into `after`; empty when they are the same."""
     patch: Body = dict.fromkeys(before.keys() - after.keys())
     for name, value in after.items():
         old = before.get(name)
@@ -74,7 +74,7 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Body:
 
 
 def without(channel: Mapping[str, Any], uids: Iterable[str]) -> list[Any] | None:
-    """`spec.subscribers` without some; None when none of those is there."""
+    """`spec.subscribers` without the entries of these uids; None when there are none of them."""
     gone = set(uids)
     entries = (channel.get("spec") or {}).get("subscribers") or []
     kept = [entry for entry in entries if entry.get("uid") not in gone]

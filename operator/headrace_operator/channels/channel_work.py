@@ -29,12 +29,12 @@ _log = log.get("operator")
 
 
 class ChannelWork:
-    """Keeps all channels of a world as they should be, while `run`, and has the scaler serve them.
+    """Keeps all channels of a world as they should be while `run` runs, and has the scaler serve them.
 
     Attributes:
-        queue: of the channels; empty and still while `run` does not.
+        queue: the queue of the channels; empty and at rest while `run` does not run.
         served: the scaler with these channels.
-        on_end: called with a channel at the end of each pass over it, and with what that has failed with, if it has.
+        on_end: called at the end of each pass with its channel, and with the error if the pass has failed.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ChannelWork:
         resync: float = inf,
     ) -> None:
         """Args:
-        share: so many of the workers may be busy with one namespace; None: all of them.
+        share: how many workers may be busy with one namespace; None: all of them.
         resync: seconds after which every channel is passed over though nothing has changed.
         """
         self.queue: WorkQueue[Key] = WorkQueue(_namespace)
@@ -66,7 +66,7 @@ class ChannelWork:
         served.on_trouble.append(self._add_after)
 
     async def run(self) -> None:
-        """Work until cancelled; whatever was left undone before is found by the first pass over every channel."""
+        """Work until cancelled; the first pass over every channel finds the work that was left undone before."""
         self.queue = WorkQueue(_namespace)
         self._active = True
         try:
@@ -115,7 +115,7 @@ class ChannelWork:
             if isinstance(error, Unavailable) and error.retry_after > pause:
                 self.queue.add_after(place, error.retry_after)
         else:
-            # What nobody has foreseen is the failure of this channel alone.
+            # An error that nobody has foreseen is the failure of this channel alone.
             words = "a pass failed in a way that is not foreseen, trying again"
             left_out = self._sparing.admit(words)
             if left_out is not None:

@@ -40,7 +40,7 @@ def title(spot: Spot) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A child as it is applied, but for its ownerReferences."""
+    """A child as it is applied, without its ownerReferences."""
 
     kind: Kind
     place: Key
@@ -57,13 +57,13 @@ class Child:
 
     @property
     def digest(self) -> str:
-        """It changes when the wanted object does."""
+        """A digest that changes when the wanted object does."""
         text: str = self.body["metadata"]["annotations"][DIGEST_ANNOTATION]
         return text
 
 
 def wanted(parent: Mapping[str, Any], answer: Mapping[str, Any], kind: Kind) -> Child:
-    """One of the answered children, marked as ours."""
+    """One child of the hook's answer, marked as ours."""
     metadata = dict(answer.get("metadata") or {})
     namespace = (metadata.get("namespace") or parent["metadata"]["namespace"]) if kind.namespaced else ""
     labels = {**(metadata.get("labels") or {}), MANAGED_BY: US}
@@ -87,7 +87,7 @@ def wanted(parent: Mapping[str, Any], answer: Mapping[str, Any], kind: Kind) -> 
 
 
 def told(live: Body) -> Body:
-    """The object as the hook is told of it: without the notes of who wrote which field."""
+    """The object as the hook sees it: without its owners and without the notes of who wrote which field."""
     metadata = {
         name: value for name, value in live["metadata"].items() if name not in ("managedFields", "ownerReferences")
     }
@@ -95,7 +95,7 @@ def told(live: Body) -> Body:
 
 
 def title_and_name(answer: Mapping[str, Any]) -> tuple[str, str]:
-    """The title of the kind and the name of an answered object, whatever it is."""
+    """The title of the kind and the name of an object in the answer, even of one that is no valid child."""
     return f"{answer.get('kind')}.{answer.get('apiVersion')}", str((answer.get("metadata") or {}).get("name"))
 
 
@@ -122,13 +122,13 @@ def owners(live: Mapping[str, Any] | None) -> dict[str, Body]:
 
 
 def is_ours(live: Mapping[str, Any]) -> bool:
-    """Was it made for a channel? A controller of another kind says no, a channel among its owners says yes.
+    """Was the object made for a channel? No if its controller is of another kind, yes if a channel is among its owners.
 
-    Where no channel can own it, the API server's note of our server-side apply says yes: labels and annotations are
-    copied from object to object, and that note is not.
+    Where no channel can own the object, the API server's note of our server-side apply says yes: labels and annotations
+    are copied from object to object, that note never is.
 
     Args:
-        live: as the API server has it, with its managedFields.
+        live: the object as the API server has it, with its managedFields.
     """
     metadata = live["metadata"]
     if any(one.get("controller") and not _is_channel(one) for one in metadata.get("ownerReferences") or ()):
@@ -151,18 +151,18 @@ def is_foreign(live: Mapping[str, Any], child: Child, parent: Mapping[str, Any])
 
 
 def _is_channel(owner: Mapping[str, Any]) -> bool:
-    """Is an ownerReference to one of our channels, in whatever version?"""
+    """Does this ownerReference name one of our channels, in whatever version?"""
     group = str(owner.get("apiVersion")).partition("/")[0]
     return bool(owner.get("kind") == CHANNEL.kind and group == CHANNEL.api_version.partition("/")[0])
 
 
 def with_owners(child: Child, references: Iterable[Body]) -> Body:
-    """The body that is applied."""
+    """The body that is applied: the child's, with these ownerReferences."""
     return {**child.body, "metadata": {**child.body["metadata"], "ownerReferences": list(references)}}
 
 
 def fingerprint(live: Mapping[str, Any]) -> str:
-    """It changes with every part of an object that a writer could mean, so not with its status."""
+    """A digest that changes with every part of an object that its writers set, and not with its status."""
     metadata = {name: value for name, value in live["metadata"].items() if name not in NOT_OURS}
     rest = {name: value for name, value in live.items() if name not in ("status", "metadata")}
     return hashlib.sha256(json.dumps([metadata, rest], sort_keys=True).encode()).hexdigest()[:16]
@@ -180,7 +180,7 @@ def covers(live: object, part: object) -> bool:
 
 
 def signature(live: Mapping[str, Any]) -> object:
-    """It changes when the hook should see the object anew: with its fields, and with its conditions."""
+    """A value that changes when the hook should see the object anew: with its fields and with its conditions."""
     status = live.get("status")
     status = status if isinstance(status, Mapping) else {}
     conditions = [
@@ -190,7 +190,7 @@ def signature(live: Mapping[str, Any]) -> object:
     ]
     metadata = dict(live["metadata"])
     if (metadata.get("labels") or {}).get(SHARED_LABEL) == "true":
-        # One owner more is no news for the other channels that want it, of which there may be a thousand.
+        # One more owner is no news for the other channels that want the object, which may be a thousand.
         metadata.pop("ownerReferences", None)
     told = [status.get(name) for name in ("url", "address", "latestReadyRevisionName", "latestCreatedRevisionName")]
     return fingerprint({**live, "metadata": metadata}), conditions, told

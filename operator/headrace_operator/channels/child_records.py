@@ -39,7 +39,7 @@ class ChildrenOutcome:
     """What became of one channel's children.
 
     Attributes:
-        problems: of each child that could not be made as it is wanted.
+        problems: one for each child that could not be made as it is wanted.
         again_after: seconds until a contested child is healed; None when none is.
         ending: the channel's namespace is being deleted, and takes nothing new.
     """
@@ -51,7 +51,7 @@ class ChildrenOutcome:
 
 @dataclass(slots=True)
 class ChildRecord:
-    """The digest that was applied last, the object's looks then, and how often it was healed in a row."""
+    """The digest that was applied last, the object's fingerprint then, and how often it was healed in a row."""
 
     digest: str
     looks: str
@@ -66,7 +66,7 @@ class ChildRecords:
         self._applied: dict[Spot, ChildRecord] = {}
 
     def is_there(self, parent: Mapping[str, Any], child: Child, live: Body) -> bool:
-        """Is the live object as it is wanted, and this channel's?"""
+        """Is the live object as it is wanted, and does this channel own it where it may?"""
         annotations = live["metadata"].get("annotations") or {}
         if annotations.get(DIGEST_ANNOTATION) != child.digest:
             return False
@@ -93,7 +93,7 @@ class ChildRecords:
         return left if left > 0 else None
 
     def note(self, child: Child, applied: Body, now: float) -> None:
-        """The child was applied, and the API server answered this."""
+        """Remember that the child was applied, and the object that the API server answered."""
         before, heals = self._applied.get(child.spot), 0
         if before is not None and before.digest == child.digest and now <= before.at + QUIET_SECONDS:
             heals = before.heals + 1

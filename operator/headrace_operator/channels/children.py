@@ -34,7 +34,7 @@ KINDS = (
     Kind(SERVING_API, "Service", "services"),
     Kind(KEDA_API, "ScaledObject", "scaledobjects"),
 )
-"""The kinds that the hook can answer; one of an optional API is watched once the cluster serves it."""
+"""The kinds of children in the hook's answers; a kind of an optional API is watched once the cluster serves it."""
 # A child that is being deleted must be gone before it can be made anew.
 GOING_SECONDS = 1.0
 
@@ -42,11 +42,11 @@ _log = log.get("children")
 
 
 class Children:
-    """All children.
+    """The children of all channels.
 
     Attributes:
         listeners: called with the uid of a channel of which a child has changed.
-        own_namespace: the only one that is watched; empty: all of them.
+        own_namespace: the only namespace that is watched; empty: all of them.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Children:
         channels.listeners.append(self._on_channel)
 
     def begin(self) -> None:
-        """Another operator may have led meanwhile: the wants of all channels are seen anew."""
+        """Forget the wants of all channels: another operator may have led meanwhile."""
         self._wants.clear()
 
     async def watch_what_is_served(self) -> None:
@@ -121,7 +121,7 @@ class Children:
         """Apply the wanted children that are not there, and delete those that are there and not wanted.
 
         Args:
-            check: called before each change; raises Unavailable when the answers do not count any more.
+            check: called before each change; raises Unavailable when the hook's answer does not count any more.
 
         Raises:
             Unavailable: the API server did not answer.
@@ -131,7 +131,7 @@ class Children:
         ending = False
         uid = parent["metadata"]["uid"]
         wanted: dict[Spot, Child] = {}
-        # The cluster does not serve a kind, perhaps at this moment only: its objects are left alone.
+        # Objects of a kind that the cluster does not serve, perhaps at this moment only: they are left alone.
         unread: set[tuple[str, str]] = set()
         for answer in answers:
             found = await self._read(parent, answer)
@@ -165,14 +165,14 @@ class Children:
 
     @property
     def unwanted(self) -> list[Spot]:
-        """Shared children that no channel owns, and none wants as far as is known."""
+        """Shared children that no channel owns and, as far as is known, no channel wants."""
         # In a single namespace a channel owns what it wants; a child without owner may be wanted from elsewhere.
         if self.own_namespace:
             return []
         return [spot for spot in self._index.shared if not self._wants.by(spot) and not self._owned(spot)]
 
     async def release(self) -> list[tuple[Spot, ChildProblem]]:
-        """Delete the shared children that no channel wants, once all channels were seen; gives what could not be done.
+        """Delete the shared children that no channel wants, once all channels were seen; gives the problems.
 
         Raises:
             Unavailable: the API server did not answer.
@@ -186,7 +186,7 @@ class Children:
         return problems
 
     async def _read(self, parent: Mapping[str, Any], answer: Mapping[str, Any]) -> Child | str:
-        """A child of the answer; a sentence when it can't be one."""
+        """A child of the answer, or a sentence that says why it can't be one."""
         api_version, name = str(answer.get("apiVersion")), str(answer.get("kind"))
         if not (answer.get("metadata") or {}).get("name"):
             return f"{name}.{api_version}: a child without metadata.name was asked for"
@@ -226,7 +226,7 @@ class Children:
             return None
 
     async def _look_up(self, cache: Cache, child: Child) -> None:
-        """Look up a child that the watch does not cover: the cache knows it as of the last pass."""
+        """Look up a child that the watch does not cover: the cache has it as of the last pass."""
         known, live = cache.get(child.place), await self._api.get(child.kind.path(*child.place))
         if live is not None:
             cache.put(live)

@@ -19,7 +19,7 @@ from headrace_operator.kube.api import Body
 
 @dataclass(slots=True)
 class Indexed:
-    """The children of each channel, by its uid, and the shared ones; the watches keep it up to date."""
+    """The children of each channel by its uid, and the shared children; the watches keep both up to date."""
 
     spots: dict[str, set[Spot]] = field(default_factory=dict)
     shared: set[Spot] = field(default_factory=set)
@@ -44,27 +44,27 @@ class Wants:
         self._seen: set[str] = set()
 
     def clear(self) -> None:
-        """Another operator may have led meanwhile: nothing is known."""
+        """Forget all wants: another operator may have led meanwhile."""
         self._wanted.clear()
         self._wanting.clear()
         self._seen.clear()
 
     def by(self, spot: Spot) -> frozenset[str]:
-        """The channels that want it, by uid."""
+        """The uids of the channels that want a child."""
         return frozenset(self._wanting.get(spot, ()))
 
     def of(self, uid: str) -> frozenset[Spot]:
-        """What a channel wants."""
+        """The shared children that a channel wants."""
         return frozenset(self._wanted.get(uid, ()))
 
     def add(self, uid: str, spots: Iterable[Spot]) -> None:
-        """The channel wants these beside those of before: a pass has begun."""
+        """A pass has begun: the channel wants these children beside those of before."""
         for spot in spots:
             self._wanted.setdefault(uid, set()).add(spot)
             self._wanting.setdefault(spot, set()).add(uid)
 
     def set(self, uid: str, spots: Iterable[Spot]) -> None:
-        """The channel wants these and no others: a pass has come to its end."""
+        """A pass has come to its end: the channel wants these children and no others."""
         wanted = set(spots)
         self._drop(uid, self._wanted.get(uid, set()) - wanted)
         self.add(uid, wanted)
@@ -102,5 +102,5 @@ def is_shared(body: Body | None) -> bool:
 
 
 def is_of_one_namespace(body: Body) -> bool:
-    """Is it for the channels of its own namespace only, each of which owns it if it wants it?"""
+    """Is it for channels of its own namespace only? Such a channel owns each shared child that it wants."""
     return (body["metadata"].get("labels") or {}).get(SCOPE_LABEL) == "namespace"

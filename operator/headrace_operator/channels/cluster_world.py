@@ -23,17 +23,18 @@ from headrace_operator.kube.kinds import CHANNEL, Discovery, Key, key
 from headrace_operator.kube.watch import Cache
 
 Customize = Callable[[Body], Awaitable[CustomizeAnswer]]
-"""Asks the hook which other objects are to be observed for a channel, and what it is to bear."""
+"""Asks the hook which other objects are to be observed for a channel, and which annotations it is to have."""
 
 
 @dataclass(slots=True)
 class Wishes:
-    """What the hook wants of a channel before it is asked for anything else.
+    """The hook's wishes for one channel; it is asked for them before anything else.
 
     Attributes:
-        of: uid, generation and round for which it has said so.
-        annotations: that the channel should have.
-        annotated: uid and generation for which it was given them, and which: whoever takes them off again may.
+        of: the uid, generation and round that the wishes are for.
+        annotations: those that the channel should have.
+        annotated: the annotations that the channel was given, and for which uid and generation: people may take them
+            off.
     """
 
     of: tuple[str, int, int] | None = None
@@ -67,7 +68,7 @@ class ClusterWorld:
         self._round = 0
 
     def ask_again(self) -> None:
-        """What was asked for before may be served now, or another hook may ask for something else.
+        """Ask the hook again: the cluster may serve other kinds now, or another hook may wish for something else.
 
         An answer that is on its way belongs to the round before.
         """
@@ -95,7 +96,7 @@ class ClusterWorld:
         return request, related.written(channel)
 
     async def absent(self, references: Sequence[Reference]) -> frozenset[str]:
-        """Uids of those that the API server itself does not have, or only others of their names."""
+        """The uids of the objects that the API server does not have under their names."""
         found = set()
         for one in references:
             kind = await self.discovery.by_kind(one.api_version, one.kind)
@@ -118,20 +119,20 @@ class ClusterWorld:
                 channel = self._noted(await self.api.merge(CHANNEL.path(*key(channel), "status"), body))
             except Refused as error:
                 if error.status == 404 or isinstance(error, Conflict):
-                    # Gone, or another one of its name: its own pass will see to that.
+                    # The channel is gone, or another has its name and gets a pass of its own.
                     return None
                 raise
         self._events.tell_changes(channel, before, status)
         return channel
 
     async def let_go(self, channel: Body) -> None:
-        # What our own patches have made of the version is known; what others have written meanwhile is a Conflict.
+        # The cache knows the version that our own patches have made; a version that others have written is a Conflict.
         channel = self.channels.get(key(channel)) or channel
         rest = [one for one in channel["metadata"].get("finalizers") or () if one != FINALIZER]
         try:
             await self._swap(channel, {"op": "add", "path": "/metadata/finalizers", "value": rest})
         except Refused as error:
-            # Somebody has taken it off by force.
+            # Somebody has taken the finalizer off by force.
             if error.status != 404:
                 raise
 
@@ -140,7 +141,7 @@ class ClusterWorld:
         self.related.forget(place)
 
     async def _look_around(self, channel: Body, wishes: Wishes) -> None:
-        """Have what the hook wants to see, as it said for this generation."""
+        """Have the objects watched that the hook wants to see for this generation."""
         version = (*channel_object.version(channel), self._round)
         if wishes.of == version:
             return
@@ -149,7 +150,7 @@ class ClusterWorld:
         wishes.of, wishes.annotations = version, answer.annotations
 
     async def _hold(self, channel: Body, wishes: Wishes) -> Body:
-        """With our finalizer, and what it should be annotated with: in one patch."""
+        """Give the channel our finalizer and the annotations that it should have, in one patch."""
         given = channel_object.version(channel), wishes.annotations
         lacking = channel_object.lacking(channel, wishes.annotations) if wishes.annotated != given else {}
         metadata = channel["metadata"]
@@ -160,7 +161,7 @@ class ClusterWorld:
         if lacking and "annotations" not in metadata:
             operations.append({"op": "add", "path": "/metadata/annotations", "value": lacking})
         else:
-            # One by one: what nobody reads here (`kube.watch.NOISE`) is there, too.
+            # One operation for each, since the object also has an annotation that our copy lacks (`kube.watch.NOISE`).
             for name, value in lacking.items():
                 path = f"/metadata/annotations/{name.replace('~', '~0').replace('/', '~1')}"
                 operations.append({"op": "add", "path": path, "value": value})

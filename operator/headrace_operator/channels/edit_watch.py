@@ -22,7 +22,7 @@ class EditWatch:
     """Looks at one thing that can be edited.
 
     Attributes:
-        read: gives it as it is; raises Misconfigured when it can't be read, and somebody else tells of that.
+        read: gives the thing as it is; raises Misconfigured when it can't be read, which somebody else reports.
         tell: called after an edit, and once more when all pods have seen it.
     """
 

@@ -18,7 +18,7 @@ class HookCalls:
 
     @property
     def timings(self) -> Mapping[tuple[str, str], Timings]:
-        """By verb and result: ok, unavailable, refused."""
+        """The timings by verb and result: ok, unavailable, refused."""
         return self._timings
 
     @contextmanager

@@ -29,12 +29,12 @@ class HookClient:
     """Calls the hooks; made inside the loop that uses it, closed by its owner.
 
     Attributes:
-        calls: how they went.
+        calls: how many there were, by result, and how long they took.
     """
 
     def __init__(self, token: str | Callable[[], str]) -> None:
         """Args:
-        token: the shared token, or a function that gives it, where it may change.
+        token: the shared token, or a function that gives it where it may change.
         """
         self.calls = HookCalls()
         self._token = token if callable(token) else lambda: token
@@ -58,15 +58,15 @@ class HookClient:
         return read(await self._post(f"{url}/customize", HookRequest(parent).to_json()), url, CustomizeAnswer.from_json)
 
     async def call(self, url: str, request: HookRequest, related: bytes | None = None) -> HookResponse:
-        """Ask for the desired state of a channel, or for its end: that is to be repeated until `finalized`.
+        """Ask for the desired state of a channel, or for its end; the caller repeats the latter until `finalized`.
 
         Args:
             request: its parent is the whole object, with the status that was answered last.
-            related: as `HookRequest.to_json` takes it.
+            related: in the form that `HookRequest.to_json` takes.
 
         Raises:
-            Unavailable: reconcile can't be reached, has no NATS, or something else has answered.
-            Refused: it will not answer: 400 malformed parent, 401 token.
+            Unavailable: reconcile can't be reached or has no NATS, or another program has answered.
+            Refused: reconcile will not answer: 400 malformed parent, 401 token.
             InvalidSpec: the parent can't be written as JSON.
         """
         verb = "finalize" if request.finalizing else "sync"
@@ -92,7 +92,7 @@ def read(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Form]) ->
     """Read the answer's JSON.
 
     Raises:
-        Unavailable: something else than reconcile has answered.
+        Unavailable: another program than reconcile has answered.
     """
     try:
         return from_json(json.loads(text))

@@ -21,14 +21,14 @@ from headrace_operator.kube.kinds import DEPLOYMENT, Discovery, Key, Kind, key
 from headrace_operator.kube.watch import Watch
 
 KINDS = (DEPLOYMENT, Kind(SERVING_API, "Service", "services"))
-# The old pods may be asked for a moment longer, until every node knows that they go.
+# Requests reach the old pods for a moment longer, until every node knows that they go.
 LATE_SECONDS = 5.0
 
 _log = log.get("operator")
 
 
 def place(url: str, named: str | None = None) -> Key | None:
-    """Namespace and name of the workload of the `reconcile` at a URL; None where the host is not that of a Service.
+    """Namespace and name of the workload of the `reconcile` at a URL; None where the host is no Service's.
 
     Args:
         named: the two as `<namespace>/<name>`, where a deployer gives them.
@@ -41,7 +41,7 @@ def place(url: str, named: str | None = None) -> Key | None:
 
 
 class HookWorkload:
-    """Watches one Deployment or Knative Service, whichever there is."""
+    """Watches one Deployment or Knative Service, whichever exists."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class HookWorkload:
     ) -> None:
         """Args:
         where: namespace and name; None: nothing is watched.
-        tell: called when it has been replaced, and once more when no old pod can be asked any more.
+        tell: called when the workload has been replaced, and once more when no request can reach an old pod.
         """
         self._api = api
         self._discovery = discovery
@@ -81,7 +81,7 @@ class HookWorkload:
         found = "" if new is None else up(new)
         if new is None or not found or found == self._running.get(kind):
             return
-        # The version that is up when the workload is first seen is the one that the first passes ask.
+        # The first passes ask the version that is up when the workload is first seen, so that version is no news.
         first, self._running[kind] = kind not in self._running and not watch.cache.listed, found
         if not first:
             _log.info("reconcile was replaced, every channel is looked at", workload=f"{kind.title} {key(new)[1]}")

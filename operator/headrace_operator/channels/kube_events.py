@@ -28,7 +28,7 @@ CONTROLLER = "headrace.dev/operator"
 LONGEST_NOTE, LONGEST_REASON, LONGEST_NAME = 1024, 128, 200
 MOST_WAITING, MOST_KNOWN = 4_000, 4_000
 SECONDS_EACH = 0.05
-# An Event that comes again within a minute is counted, and written with the next one after that.
+# An Event that comes again within a minute is only counted; the next one after the minute is written with the count.
 COUNT_SECONDS = 60.0
 # Well below the 30 s after which Kubernetes kills a pod; the Lease has been given back by then.
 FLUSH_SECONDS, FLUSH_LANES = 3.0, 8
@@ -38,7 +38,7 @@ _log = log.get("events")
 
 @dataclass(slots=True)
 class WrittenEvent:
-    """One Event: how often it was said, and when that was written."""
+    """One Event: how often it has happened, and when that was written."""
 
     count: int = 0
     written: int = 0
@@ -58,7 +58,7 @@ class EventWriter:
         self._trouble = Trouble()
 
     def __call__(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
-        """Say something of a channel; the same words again are counted."""
+        """Queue an Event about a channel; the same words again are counted."""
         metadata = channel["metadata"]
         told = hashlib.sha256("\0".join((metadata["uid"], reason, message)).encode()).hexdigest()[:16]
         name = f"{metadata['name'][:LONGEST_NAME]}.{told}"
@@ -75,7 +75,7 @@ class EventWriter:
         self._filled.set()
 
     def tell_changes(self, channel: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """Say each condition of a status that is not what it was."""
+        """Queue an Event for each condition that differs between two statuses."""
         was = {one.get("type"): (one.get("status"), one.get("reason")) for one in before.get("conditions") or ()}
         for one in after.get("conditions") or ():
             now = (one.get("status"), one.get("reason"))
@@ -103,7 +103,7 @@ class EventWriter:
             await asyncio.sleep(SECONDS_EACH)
 
     async def flush(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Write the Events that wait, once `run` has ended; those that wait after that time are dropped."""
+        """Write the waiting Events, once `run` has ended; those that still wait after `seconds` are dropped."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 if self._writing is not None:

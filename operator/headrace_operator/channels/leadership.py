@@ -32,7 +32,7 @@ class Leadership:
 
     def __init__(self, world: ClusterWorld, work: ChannelWork, *, resync: float) -> None:
         """Args:
-        resync: seconds after which unwanted children are looked for though nothing has vanished.
+        resync: seconds between looks for unwanted children while nothing has vanished.
         """
         self._world = world
         self._children = world.children
@@ -57,15 +57,15 @@ class Leadership:
             tasks.create_task(self._look_for_strays(), name="strays")
 
     def ask_again(self) -> None:
-        """The cluster serves other kinds than before, or another `reconcile` answers: what it wants to see is asked."""
+        """Ask `reconcile` again what it wants to see: the kinds that are served have changed, or `reconcile` has."""
         self._world.ask_again()
         self._work.add_all()
 
     async def _look_for_strays(self) -> None:
-        """Delete children whose channel is gone for good: its finalizer was taken away by force.
+        """Delete children whose channel is gone for good, because its finalizer was taken away by force.
 
-        And shared ones that nobody wants: the last one that did has gone while no operator was there, or while not all
-        channels were seen yet.
+        Delete also shared children that no channel wants: the last one that did has gone while no operator was there,
+        or before all channels were seen.
         """
         while True:
             self._removed.clear()

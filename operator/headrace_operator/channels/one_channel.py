@@ -22,7 +22,7 @@ from headrace_operator.channels.world import Call, World
 from headrace_operator.kube.api import Body, Conflict, passes
 from headrace_operator.kube.kinds import Key, key
 
-# Ghosts come in crowds; the rest is asked for with the next pass.
+# Objects that may be gone come in crowds; the rest is looked up in the next pass.
 MOST_VERIFIED = 64
 FINALIZE_SECONDS = 5.0
 
@@ -31,12 +31,12 @@ _log = log.get("operator")
 
 @dataclass(slots=True)
 class Known:
-    """What is remembered of a channel between two passes.
+    """The memory of one channel between two passes.
 
     Attributes:
         wanted: the status of the last answer.
-        written: the status as it was kept then: an API server may leave out what the CRD does not know.
-        trouble: what the last passes have failed of.
+        written: that status as the API server kept it, perhaps without members that the CRD does not know.
+        trouble: the failures of the last passes.
         ending: its namespace is being deleted.
     """
 
@@ -47,11 +47,11 @@ class Known:
 
 
 class OneChannel:
-    """Makes passes, one channel at a time or many of them beside one another, but never two over the same.
+    """Makes passes over channels, also over many at a time, but never two over the same.
 
     Attributes:
         on_pass: called with a channel after each pass that came to its end.
-        succession: which of the processes that answer counts.
+        succession: decides which of the `reconcile` processes counts.
     """
 
     def __init__(self, world: World, call: Call) -> None:
@@ -64,7 +64,7 @@ class OneChannel:
         self._known: dict[Key, Known] = {}
 
     def status_is_ours(self, channel: Mapping[str, Any]) -> bool:
-        """Is its status what was written last? True while nothing was written yet."""
+        """Is the channel's status the one that we wrote last? True while nothing was written yet."""
         known = self._known.get(key(channel))
         return known is None or known.written is None or known.written == (channel.get("status") or {})
 
@@ -72,7 +72,7 @@ class OneChannel:
         """One pass; seconds until the next is wanted, None when something changes.
 
         Raises:
-            HeadraceError: it did not come to its end, and is to be tried again.
+            HeadraceError: the pass did not come to its end, and is to be tried again.
         """
         channel = self._world.channels.get(place)
         if channel is None:
@@ -108,7 +108,7 @@ class OneChannel:
             news, known.ending = outcome.ending and not known.ending, known.ending or outcome.ending
             return 0.0 if news else answer.resync_after_seconds or FINALIZE_SECONDS
         for each in answer.events:
-            # Where its namespace goes, no Event can be written.
+            # No Event can be written in a namespace that is being deleted.
             words = "channel goes with something left undone"
             _log.warning(words, channel="/".join(key(channel)), reason=each.reason, message=each.message)
         outcome = await self._world.make_so(channel, ())
@@ -119,7 +119,7 @@ class OneChannel:
         return None
 
     async def _asked(self, channel: Body, *, finalizing: bool) -> HookResponse:
-        """The hook's answer; when something of what it wanted verified is not there, the answer to that."""
+        """The hook's answer; when an object that it wanted verified does not exist, its answer to that."""
         ending = self._known.setdefault(key(channel), Known()).ending
         request, related = self._world.request(channel, finalizing=finalizing, ending=ending)
         answer = await self._called(request, related)
@@ -144,7 +144,7 @@ class OneChannel:
         try:
             pruned = await self._world.prune(channel, kept)
         except Conflict:
-            # Somebody was faster: what the hook has seen is not so any more, and it is asked again.
+            # Somebody has changed the channel since the hook saw it, so the hook is asked again.
             return channel, True
         gone = ", ".join(answer.prune)
         message = f"taken out of spec.subscribers, since their Subscriptions do not exist any more: {gone}"
@@ -167,7 +167,7 @@ class OneChannel:
             self._world.tell(channel, each.reason, each.message, warning=each.type == "Warning")
 
     def _note_end(self, channel: Body, problems: tuple[ChildProblem, ...]) -> None:
-        """The pass is at its end; what could not be done makes it one that failed."""
+        """The pass is at its end; with a problem it is a failed one."""
         for listener in self.on_pass:
             listener(channel)
         if problems:
@@ -176,7 +176,7 @@ class OneChannel:
         self._known.setdefault(key(channel), Known()).trouble.over()
 
     def note_problem(self, place: Key, error: HeadraceError) -> None:
-        """Tell of what a pass has failed with, once in a row of failures; of what may pass by itself when it lasts."""
+        """Report why a pass failed, once in a row of failures; a failure that may pass by itself only when it lasts."""
         known, words = self._known.setdefault(place, Known()), "pass failed, trying again"
         if not known.trouble.note(str(error), LASTING_SECONDS if passes(error) else 0.0):
             _log.debug(words, channel="/".join(place), error=str(error))

@@ -43,7 +43,7 @@ def named(text: str) -> Iterator[PredecessorObject]:
 
 
 def is_left(body: Mapping[str, Any]) -> bool:
-    """Is it ours, and has no owner that will see to it? Knative's Route owns a Service of its name."""
+    """Is it ours, without an owner that will delete it? Knative's Route owns a Service of its name."""
     metadata = body["metadata"]
     labels = metadata.get("labels") or {}
     return labels.items() >= LABELS.items() and not (
@@ -67,7 +67,7 @@ class Predecessor:
     pause: float = LOOK_AGAIN_SECONDS
 
     async def run(self) -> None:
-        """Return when nothing is left, or when we may not look for it."""
+        """Return when no object is left, or when we may not look for them."""
         while True:
             try:
                 left = [found async for found in self._left()]

@@ -21,7 +21,7 @@ from headrace_operator.kube.kinds import Discovery, Key, Kind, key
 from headrace_operator.kube.watch import Watch
 
 LIST_SECONDS = 15.0
-# There are many of them, or not everybody may see them: only those that are named are watched.
+# Of these kinds there are many objects, or objects that not everybody may see: only named ones are watched.
 BY_NAME = ("ConfigMap", "Secret")
 SECRET_PARTS = ("data", "stringData")
 
@@ -101,11 +101,11 @@ class RelatedObjects:
         self._rules: dict[Key, tuple[RelatedRule, ...]] = {}
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._named: dict[tuple[str, str], set[Key]] = {}
-        # The watches that could not be listed in that time, and the channels that go on without.
+        # The watches that were not listed within the patience, and the channels that go on without them.
         self._late: dict[Watch, set[Key]] = {}
 
     async def ask_for(self, channel: Key, rules: Iterable[RelatedRule]) -> None:
-        """Watch the objects that a channel wants to see from now on; returns when they are there, or do not come."""
+        """Watch the objects that a channel wants to see; returns when they are listed, or the patience ends."""
         self.forget(channel)
         wanted = self._rules[channel] = tuple(rules)
         for rule in wanted:
@@ -126,11 +126,11 @@ class RelatedObjects:
                 await asyncio.gather(*answers)
         for one in watches:
             if not one.cache.listed:
-                # We may not see them, perhaps; the channel goes on without, and is told if they are listed after all.
+                # Perhaps we may not see them. The channel goes on without, and hears if they are listed after all.
                 self._late.setdefault(one, set()).add(channel)
 
     def _is_vain(self, watch: Watch) -> bool:
-        """Has a channel waited for it in vain, since we may not see it? A thousand others would each do so again."""
+        """Has a channel waited in vain for objects that we may not see? A thousand others would each wait again."""
         return watch in self._late and watch.refused
 
     def forget(self, channel: Key) -> None:
@@ -153,7 +153,7 @@ class RelatedObjects:
         return b"{" + b",".join(members) + b"}"
 
     def complete(self, channel: Key) -> frozenset[str]:
-        """Kinds of which `related` holds every object of the cluster, or each that concerns the channel."""
+        """Kinds of which `related` holds every object of the cluster, or every one that concerns the channel."""
         found = set()
         for rule in self._rules.get(channel, ()):
             if rule.namespace or rule.names:
@@ -164,13 +164,13 @@ class RelatedObjects:
         return frozenset(found)
 
     def unserved(self, channel: Key) -> frozenset[str]:
-        """Kinds that it wants to see and that the cluster does not serve."""
+        """Kinds that the channel wants to see and the cluster does not serve."""
         rules = self._rules.get(channel, ())
         missing = (rule for rule in rules if rule.kind and (rule.api_version, rule.kind) not in self._kinds)
         return frozenset(f"{rule.kind}.{rule.api_version}" for rule in missing)
 
     def unseen(self, channel: Key) -> frozenset[str]:
-        """Objects that could not be looked for, for want of a right or of time, as `ConfigMap.v1/NAMESPACE/NAME`."""
+        """Objects that we lacked the right or the time to look for, as `ConfigMap.v1/NAMESPACE/NAME`."""
         return frozenset(
             "/".join((kind.title, *filter(None, (rule.namespace, name))))
             for rule in self._rules.get(channel, ())
@@ -180,7 +180,7 @@ class RelatedObjects:
         )
 
     async def appeared(self) -> bool:
-        """Is a kind served now that a channel wanted to see and that was not served before? Raises as `Discovery`."""
+        """Does the cluster now serve a kind that it did not when a channel asked for it? Raises as `Discovery`."""
         wanted = {(rule.api_version, _which(rule)): rule for rules in self._rules.values() for rule in rules}
         missing = [rule for which, rule in wanted.items() if which not in self._kinds]
         return any([await self._kind_of(rule) for rule in missing])
@@ -259,7 +259,7 @@ def _takes(rule: RelatedRule, namespace: str, name: str) -> bool:
 
 
 def _told_by(rule: RelatedRule) -> tuple[str, ...]:
-    """Names of objects whose changes are told; "" for any. Of a whole kind, those that the channel mentions are."""
+    """Names of the objects whose changes count, "" for any; of a whole kind, only those that the channel mentions."""
     return rule.names or (("",) if rule.namespace else ())
 
 
@@ -269,7 +269,7 @@ def _which(rule: RelatedRule) -> str:
 
 
 def _tells(old: Body, new: Body) -> bool:
-    """Is it a change that the hook should see at once? The status of a Subscription is our own echo."""
+    """Should the hook see this change at once? The status of a Subscription is our own echo."""
     if "generation" not in new["metadata"]:
         return True
     if new.get("kind") != "Subscription" and old.get("status") != new.get("status"):

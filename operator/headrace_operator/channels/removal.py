@@ -21,14 +21,14 @@ _log = log.get("children")
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The removal of children; each method gives what could not be done."""
+    """The removal of children; each method gives the problems."""
 
     api: KubeApi
     applied: ChildRecords
     cache: Callable[[Kind], Cache]
 
     async def disown(self, spot: Spot, live: Body, uid: str) -> list[ChildProblem]:
-        """Take one channel out of its owners."""
+        """Take one channel out of the child's owners."""
         kind, place = spot
         references = live["metadata"].get("ownerReferences") or []
         kept = [one for one in references if one["uid"] != uid]

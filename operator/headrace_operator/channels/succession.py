@@ -13,12 +13,12 @@ from collections.abc import Callable
 from headrace.core.channel.hook import Installation
 from headrace.core.errors import Unavailable
 
-# After so long a silence the later process is gone: its rollout was given up, and the old ones go on.
+# After so long a silence the later process is gone: its rollout was given up, and the old processes go on.
 SILENT_SECONDS = 30.0
 
 
 class OutdatedAnswer(Unavailable):
-    """A `reconcile` has answered that is being replaced by another, which is to be asked."""
+    """The `reconcile` that has answered is being replaced by another, and that one is to be asked."""
 
     def __init__(self) -> None:
         super().__init__("a reconcile has answered that is being replaced by one with other settings")
@@ -28,7 +28,7 @@ class Succession:
     """The succession of the processes that answer for one `reconcile`.
 
     Attributes:
-        listeners: called when other settings count than before.
+        listeners: called when the settings that count are no longer the same.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -55,6 +55,6 @@ class Succession:
             listener()
 
     def check(self, told: Installation) -> None:
-        """Does an answer of a while ago still count? Raises as `hear`."""
+        """Raise as `hear` unless an earlier answer still counts."""
         if self._known is not None and self._known.digest != told.digest:
             raise OutdatedAnswer

@@ -24,7 +24,7 @@ class WorkQueue(Generic[Key]):
 
     def __init__(self, owner: Callable[[Key], Hashable] = lambda key: key) -> None:
         """Args:
-        owner: the owner of a key; where this is not given, each key is its own.
+        owner: gives the owner of a key; by default each key is its own.
         """
         self._owner = owner
         self._waiting: deque[Key] = deque()
@@ -60,7 +60,7 @@ class WorkQueue(Generic[Key]):
         return key in self._busy
 
     def add(self, key: Key) -> None:
-        """Work on it soon; it may be in the queue already."""
+        """Work on the key soon; it may be in the queue already."""
         self._later.pop(key, None)
         if key in self._busy:
             self._again.add(key)
@@ -70,7 +70,7 @@ class WorkQueue(Generic[Key]):
             self._filled.set()
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Work on it then, or earlier if something else says so."""
+        """Work on the key after that time, or earlier if another call says so."""
         moment = asyncio.get_running_loop().time() + max(0.0, seconds)
         planned = self._later.get(key)
         if planned is not None and planned <= moment:
@@ -97,10 +97,10 @@ class WorkQueue(Generic[Key]):
         self._later.pop(key, None)
 
     async def run(self, work: Callable[[Key], Awaitable[None]], workers: int, share: int | None = None) -> None:
-        """Work until cancelled. `work` is to raise nothing: whatever it raises ends the queue.
+        """Work until cancelled. `work` must not raise: any exception ends the queue.
 
         Args:
-            share: how many keys of one owner may be worked on at a time; as many as workers where it is not given.
+            share: how many keys of one owner may be worked on at a time; by default as many as there are workers.
         """
         async with asyncio.TaskGroup() as tasks:
             for number in range(workers):
@@ -155,7 +155,7 @@ class WorkQueue(Generic[Key]):
         now = asyncio.get_running_loop().time()
         while self._moments and self._moments[0][0] <= now:
             moment, _, key = heapq.heappop(self._moments)
-            # A key that was planned anew, or done meanwhile, has another moment or none.
+            # A key that was planned anew or done meanwhile has another moment or none.
             if self._later.get(key) == moment:
                 self.add(key)
         self._timer = None

@@ -17,37 +17,37 @@ from headrace_operator.kube.watch import Cache
 
 
 class World(Protocol):
-    """One place with channels. Whatever writes a channel puts it into `channels`, too, and gives it as it is then."""
+    """One place with channels. A method that writes a channel also puts it into `channels`, and gives it as written."""
 
     @property
     def channels(self) -> Cache:
         """The channels as they are."""
 
     async def prepare(self, channel: Body) -> Body:
-        """Begin a pass: have watched what the hook wants to see, and hold a channel that stays."""
+        """Begin a pass: watch the objects that the hook wants to see, and hold the channel if it stays."""
 
     def request(self, channel: Body, *, finalizing: bool, ending: bool) -> tuple[HookRequest, bytes]:
-        """What the hook is asked, and its `related` as JSON; `ending`: the channel's namespace is being deleted."""
+        """The request to the hook, and its `related` as JSON; `ending`: the channel's namespace is being deleted."""
 
     async def absent(self, references: Sequence[Reference], /) -> frozenset[str]:
-        """The uids of those objects that are proved not to exist."""
+        """The uids of the objects that are proved not to exist."""
 
     async def make_so(
         self, channel: Body, wanted: Sequence[Mapping[str, Any]], check: Callable[[], None] = lambda: None, /
     ) -> ChildrenOutcome:
-        """Make the channel's children what is wanted; `check` raises once the answer does not count any more."""
+        """Make the channel's children as they are wanted; `check` raises once the answer does not count any more."""
 
     async def prune(self, channel: Body, kept: list[Any]) -> Body:
         """Replace `spec.subscribers`; Conflict when the channel has changed meanwhile."""
 
     async def write_status(self, channel: Body, status: Mapping[str, Any]) -> Body | None:
-        """Replace the status, and tell people what has changed; None: this channel is gone."""
+        """Replace the status, and tell people of the changes; None: this channel is gone."""
 
     async def let_go(self, channel: Body) -> None:
-        """Nothing is left of a channel that is going: it may vanish. Conflict when it has changed meanwhile."""
+        """Let a channel vanish that is being deleted and has nothing left. Conflict when it has changed meanwhile."""
 
     def tell(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
-        """Tell people of something that has happened to a channel."""
+        """Tell people of an event in a channel's life."""
 
     def forget(self, place: Key) -> None:
         """A channel has vanished."""

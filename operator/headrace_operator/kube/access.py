@@ -35,10 +35,10 @@ class KubeAccess:
         url: without a slash at its end.
         context: None for plain HTTP.
         token: gives the bearer token of this moment; when it is empty, none is sent.
-        namespace: the one that we run in.
-        server_name: the name that its certificate has to bear, in the place of the URL's host.
+        namespace: the one in which we run.
+        server_name: the name that the server's certificate has to bear, in place of the URL's host.
         proxy: URL of the proxy that leads there.
-        files: those that all but the token was read from.
+        files: the files from which everything but the token was read.
         trusts_system: no CA is named, so the CAs of the system count.
     """
 
@@ -52,12 +52,12 @@ class KubeAccess:
     trusts_system: bool = False
 
     def now(self) -> KubeAccess:
-        """This access itself: a caller that needs no changes takes it as it is."""
+        """This access itself, for a caller that needs no changes."""
         return self
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a request says of who we are."""
+        """The headers that authenticate a request."""
         token = self.token()
         return {"Authorization": f"Bearer {token}"} if token else {}
 
@@ -66,7 +66,7 @@ def find(settings: KubeSettings) -> KubeAccess:
     """Take KUBECONFIG, else the pod's service account, else the user's own kubeconfig.
 
     Raises:
-        Misconfigured: there is none of them, or it can't be used.
+        Misconfigured: there is none, or the one found can't be used.
     """
     if settings.kubeconfig:
         return from_kubeconfig(*kubeconfig.paths(settings.kubeconfig))
@@ -102,7 +102,7 @@ def from_kubeconfig(*files: Path) -> KubeAccess:
     """The current context of a kubeconfig.
 
     Raises:
-        Misconfigured: it is not one, or authenticates by what is not spoken here.
+        Misconfigured: a file is no kubeconfig, or its user authenticates in a way that is not supported here.
     """
     found = kubeconfig.chosen(files)
     cluster, user = found.cluster, found.user
@@ -128,11 +128,11 @@ def from_kubeconfig(*files: Path) -> KubeAccess:
 
 
 def _judge_user(title: str, user: Mapping[str, Any]) -> None:
-    """Refuse a user of whom only a program or a password could say who it is."""
+    """Refuse a user that only a program or a password could authenticate."""
     token = "a token (`kubectl create token` prints one), a tokenFile or a client certificate"
     if user.get("username"):
         words = f"authenticates with 'username', which Kubernetes has given up with 1.19: give {token}"
-    # As kubectl has it: a token that is given is taken, and the program is not run.
+    # As in kubectl, a token that is given is taken, and the program is not run.
     elif user.get("exec") and not user.get("token") and not user.get("tokenFile"):
         words = (
             "has users[].user.exec, a program that gives credentials, which the operator does not run: let it run in "
@@ -152,7 +152,7 @@ class TokenFile:
 
     def __call__(self) -> str:
         stamp = tls.stamp(str(self._path))
-        # A file without a stamp is being replaced at this moment; the old token is good for a while.
+        # A file without a stamp is being replaced at this moment; the old token remains valid for a while.
         if stamp is not None and (self._read is None or self._read[0] != stamp):
             with suppress(OSError, ValueError):
                 self._read = (stamp, self._path.read_text(encoding="utf-8").strip())
@@ -167,7 +167,7 @@ def _token(user: Mapping[str, Any]) -> Callable[[], str]:
 
 
 def _context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
-    # As kubectl has it: data overrides the file that is named.
+    # As in kubectl, data overrides the file that is named.
     data = cluster.get("certificate-authority-data")
     if data:
         context = trust.context(base64.b64decode(data))

@@ -31,20 +31,20 @@ MERGE, JSON_PATCH, APPLY = (
 )
 
 
-# These are all the words that the API server has for a JSON patch that does not apply; an invalid field it names.
+# The API server says no more of a JSON patch that does not apply; of an invalid field it gives the name.
 FAILED_TEST = "the server rejected our request due to an error in our request"
 
 
 class Conflict(Refused):
-    """The object is not as we believed: read it again."""
+    """The object is not as we believed, so the caller has to read it again."""
 
 
 class NamespaceGoing(Refused):
-    """The object's namespace is being deleted: nothing can be made there any more."""
+    """The object's namespace is being deleted, so nothing can be made there any more."""
 
 
 class Expired(Refused):
-    """The API server has forgotten the version that we have: list again."""
+    """The API server has forgotten the version that we have, so the caller has to list again."""
 
 
 class KubeApi:
@@ -71,11 +71,11 @@ class KubeApi:
         await self._session.close()
 
     async def get(self, path: str) -> Body | None:
-        """One object, not from a cache; None when it is not there.
+        """Read one object from the API server, not from a cache; None when it does not exist.
 
         Raises, as all methods:
             Unavailable: there is no answer, or one that may be better in a while.
-            Refused: the API server will not; Conflict and Expired say why.
+            Refused: the API server refuses; Conflict and Expired say why.
         """
         try:
             return await self._call("get", "GET", path)
@@ -85,7 +85,7 @@ class KubeApi:
             raise
 
     async def list(self, path: str, selection: Mapping[str, str]) -> tuple[list[Body], str]:
-        """Read all objects in pages, as they are now, and the version from which to watch on."""
+        """Read all objects as they are now, in pages; gives them and the version from which to watch on."""
         items: list[Body] = []
         parameters = {**selection, "limit": str(PAGE)}
         while True:
@@ -142,7 +142,7 @@ class KubeApi:
         return await self._call("patch", "PATCH", path, body, content=MERGE, parameters=parameters)
 
     async def swap(self, path: str, known: Body, *operations: Mapping[str, Any]) -> Body:
-        """JSON patch; Conflict when anything of the object has changed since it was as we know it."""
+        """JSON patch; Conflict when any part of the object has changed since the state that we know."""
         version = known["metadata"]["resourceVersion"]
         test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
         parameters = {"fieldManager": FIELD_MANAGER}
@@ -191,7 +191,7 @@ class KubeApi:
 
 
 def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:
-    """The error for an answer that is no success: 409 and a failed test of a patch are conflicts, 4xx is refused."""
+    """The error for an answer without success: 409 and a failed test of a patch are Conflict, other 4xx Refused."""
     words, causes = _told(text)
     sentence = f"{method} {path}: {words} (HTTP {status})"
     if status == 410:
@@ -215,7 +215,7 @@ def passes(error: HeadraceError) -> bool:
 
 
 def _told(text: str) -> tuple[str, set[tuple[str, str]]]:
-    """The words of a Status, and of each of its causes the reason and the field."""
+    """The message of a Status, and the reason and field of each of its causes."""
     try:
         status = json.loads(text)
         words = str(status["message"])

@@ -62,7 +62,7 @@ class Election:
                 watching.cancel()
 
     async def _won(self) -> Body:
-        """Wait for the Lease; the object as it was written."""
+        """Wait for the Lease; gives the object as it was written."""
         await self._watch.cache.wait_until_listed()
         while True:
             self._changed.clear()
@@ -113,7 +113,7 @@ class Election:
             working.result()
 
     async def _renew(self, lease: Body) -> None:
-        """Renew until it is lost."""
+        """Renew the Lease until it is lost."""
         loop = asyncio.get_running_loop()
         good_at, pause = loop.time(), self._duration / 3
         while True:
@@ -192,7 +192,7 @@ class Election:
         return lease is not None and lease["spec"].get("holderIdentity") not in ("", None, self._identity)
 
     def _left(self, lease: Body | None) -> float:
-        """Seconds until it may be taken; they count from the moment when we saw it change, since clocks differ."""
+        """Seconds until the Lease may be taken; they count from when we saw it change, since clocks differ."""
         # A Lease under our own name is that of the process before us in this pod.
         if lease is None or lease["spec"].get("holderIdentity") in ("", None, self._identity):
             return 0.0

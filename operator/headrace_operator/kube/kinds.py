@@ -28,7 +28,7 @@ class Kind:
 
     @property
     def title(self) -> str:
-        """As the hook names it: `Deployment.apps/v1`."""
+        """The name that the hook uses: `Deployment.apps/v1`."""
         return f"{self.kind}.{self.api_version}"
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -54,7 +54,7 @@ def key(body: Mapping[str, Any]) -> Key:
 
 
 class Discovery:
-    """The kinds that the cluster serves; it is asked for one that it lacks at most every half a minute."""
+    """The kinds that the cluster serves; for a kind that it lacks, it is asked at most every half a minute."""
 
     def __init__(self, api: KubeApi) -> None:
         self._api = api
@@ -62,7 +62,7 @@ class Discovery:
         self._resources: dict[str, tuple[float, tuple[Kind, ...]]] = {}
 
     async def refresh(self) -> bool:
-        """Ask which group versions there are; True when they are others than before.
+        """Ask which group versions there are; True when they have changed.
 
         Raises:
             Unavailable, Refused: the API server did not say.
@@ -90,7 +90,7 @@ class Discovery:
             return None
         asked, known = self._resources.get(api_version, (-inf, ()))
         found = next(filter(fits, known), None)
-        # A group may get one kind more, and its version is the same.
+        # A group may get another kind without a new version.
         if found is not None or time.monotonic() < asked + LOOK_AGAIN_SECONDS:
             return found
         return next(filter(fits, await self._listed(api_version)), None)

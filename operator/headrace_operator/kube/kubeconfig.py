@@ -32,8 +32,8 @@ class Chosen:
     """One context.
 
     Attributes:
-        title: for people: the files that were read.
-        cluster, user: as they stand there, with whole paths.
+        title: names the files that were read, for people.
+        cluster, user: as they stand in the files, with whole paths.
         namespace: `default` where none is named.
     """
 
@@ -53,7 +53,7 @@ def chosen(files: Sequence[Path], context: str | None = None) -> Chosen:
     """The context of that name, else the current one.
 
     Raises:
-        Misconfigured: there is none, the files are no kubeconfigs, or a field asks for what we can't do.
+        Misconfigured: there is none, the files are no kubeconfigs, or a field asks for a feature that we lack.
     """
     title = os.pathsep.join(str(file) for file in files)
     named, current = _read(title, files)
@@ -70,12 +70,12 @@ def chosen(files: Sequence[Path], context: str | None = None) -> Chosen:
 def _read(title: str, files: Sequence[Path]) -> tuple[dict[str, dict[str, Any]], str]:
     """Clusters, users and contexts by name, and the name of the current context."""
     try:
-        # kubectl passes over those that are not there, unless it is the only one.
+        # kubectl passes over missing files, unless there is only one file.
         return _merged([file for file in files if file.exists()] if len(files) > 1 else files)
     except OSError as error:
         raise _fault(title, f"can't be read: {error.strerror or error}") from error
     except yaml.MarkedYAMLError as error:
-        # Its other words show lines, and a token may stand in one.
+        # The error's other words quote lines, and a token may stand in one.
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise _fault(title, f"is not YAML{line}: {error.problem}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:

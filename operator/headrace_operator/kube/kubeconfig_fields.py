@@ -29,13 +29,13 @@ _IMPERSONATES = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
 def judge(title: str, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> None:
-    """Refuse a context that asks for what we can't do.
+    """Refuse a context that asks for a feature that we lack.
 
     Args:
-        title: the files, for people.
+        title: names the files, for people.
 
     Raises:
-        Misconfigured: naming the field and what to do; never quoting what may be a secret.
+        Misconfigured: the message names the field and the cure, and quotes no value that may be a secret.
     """
     for kind, body in (("cluster", cluster), ("user", user)):
         for name in _TEXTS[kind]:

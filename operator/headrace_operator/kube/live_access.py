@@ -26,7 +26,7 @@ class Way(Protocol):
 
 
 class LiveAccess:
-    """Looks at the files with each request, and reads them when one has changed."""
+    """Looks at the files at each request, and reads them when one has changed."""
 
     def __init__(self, find: Callable[[], KubeAccess]) -> None:
         """Args:
@@ -60,16 +60,16 @@ class LiveAccess:
         _log.info("what tells of the API server has changed, and is obeyed", api_server=self._access.url)
 
     def _found(self) -> tuple[KubeAccess, tuple[Stamp, ...]]:
-        """With the stamps of a moment before it was read, so that a change meanwhile is seen later."""
+        """The access, with the files' stamps from before they were read, so that a change meanwhile is seen later."""
         known = self._find()
         while True:
             stamps, found = _stamped(known), self._find()
-            # Only the files themselves say which files there are to look at.
+            # Only the files themselves name all the files to look at.
             if (found.files, found.trusts_system) == (known.files, known.trusts_system):
                 return found, stamps
             known = found
 
 
 def _stamped(access: KubeAccess) -> tuple[Stamp, ...]:
-    """The stamps of all files; a file that is not there has one, too, since it may come."""
+    """The stamps of all files; a missing file has one, too, since it may appear."""
     return (*map(tls.stamp, access.files), *(tls.system_stamps() if access.trusts_system else ()))

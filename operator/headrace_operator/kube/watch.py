@@ -22,12 +22,12 @@ from headrace_operator.kube.api import Body, Expired, KubeApi
 from headrace_operator.kube.kinds import Key, Kind, key
 
 Listener = Callable[[Body | None, Body | None], None]
-"""It is called with an object as it was and as it is; None where there was none, or is none any more."""
+"""It is called with an object before and after a change; None where there was none before, or is none after."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
-# The server's own default; each watch ends at another moment, so that not all begin anew at once.
+# The server's own default; each watch ends at a random moment, so that not all begin anew at once.
 WATCH_SECONDS = (300, 600)
-# Nobody here reads this annotation, and it is half of the memory.
+# Nobody here reads this annotation, and it takes half of the memory.
 NOISE = "kubectl.kubernetes.io/last-applied-configuration"
 
 _log = log.get("watch")
@@ -37,11 +37,11 @@ class Cache:
     """The objects of one kind.
 
     Attributes:
-        complete: the kind has been listed, and the watch is up: an object that is not here does not exist, but for a
-            moment.
-        up_since: when the watch came up, on the loop's clock; the changes that it tells first happened before.
-        listeners: they are told of every change, after it was taken in.
-        without: members of the objects that are not kept, as a Secret's data.
+        complete: the kind has been listed, and the watch is up: an object that is not here does not exist, give or take
+            a moment.
+        up_since: when the watch came up, on the loop's clock; its first changes happened before.
+        listeners: called with every change, after it was taken in.
+        without: members of the objects that are not kept, such as a Secret's data.
         keeps: says whether an object, as the API server sends it, belongs here; all others count as not there.
     """
 
@@ -67,7 +67,7 @@ class Cache:
 
     @property
     def listed(self) -> bool:
-        """The kind has been listed once; from then on the copy is old at worst."""
+        """Has the kind been listed once? From then on the copy is at worst old."""
         return self._listed.is_set()
 
     async def wait_until_listed(self) -> None:
@@ -76,7 +76,7 @@ class Cache:
     def note(self, body: Body) -> None:
         """Take in an object that the API server has just answered, ahead of the watch; an older one changes nothing."""
         if key(body) not in self._objects and self.version and not _newer(_version(body), self.version):
-            # The watch is past that version: the object was deleted since.
+            # The watch is past that version, so the object was deleted since.
             return
         self.put(body)
 
@@ -104,7 +104,7 @@ class Cache:
             self._tell(old, None)
 
     def replace(self, items: list[Body], version: str) -> None:
-        """Take in all objects that there are, as of a version."""
+        """Replace all objects by those of a list at a version."""
         self.version = version
         present = {key(item) for item in items}
         for place, old in list(self._objects.items()):
@@ -125,7 +125,7 @@ class Watch:
 
     Attributes:
         refused: the API server has just said that we may not see the kind.
-        answered: the API server has said once which objects there are, or that we may not see them.
+        answered: the API server has once listed the objects, or refused to.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ def _version(body: Mapping[str, Any]) -> str:
 
 
 def _newer(one: str, other: str) -> bool:
-    """Versions are numbers in every API server that there is; where one is not, the latest word counts."""
+    """Versions are numbers in all API servers known; where one is not, the latest answer counts."""
     with suppress(ValueError):
         return int(one) > int(other)
     return one != other

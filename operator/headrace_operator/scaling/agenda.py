@@ -26,24 +26,24 @@ class Agenda:
         self._filled = asyncio.Event()
 
     def add(self, names: Iterable[Name]) -> None:
-        """Think about these now."""
+        """Put these consumers on the agenda now."""
         self._now.update(names)
         if self._now:
             self._filled.set()
 
     def plan(self, name: Name, moment: float | None) -> None:
-        """Think about it at that moment and not at the one planned before; None: when something changes."""
+        """Put it on the agenda at that moment, not at the one planned before; None: when something changes."""
         if moment is None:
             self._later.pop(name, None)
         elif self._later.get(name) != moment:
             self._later[name] = moment
             heapq.heappush(self._moments, (moment, name))
-            # A plan that was changed stays in the heap until its time; there must not be more of these than others.
+            # A plan that was changed stays in the heap until its time; such plans must not outnumber the valid ones.
             if len(self._moments) > 2 * len(self._later) + 64:
                 self._moments = sorted((when, what) for what, when in self._later.items())
 
     async def take(self) -> set[Name]:
-        """Wait until there is something to think about, and take all of it."""
+        """Wait until a consumer is due, and take all that are."""
         while True:
             now = self._monotonic()
             while self._moments and self._moments[0][0] <= now:

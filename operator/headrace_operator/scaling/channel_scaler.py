@@ -19,7 +19,7 @@ from headrace_operator.kube.kinds import Key, key
 from headrace_operator.scaling.lease_client import Meanwhile
 from headrace_operator.scaling.scaler import SWEEP_SECONDS, Scaler
 
-# The sweep tells of a missing stream again and again, also while it is being made.
+# The sweep reports a missing stream again and again, also while it is being made.
 REPAIR_SECONDS = 5.0
 # Signs of trouble come in crowds.
 LOOK_SECONDS = 2.0
@@ -35,7 +35,7 @@ class ChannelScaler:
     """Wakes `forward` for every channel.
 
     Attributes:
-        scaler: it does the work.
+        scaler: holds the leases.
         on_trouble: called with a channel that is to be reconciled, and with the seconds until then.
     """
 
@@ -48,7 +48,7 @@ class ChannelScaler:
         sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
         """Args:
-        open_lease: opens a lease at the URL that the channel's status names, or at none when it names none.
+        open_lease: opens a lease at the URL that the channel's status names; empty when it names none.
         """
         self.on_trouble: list[Callable[[Key, float], None]] = []
         self._open_lease = open_lease
@@ -60,7 +60,7 @@ class ChannelScaler:
         # Channels whose status says that their stream is there.
         self._stored: set[Key] = set()
         self._receives: dict[Key, str] = {}
-        # Channels whose status says that nothing waits; and of them those for which something did at the last look.
+        # Channels whose status says that no event waits, and those among them for which one did at the last look.
         self._quiet: set[Key] = set()
         self._suspected: set[Key] = set()
         self._told = False
@@ -72,15 +72,15 @@ class ChannelScaler:
 
     @property
     def streams(self) -> list[str]:
-        """Those that are served."""
+        """The streams that are served."""
         return list(self._channels)
 
     def put(self, channel: Mapping[str, Any], *, look: bool = False) -> None:
-        """Serve it as its status says; `look`: its consumers may have changed."""
+        """Serve a channel as its status says; `look`: its consumers may have changed."""
         place, status = key(channel), channel.get("status") or {}
-        # The operator can't wake what it does not see: there the functions pull by themselves.
+        # The operator can't see a channel in another NATS account: there the functions pull by themselves.
         stream = "" if status.get("elsewhere") else str(status.get("stream") or "")
-        # A channel that is not served here counts, too: with it the `receive` is not another one's alone.
+        # A channel that is not served here counts, too: its `receive` does not belong to another channel alone.
         self._receives[place] = str(status.get("receive") or "")
         if self._streams.get(place) != stream:
             self._let_go(place)
@@ -127,10 +127,10 @@ class ChannelScaler:
             self._tell_scaler()
 
     async def tell_of_backlogs(self) -> None:
-        """Have those channels reconciled whose status does not know yet that events wait; never returns.
+        """Have channels reconciled whose status does not yet say that events wait; never returns.
 
-        Nobody else tells: a channel at rest is not looked at, and events that wait for a `forward` that is down are no
-        trouble of NATS.
+        No other part reports them: a channel at rest is not looked at, and events that wait for a `forward` that is
+        down are no trouble of NATS.
         """
         while True:
             await asyncio.sleep(BACKLOG_SECONDS)
@@ -139,7 +139,7 @@ class ChannelScaler:
                     listener(place, 0.0)
 
     def untold_backlogs(self) -> list[Key]:
-        """Channels that say that nothing waits, though something does for the second look in a row."""
+        """Channels whose status says that no event waits, though one does at the second look in a row."""
         rows = self.scaler.stats()["consumers"]
         waiting = {name.partition("/")[0] for name, row in rows.items() if row["pending"]}
         places = {self._channels[stream] for stream in waiting if stream in self._channels} & self._quiet
@@ -166,7 +166,7 @@ class ChannelScaler:
         self._trouble(stream, REPAIR_SECONDS)
 
     def _trouble(self, stream: str, seconds: float) -> None:
-        """Have the channel reconciled, but not for each event, and not while what is missing is being made."""
+        """Have the channel reconciled, but not for each event, and not while a missing stream is being made."""
         place = self._channels.get(stream)
         if place is None:
             return
@@ -176,7 +176,7 @@ class ChannelScaler:
             listener(place, wait)
 
     def _tell_scaler(self) -> None:
-        """Tell it once of all channels that change in this moment: at the start a thousand do."""
+        """Tell the scaler once of all channels that change in this moment: at the start a thousand do."""
         if not self._told:
             self._told = True
             asyncio.get_running_loop().call_soon(self._serve)

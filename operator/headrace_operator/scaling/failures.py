@@ -18,7 +18,7 @@ FIRST_FAILURE_PAUSE = 0.2
 
 
 def needs_trial(outlook: Outlook) -> bool:
-    """Is the next lease one that tries for all?"""
+    """Is the next lease a trial for all others?"""
     return outlook.failures > 0
 
 
@@ -26,8 +26,8 @@ def failed(outlook: Outlook, now: float, chance: float, *, delivered: bool = Fal
     """A lease broke or could not be opened; another one is owed until a lease or a sweep says otherwise.
 
     Args:
-        chance: from 0 to 1; it parts the herd.
-        delivered: the lease had events settled before it broke, so it is not one of a row of failures.
+        chance: from 0 to 1; it spreads the next leases of many consumers over time.
+        delivered: the lease had events settled before it broke, so it does not belong to a row of failures.
     """
     before = 0 if delivered else outlook.failures
     # The leases that fail next could not be opened: they held no events.
@@ -41,12 +41,12 @@ def failed(outlook: Outlook, now: float, chance: float, *, delivered: bool = Fal
 
 
 def works(outlook: Outlook, now: float) -> Outlook:
-    """The trial has had events settled: leases for all of the lag open at once, also for what broken leases held."""
+    """The trial has had events settled: leases for the whole lag open at once, also for the events of broken leases."""
     return replace(outlook, failures=0, trials=0, not_before=-math.inf, due_again=orphans(outlook, now))
 
 
 def tried(outlook: Outlook) -> Outlook:
-    """The trial has ended, or pulls no more: another may be opened."""
+    """The trial has ended or pulls no more, so another may be opened."""
     # Another trial may have succeeded meanwhile, and ended the trials of all.
     return replace(outlook, trials=max(0, outlook.trials - 1))
 

@@ -16,12 +16,12 @@ from typing import Any
 
 from headrace.core.delivery.lease import PROGRESS_SECONDS, LeaseAnswer
 
-# The first pause is too short to matter to the pods of a busy subscriber; the longest is how long a `forward` that has
-# recovered may wait for its next lease (ADR 011).
+# The first pause is too short to matter to the pods of a busy subscriber; a `forward` that has recovered waits for its
+# next lease no longer than the longest (ADR 011).
 FIRST_EMPTY_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-# Our ack wait is 8 s: after it the events of a broken lease are due again, and nobody says so.
+# Our ack wait is 8 s: after it the events of a broken lease are due again, and nobody reports them.
 FIRST_PROBE, LONGEST_PROBE = 8.0, 30.0
-# For a lease that we saw break it is a little more, since the server's own timers run late.
+# For a lease that we saw break the wait is a little longer, since the server's own timers run late.
 ORPHANS_DUE = FIRST_PROBE + 0.5
 # A lease looks at its counters at its very end; a hint of the last second may have come after that look.
 LAST_LOOK = 1.0
@@ -29,7 +29,7 @@ LAST_LOOK = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The server's counters of a consumer; `waiting` counts open pulls, ours or anyone's."""
+    """The server's counters of a consumer; `waiting` counts open pulls, ours and those of others."""
 
     pending: int = 0
     ack_pending: int = 0
@@ -45,23 +45,23 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """All that is known of one consumer.
+    """The knowledge about one consumer.
 
     Attributes:
-        threshold, max_scale: of its subscriber: one lease for each `threshold` events, at most `max_scale` leases.
+        threshold, max_scale: its subscriber asks for one lease for each `threshold` events, at most `max_scale` leases.
         open: leases that are open now.
-        late: open leases whose time is up: they wait for slow subscribers and pull no more.
-        ending: late leases whose process is going, too.
-        trials: open leases that pull, and were opened to find out whether `forward` is back.
+        late: open leases whose time is up, and which only wait for slow subscribers.
+        ending: late leases whose process is ending.
+        trials: open leases that pull and were opened to find out whether `forward` is back.
         known_at: when `counters` were true.
-        hinted_at: when a hint came, or a lease failed, that no lease has answered for yet.
+        hinted_at: when a hint came or a lease failed, if no lease has answered since.
         due_at: the earliest delayed retry that a lease has reported.
         dues: the due times of the stage records, the earliest first.
         due_again: how many un-acked events are probably due, beyond those of `due_at` and `dues`.
-        probe_at, probes: when the next lease tries for un-acked events without a known due time; how many did so far.
-        broken_at: when the latest failures in a row began, or when the consumer was first seen: its un-acked events
-            then belong to another scaler, whose leases may have died with it.
-        empties, failures: how many leases in a row found nothing though an event was pending, or broke.
+        probe_at, probes: when the next lease probes for un-acked events without a known due time, and how many have.
+        broken_at: when the latest row of failures began, or when the consumer was first seen: its un-acked events then
+            belong to another scaler, whose leases may have died with it.
+        empties, failures: how many leases in a row found no event though one was pending; how many broke.
         not_before: no lease is opened earlier.
     """
 
@@ -97,7 +97,7 @@ def counters(info: Mapping[str, Any]) -> Counters:
 
 
 def lag(outlook: Outlook, now: float) -> int:
-    """How many events a lease that is opened now could get, as far as is known."""
+    """How many events a lease could get that is opened now, as far as is known."""
     known = outlook.counters
     if known.paused:
         return 0
@@ -109,7 +109,7 @@ def lag(outlook: Outlook, now: float) -> int:
 
 
 def orphans(outlook: Outlook, now: float) -> int:
-    """Un-acked events of broken leases, once they are due again; nobody reports each of them."""
+    """How many un-acked events of broken leases are due again; nobody reports each of them."""
     if not outlook.broken_at + ORPHANS_DUE <= now <= outlook.broken_at + ORPHANS_DUE + LONGEST_PROBE:
         return 0
     return max(0, outlook.counters.ack_pending - _with_a_time(outlook))
@@ -123,15 +123,15 @@ def wanted(outlook: Outlook, now: float) -> int:
 
 
 def short(outlook: Outlook, now: float) -> int:
-    """How many more leases to open now. A late lease pulls no more, but still has its pod, unless the pod is ending."""
+    """How many more leases to open now. A late lease pulls no more, but holds its pod until the pod is ending."""
     going = outlook.ending
     short = min(wanted(outlook, now) - (outlook.open - outlook.late), outlook.max_scale - (outlook.open - going))
-    # After a failure one trial stands for all, beside the leases that have not broken.
+    # After a failure one trial is opened for all others, beside the leases that have not broken.
     return min(short, 1 - outlook.trials) if outlook.failures else short
 
 
 def look_again_at(outlook: Outlook, now: float) -> float | None:
-    """The next moment at which `wanted` may rise by itself."""
+    """The next moment at which `wanted` may rise with time alone."""
     moments = (
         outlook.not_before,
         outlook.due_at,
@@ -143,7 +143,7 @@ def look_again_at(outlook: Outlook, now: float) -> float | None:
 
 
 def reason(outlook: Outlook, now: float) -> str:
-    """Why a lease is opened, for the log."""
+    """The reason for a lease, for the log."""
     if outlook.hinted_at is not None:
         return "hint"
     if outlook.counters.pending and not outlook.counters.full:
@@ -152,12 +152,12 @@ def reason(outlook: Outlook, now: float) -> str:
 
 
 def hinted(outlook: Outlook, now: float) -> Outlook:
-    """Somebody says that the stream has something new."""
+    """A hint says that the stream has a new event."""
     return replace(outlook, hinted_at=now)
 
 
 def opened(outlook: Outlook, now: float) -> Outlook:
-    """A lease is being opened: the events that called for it are its task now."""
+    """A lease is being opened: it takes over the events that called for it."""
     probing = _past(outlook.probe_at, now)
     return replace(
         outlook,
@@ -184,13 +184,13 @@ def answered(outlook: Outlook, answer: LeaseAnswer, now: float, *, cut: bool = F
     if answer.next_due_seconds is not None:
         due_at = min(now + answer.next_due_seconds, math.inf if due_at is None else due_at)
         if answer.next_due_seconds <= 0 and answer.moved:
-            # The lease ran to its end, and more events were due. Nobody knows how many, so one lease more is opened
-            # each time.
+            # The lease ran to its end, and more events were due. Nobody knows how many, so each time one more lease is
+            # opened.
             due_again = min(answer.ack_pending, outlook.threshold * outlook.open + 1)
     if cut and answer.moved:
-        # All events of broken leases may be due, and no due time says so.
+        # All events of broken leases may be due without a known due time.
         due_again = max(due_again, min(answer.ack_pending, 1))
-    # An event that was stored after the lease's last look does not prove that the lease could not get any.
+    # An event that was stored after the lease's last look does not prove that the lease could get none.
     promised = (answer.pending > 0 and not known.full) or (answer.ack_pending > 0 and _past(due_at, now) > 0)
     empty = promised and not answer.moved and not late
     empties = outlook.empties + 1 if empty else 0
@@ -218,7 +218,7 @@ def hint_is_late(outlook: Outlook, now: float) -> bool:
 
 
 def abandoned(outlook: Outlook) -> Outlook:
-    """A lease was given up by its opener."""
+    """The opener has given up a lease."""
     return replace(outlook, open=outlook.open - 1)
 
 
@@ -226,9 +226,8 @@ def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, aske
     """The server has answered a question about the consumer.
 
     Args:
-        dues: the due times of the stage records, also those that passed before anybody reported them; None when they
-            were not read.
-        asked_at: when the server was asked: a lease's answer or a hint that came since then knows better.
+        dues: the due times of the stage records, also those that passed before anybody reported them; None when unread.
+        asked_at: when the server was asked; a lease's answer or a hint since then counts more.
     """
     owed = outlook.dues[: _past_dues(outlook, now)]
     after = replace(outlook, dues=outlook.dues if dues is None else tuple(sorted((*owed, *dues))))
@@ -239,7 +238,7 @@ def seen(outlook: Outlook, known: Counters, dues: tuple[float, ...] | None, aske
 
 
 def told(outlook: Outlook, pending: int, now: float) -> Outlook:
-    """An open lease reports how many messages nobody has pulled; a sweep would find it out some seconds later."""
+    """An open lease reports how many messages nobody has pulled; a sweep would find that number some seconds later."""
     if now < outlook.known_at + PROGRESS_SECONDS:
         # The lease's latest message may be older than our counters.
         return outlook
@@ -247,7 +246,7 @@ def told(outlook: Outlook, pending: int, now: float) -> Outlook:
 
 
 def overdue(outlook: Outlook) -> Outlook:
-    """The time of an open lease is up, and it has not answered."""
+    """The time of an open lease is up, and the lease has not answered."""
     return replace(outlook, late=outlook.late + 1)
 
 
@@ -257,7 +256,7 @@ def ending(outlook: Outlook, now: float) -> Outlook:
 
 
 def caught_up(outlook: Outlook, *, ended: bool = False) -> Outlook:
-    """A late lease has ended in some way; `ended`: it was one of those whose process is `ending`."""
+    """A late lease has ended in some way; `ended`: it counted as `ending`."""
     return replace(outlook, late=outlook.late - 1, ending=outlook.ending - ended)
 
 
@@ -275,15 +274,15 @@ def _probing(outlook: Outlook, now: float) -> Outlook:
     """Plan a probe while un-acked events without a due time exist, and neither a pull nor a lease of ours is open."""
     known = outlook.counters
     if not known.ack_pending:
-        # No event is out, so none can come back, whatever was reported before.
+        # No event is un-acked, so none can come back, whatever was reported before.
         return replace(outlook, due_at=None, dues=(), due_again=0, probe_at=None, probes=0)
     if known.ack_pending <= _with_a_time(outlook) or known.waiting or outlook.open or known.paused:
         return replace(outlook, probe_at=None)
     if outlook.probe_at is not None:
         return outlook
     moment = now + probe_interval(outlook.probes)
-    # A lease that came in between ends just before the events of the broken one are due. So the probe comes at that
-    # moment, not a whole interval later.
+    # A lease opened in between ends just before the events of the broken one are due. So the probe comes when they are
+    # due, not a whole interval later.
     due = outlook.broken_at + ORPHANS_DUE
     return replace(outlook, probe_at=min(moment, due) if now < due else moment)
 

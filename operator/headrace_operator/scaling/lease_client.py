@@ -22,9 +22,9 @@ from headrace.io.process import tls
 
 CONNECT_SECONDS = 10.0
 LINES = "application/x-ndjson"
-# Cold start and queueing count, too, before the lease begins; its last delivery may take the longest timeout.
+# Before the lease begins there may be a cold start and a queue; its last delivery may take the longest timeout.
 START_SLACK = 60.0
-# An answer holds numbers by outcome; but the owner of the namespace decides what answers there.
+# An answer holds numbers by outcome, but the program that answers is the namespace owner's choice.
 LONGEST_ANSWER = 64 * 1024
 # Before its answer a lease sends a line of 300 bytes every two seconds, for as long as the longest timeout.
 LONGEST_NEWS = 1024 * 1024
@@ -34,7 +34,7 @@ class Meanwhile(NamedTuple):
     """Listeners to the news that a lease sends before its answer.
 
     Attributes:
-        ending: called when forward was told to end, and the lease only waits for its subscribers.
+        ending: called when forward was told to end and the lease only waits for its subscribers.
         counted: called now and then, and at the answer, with the events per outcome since the lease began.
         pending: called now and then with the number of messages that no lease has pulled.
     """
@@ -77,7 +77,7 @@ class LeaseClient:
 
         Raises:
             Unavailable: forward can't be reached, broke off, or has no NATS.
-            Refused: it will not: 401 token, 404 no such consumer, 409 not ours or not deliverable.
+            Refused: forward will not: 401 token, 404 no such consumer, 409 not ours or not deliverable.
         """
         timeout = aiohttp.ClientTimeout(
             total=wanted.seconds + LONGEST_TIMEOUT.total_seconds() + START_SLACK,
@@ -102,7 +102,7 @@ class LeaseClient:
 
 
 async def _body(answer: aiohttp.ClientResponse, meanwhile: Meanwhile) -> bytes:
-    """The last line; the lines before it are handed on as they come."""
+    """The last line of the answer; the lines before it go to the listeners as they arrive."""
     if answer.content_type != LINES:
         return await bounded_body.body_of(answer, LONGEST_ANSWER)
     last = b""
@@ -125,7 +125,7 @@ def parsed(text: str, url: str) -> LeaseAnswer:
 
     Raises:
         Unavailable, Refused: the lease has failed after the head of its answer was sent.
-        Unavailable: something else than forward has answered.
+        Unavailable: another program than forward has answered.
     """
     try:
         body = json.loads(text)
@@ -139,7 +139,7 @@ def parsed(text: str, url: str) -> LeaseAnswer:
 
 
 def refusal(who: str, url: str, status: int, text: str, headers: Mapping[str, str]) -> HeadraceError:
-    """The error for an answer that is not 200: 4xx is refused, every other status may be better later."""
+    """The error for an answer that is not 200: 4xx is refused, any other status may pass."""
     words = f"{who} at {url} answered {status}: {_detail(text)}"
     if 400 <= status < 500 and status not in (408, 429):
         return Refused(words, status=status)

@@ -12,7 +12,7 @@ from headrace_operator.scaling.lag import Counters, Outlook
 
 
 def told_by(before: Outlook, answer: LeaseAnswer) -> bool:
-    """Does a lease tell of events that are stuck or discarded, in words or by its numbers?"""
+    """Does a lease report events that are stuck or discarded, or do its numbers show a loss?"""
     return bool(answer.counts[Outcome.STUCK] or answer.counts[Outcome.DISCARDED]) or in_lease(before, answer)
 
 
@@ -22,7 +22,7 @@ def in_lease(before: Outlook, answer: LeaseAnswer) -> bool:
 
 
 def between_leases(before: Outlook, known: Counters) -> bool:
-    """Are there fewer un-acked events than before though no lease is open, and did some wait for their time?
+    """Are there fewer un-acked events than before though no lease is open, and did some wait for their due time?
 
     If none did, the server may just have been slow to count the last acks.
     """

@@ -19,9 +19,9 @@ from headrace_operator.scaling import failures, lag
 from headrace_operator.scaling.lease_client import Meanwhile
 from headrace_operator.scaling.served_streams import Clock, LeaseCounts, ScaledConsumer
 
-# The request for a lease may be on its way for a little while before the lease begins.
+# The request for a lease may travel for a while before the lease begins.
 LATE_SECONDS = 2.0
-# In this time an event can be settled; the lease tells of it a tenth of a second later.
+# In this time an event can be settled; the lease reports it a tenth of a second later.
 TRIAL_SECONDS = 1.0
 
 
@@ -30,22 +30,22 @@ class OpenLease:
 
     Attributes:
         asked: the arguments of its request.
-        is_short: it is so short that its end says nothing about the events that wait.
-        works: it was a trial, and has had events settled.
-        was_held: its time has begun.
+        is_short: the lease is so short that its end says nothing about the events that wait.
+        works: the lease was a trial, and has had events settled.
+        was_held: the lease's time has begun.
     """
 
     def __init__(self, served: ScaledConsumer, usual: Lease, clock: Clock, note: Callable[[OpenLease], None]) -> None:
         """Args:
         usual: the arguments of a lease that is no trial.
-        note: called when the outlook has changed meanwhile.
+        note: called when the outlook changes while the lease is open.
         """
         self.served = served
         self._clock = clock
         self._note = note
         self._counts = LeaseCounts(served.counts)
         self._is_trial = self._counts_as_trial = failures.needs_trial(served.outlook)
-        # Where there may be one lease only, it opens the way for no other.
+        # With one lease at most there are no others for which a short trial would open the way.
         self.is_short = self._is_trial and served.outlook.max_scale > 1
         self.asked = _trial(usual) if self.is_short else usual
         # The request of a trial may wait for a pod as long as that of any lease.
@@ -56,12 +56,12 @@ class OpenLease:
 
     @property
     def any_settled(self) -> bool:
-        """Has the lease told of events?"""
+        """Has the lease reported settled events?"""
         return self._counts.any
 
     @contextmanager
     def timed(self) -> Iterator[Meanwhile]:
-        """Watch the time of the lease while it is open; gives what is done with its news."""
+        """Watch the time of the lease while it is open; gives the listeners to its news."""
         self.was_held = True
         self._arm(self._longest)
         try:
@@ -99,7 +99,7 @@ class OpenLease:
     def _counted(self, so_far: Mapping[str, int]) -> None:
         self._counts(so_far)
         if self.is_short and not self._pulls and not self._late:
-            # After that time it pulls no more, however long its subscribers take.
+            # After this time the lease pulls no more, however long its subscribers take.
             self._pulls = True
             self._arm(self.asked.seconds)
         if self._is_trial and lease.moved(so_far):
@@ -115,7 +115,7 @@ class OpenLease:
             self._note(self)
 
     def end_trial(self) -> None:
-        """The lease finds out nothing more, but may still work."""
+        """The lease proves nothing more, but may still deliver."""
         if self._counts_as_trial:
             self._counts_as_trial = False
             self.served.outlook = failures.tried(self.served.outlook)

@@ -31,9 +31,9 @@ LeaseOpener = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
 
 REFRESH_SECONDS = 1.0  # a stream without consumers may be hinted at twenty times a second
 SWEEP_SECONDS = 5.0
-# After a sweep that NATS did not answer, which mostly has waited some seconds for it.
+# The pause after a sweep that NATS did not answer; such a sweep has mostly waited some seconds already.
 SWEEP_AGAIN_SECONDS = 1.0
-# Thoughts are coalesced, so that many answers at once cost one pass.
+# Passes are coalesced, so that many answers at once cost one.
 PASS_SECONDS = 0.01
 
 _log = log.get("scaler")
@@ -44,10 +44,10 @@ class Scaler:
 
     Attributes:
         on_change: called whenever `stats` has changed.
-        on_trouble: called with a stream of which a condition may have changed: an ack window has turned full or has
-            room again, or events are stuck or lost.
+        on_trouble: called with a stream whose channel's conditions may have changed: an ack window has turned full or
+            has room again, or events are stuck or lost.
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
-        spares: says of a stream and a consumer whether somebody pulls there without end: then no lease is opened.
+        spares: says whether a program pulls without end from a stream's consumer; then no lease is opened.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Scaler:
         self.on_missing = self._streams.on_missing
 
     def serve(self, streams: Iterable[str]) -> None:
-        """Replace the set of served streams; open leases of others are given up."""
+        """Replace the set of served streams; open leases of other streams are given up."""
         if self._streams.replace(streams):
             self._sweep_now.set()
 
@@ -122,11 +122,11 @@ class Scaler:
         return {**totals, "consumers": rows}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One for each consumer, as JSON values."""
+        """One row for each consumer, as JSON values."""
         return [served.row for served in self._streams.all()]
 
     def arrived(self, stream: str, *, alone: bool) -> None:
-        """A request has woken the `receive` of the stream's channel; `alone`: it takes no other channel's events."""
+        """A request has woken the `receive` of the stream's channel; `alone`: it serves no other channel."""
         found = self._streams.get(stream) if self._tasks is not None else None
         for served in found.consumers.values() if found is not None else ():
             if served.wakes_early(alone=alone):
@@ -159,7 +159,7 @@ class Scaler:
         self._sweep_now.set()
 
     def _on_turned(self, served: ScaledConsumer) -> None:
-        """Give up the consumer's open leases: they would deliver by its old metadata for up to 20 s."""
+        """Give up the consumer's open leases: they would follow its old metadata for up to 20 s."""
         slots = self._slots.get(served.key, set())
         if slots:
             _log.info("leases are given up: the Subscription has changed", **served.words)
@@ -184,7 +184,8 @@ class Scaler:
     async def _sweep_for_ever(self) -> None:
         while True:
             self._sweep_now.clear()
-            # NATS that has just come back may not answer yet, and no hint tells of events that were stored meanwhile.
+            # A NATS that has just come back may not answer yet, and no hint reports the events that were stored
+            # meanwhile.
             pause = self._sweep_seconds if await self._sweep.once() else SWEEP_AGAIN_SECONDS
             self._tell_listeners()
             with suppress(TimeoutError):
@@ -204,7 +205,7 @@ class Scaler:
         def is_over(slot: asyncio.Task[None]) -> None:
             slots.discard(slot)
             if not held.was_held:
-                # The slot was cancelled before it began: its lease would count as open for ever.
+                # The slot was cancelled before it began: without this its lease would count as open for ever.
                 self._open -= 1
                 self._note_abandoned(held)
 
@@ -251,7 +252,7 @@ class Scaler:
             await self._streams.look_closer(served)
 
     def _begin(self, served: ScaledConsumer) -> OpenLease:
-        """Count one open lease more; the caller holds it at once."""
+        """Count one more open lease; the caller holds it at once."""
         now = self._clock.monotonic()
         if not self._open:
             _log.debug("forward is woken", **served.words, why=lag.reason(served.outlook, now))
@@ -266,7 +267,7 @@ class Scaler:
     def _on_news(self, held: OpenLease) -> None:
         self._note_change(held.served)
         if held.works:
-            # While nothing could be delivered, nobody has counted the events that came.
+            # While no event could be delivered, nobody has counted the new ones.
             self._spawn(self._look_closer(held.served))
 
     async def _look_closer(self, served: ScaledConsumer) -> None:
@@ -286,7 +287,7 @@ class Scaler:
         # A forward that is away for an hour, for a thousand consumers, would fill the log.
         told = served.trouble.note(words)
         if told:
-            # A condition may have to tell why it fails.
+            # A condition may have to say why the lease fails.
             self._tell_of_trouble(served)
         left_out = self._sparing.admit("lease failed") if told else None
         write = _log.debug if left_out is None else _log.warning

@@ -40,7 +40,7 @@ class Clock:
 
 
 class LeaseCounts:
-    """Adds the events of one lease to its consumer's, each time that it tells how many they are since it began."""
+    """Adds the events of one lease to its consumer's counts, each time that the lease reports its total."""
 
     def __init__(self, total: dict[Outcome, int]) -> None:
         self._total = total
@@ -59,11 +59,11 @@ class LeaseCounts:
 
 @dataclass(slots=True)
 class ScaledConsumer:
-    """One consumer that is served, and what has been done for it.
+    """One consumer that is served, and the history of its leases.
 
     Attributes:
         opened, failures: leases since this process knows the consumer.
-        trouble: what leases have failed of since one has worked.
+        trouble: the failures of leases since the last one that worked.
         counts: events per outcome, over all leases.
         full: whether its ack window was full when `is_turned` was asked last.
     """
@@ -79,18 +79,18 @@ class ScaledConsumer:
     full: bool = False
 
     def is_turned(self) -> bool:
-        """Has its ack window turned full, or got room, since this was asked?"""
+        """Has its ack window turned full, or got room, since this was last asked?"""
         before, self.full = self.full, self.outlook.counters.full
         return before != self.full
 
     def wakes_early(self, *, alone: bool) -> bool:
-        """Is it to be woken when a request wakes the channel's `receive`?
+        """Is the consumer to be woken when a request wakes the channel's `receive`?
 
         It is woken only if it sleeps: one lease for each time that `receive` wakes, none beside another lease, and
         none while leases fail.
 
         Args:
-            alone: that `receive` takes the events of no other channel, so the request is surely for this one.
+            alone: that `receive` serves no other channel, so the request is surely for this one.
         """
         wanted = self.subscriber.wake is Wake.EARLY or (self.subscriber.wake is None and alone)
         return wanted and not self.outlook.open and not self.outlook.failures
@@ -101,7 +101,7 @@ class ScaledConsumer:
 
     @property
     def words(self) -> dict[str, str]:
-        """For the log."""
+        """The consumer's names, for the log."""
         return {"subscription": self.subscriber.full_name, "stream": self.stream, "consumer": self.consumer}
 
     @property
@@ -124,9 +124,9 @@ class ScaledConsumer:
 
 
 StreamState = tuple[str, int, int]
-"""Of a stream: when it was made, its last sequence, and how many consumers it has."""
+"""A stream's time of creation, last sequence and number of consumers."""
 
-# The state does not show every change, as a consumer that somebody made anew by hand.
+# The state does not show every change, such as a consumer that somebody made anew by hand.
 LOOK_SECONDS = 300.0
 
 
@@ -148,9 +148,9 @@ class ServedStreams:
 
     Attributes:
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
-        on_lost: called with a consumer of which events seem to have vanished while they waited.
-        on_turned: called with a consumer whose delivery has changed, or that is not served any more: its open leases
-            would go on with what they read at their start.
+        on_lost: called with a consumer whose events seem to have vanished while they waited.
+        on_turned: called with a consumer whose delivery has changed or that is no longer served: its open leases would
+            keep to the metadata that they read at their start.
     """
 
     def __init__(self, api: JetStreamApi, clock: Clock) -> None:
@@ -186,7 +186,7 @@ class ServedStreams:
         return stream is not None and stream.consumers.get(served.consumer) is served
 
     def begin(self) -> None:
-        """Another process may have served the streams meanwhile: what was seen before counts for nothing."""
+        """Look at all streams anew: another process may have served them meanwhile."""
         for stream in self._streams.values():
             stream.looked_at = float("-inf")
 
@@ -203,7 +203,7 @@ class ServedStreams:
         """Read all consumers of a stream.
 
         Args:
-            state: the stream's, read a moment ago.
+            state: the stream's state, read a moment ago.
 
         Raises:
             Unavailable: JetStream did not answer.
@@ -234,7 +234,7 @@ class ServedStreams:
                     tell(served)
 
     async def look_closer(self, served: ScaledConsumer) -> None:
-        """Ask the server about one consumer: that is cheaper than a lease for nothing. No answer changes nothing."""
+        """Ask the server about one consumer, which is cheaper than an idle lease; without an answer nothing changes."""
         asked_at = self._clock.monotonic()
         with suppress(Unavailable, Refused):
             info = await self._api.call(f"CONSUMER.INFO.{served.stream}.{served.consumer}", timeout=1.0)

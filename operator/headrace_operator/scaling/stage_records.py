@@ -35,17 +35,17 @@ class StageRecords:
         """Read the records that were written since the last look.
 
         Args:
-            now: seconds since the epoch by our own clock; no due time is believed that is later than now and the
-                record's own wait.
+            now: seconds since the epoch by our own clock; a due time later than now plus the record's own wait is cut
+                to that.
 
         Raises:
             Unavailable: JetStream did not answer.
-            ApiError: it refused.
+            ApiError: JetStream refused.
         """
         stream = await self._api.find(f"STREAM.INFO.{self._aside}")
         newest = int(stream["state"]["last_seq"]) if stream else 0
         if newest < self._cursor - 1:
-            # This is another stream of that name: the one that we knew is gone, and its records with it.
+            # This is another stream of that name: the one that we knew is gone with its records.
             self._cursor, self._dues = 1, {}
         for _ in range(RECORDS_PER_LOOK):
             record = await self._next() if self._cursor <= newest else None
@@ -76,7 +76,7 @@ class StageRecords:
         consumer, sequence = str(record["subject"]).split(".")[-2:]
         due = _due(record.get("data", ""), now)
         if due is None:
-            # The event is being tried right now, or the record is damaged: a probing lease will find out.
+            # The event is being delivered right now, or the record is damaged: a probing lease will find out.
             self._dues.get(consumer, {}).pop(sequence, None)
         else:
             self._dues.setdefault(consumer, {})[sequence] = due

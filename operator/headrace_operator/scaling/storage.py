@@ -22,7 +22,7 @@ from headrace.core.nats.stream import CHANNEL_KEY, NAMESPACE_KEY
 from headrace.io.jetstream.api import JetStreamApi
 
 READ_SECONDS = 15.0
-# A seldom scrape gets the values of a minute ago, not of yesterday.
+# A rare scrape gets the values of a minute ago, not of yesterday.
 STALE_SECONDS = 300.0
 ASK_SECONDS = 2.0
 AT_ONCE = 8
@@ -38,7 +38,7 @@ class StorageReading:
     """Values by family and labels.
 
     Attributes:
-        whole: everything could be read.
+        whole: nothing failed to be read.
     """
 
     values: dict[Family, dict[Labels, float]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class StorageReading:
 
 
 class Storage:
-    """Reads in the background; tells what it has read."""
+    """Reads the streams in the background, and gives the last reading."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Storage:
     ) -> None:
         """Args:
         streams: the channels' streams.
-        ask: runs a callable on the loop; where `latest` is called on it, that is simple.
+        ask: runs a callable on the loop, from whichever thread calls `latest`.
         """
         self._ask = ask
         self._api = api
@@ -74,14 +74,14 @@ class Storage:
         self._read_at = 0.0
 
     def latest(self) -> Mapping[Family, Mapping[Labels, float]]:
-        """The last reading; the question has everything read again, soon."""
+        """The last reading; the call causes another one soon."""
         self._ask(self._wanted.set)
         if self._latest is None or self._wall() - self._read_at > STALE_SECONDS:
             return {}
         return self._latest.values
 
     async def run(self) -> None:
-        """Read whenever somebody has asked since the last time, for ever."""
+        """Read whenever `latest` was called since the last reading, for ever."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -94,14 +94,14 @@ class Storage:
 
         async def one(work: Callable[[], Awaitable[None]]) -> None:
             async with limit:
-                # While NATS is away, each of the rest would take as long to fail.
+                # While NATS is away, each further stream would take as long to fail.
                 if reading.whole:
                     try:
                         await work()
                     except Unavailable:
                         reading.whole = False
                     except (HeadraceError, KeyError, TypeError, ValueError):
-                        # A stream that can't be asked, or that answers in another form, hides no other stream.
+                        # A stream that can't be asked or answers in another form hides no other stream.
                         pass
 
         works = [partial(self._stream, stream, reading) for stream in self._streams()]
@@ -119,7 +119,7 @@ class Storage:
         metadata = info["config"].get("metadata") or {}
         labels = (metadata.get(NAMESPACE_KEY, ""), metadata.get(CHANNEL_KEY, ""))
         if not all(labels):
-            # A stream that somebody else has made is told of by its name, where the name is plain.
+            # A stream that somebody else has made is labelled by the parts of its name, if the name is plain.
             labels = names.parse_stream(stream) or ("", stream)
         state, config = info["state"], info["config"]
         reading.note(families.STREAM_MESSAGES, labels, state["messages"])

@@ -17,10 +17,10 @@ from headrace.io.process import log
 from headrace.io.process.trouble import Trouble
 from headrace_operator.scaling.served_streams import ServedStreams, StreamState
 
-# For fewer streams it is not worth listing what may be thousands of others.
+# For fewer streams it is not worth listing perhaps thousands of others.
 FEW = 16
 LIST_SECONDS = 10.0
-# A user that may not list gets no answer at all; it may still ask for each stream by its name.
+# A NATS user that may not list gets no answer at all, but may still ask for each stream by its name.
 LIST_AGAIN_SECONDS = 600.0
 
 _log = log.get("scaler")
@@ -40,7 +40,7 @@ class Sweep:
         self._list_again_at = float("-inf")
 
     async def once(self) -> bool:
-        """Look at every stream that may have something; False when NATS was not there to tell of all."""
+        """Look at every stream that may have new events; False when NATS did not answer for all."""
         complaint, whole = "", True
         try:
             states = await self._states()
@@ -49,7 +49,7 @@ class Sweep:
                 if state is None or not self._streams.is_still(name, state):
                     complaint = await self._look_at(name, state) or complaint
         except Unavailable as error:
-            # The others would not be answered either, after as long a wait for each.
+            # The other requests would not be answered either, each after as long a wait.
             complaint, whole = str(error), False
         if complaint:
             write = _log.warning if self._trouble.note(complaint) else _log.debug
@@ -59,7 +59,7 @@ class Sweep:
         return whole
 
     async def _look_at(self, name: str, state: StreamState | None) -> str:
-        """Why the look was refused; empty when it was not."""
+        """The reason why the look was refused; empty when it was not."""
         try:
             await self._streams.look_at(name, state)
         except Refused as error:
