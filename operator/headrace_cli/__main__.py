@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status."""
-    # Only the main thread may, and only it is interrupted.
+    """Run one command; gives the exit status."""
+    # Only the main thread may set a signal handler, and only it is interrupted.
     alone = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, signal.SIG_DFL) if alone else None
     try:

@@ -20,12 +20,12 @@ from headrace_cli.commands import program, root
 from headrace_cli.commands.console import say
 
 INTERRUPTED = 130
-# Of the disk that the output goes to. That nobody reads a pipe any more, as behind `| head`, click takes for an end.
+# Errors of a disk that takes the output. A pipe that nobody reads any more, as behind `| head`, is an end for click.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status."""
+    """Run one command; gives the exit status."""
     try:
         given = None if arguments is None else list(arguments)
         tree, name, variable = root.tree(), program.name(), program.completion_variable()
@@ -56,6 +56,6 @@ def _unwritten(error: OSError) -> int:
     with suppress(OSError):
         say(f"{program.name()}: the output can't be written: {error.strerror}", err=True)
     with suppress(OSError, ValueError):
-        # What is still in the buffer, Python would try once more at the end, and complain.
+        # Otherwise Python would try to write the rest of the buffer once more at the end, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1

@@ -29,7 +29,7 @@ class Announcement:
     """One `headrace up` that runs.
 
     Attributes:
-        nats: URL of its server, without credentials.
+        nats: URL of its NATS server, without credentials.
         listen: URL of its receiver; a channel's path goes behind it.
     """
 
@@ -38,12 +38,12 @@ class Announcement:
     listen: str
 
     def bulletin(self) -> Bulletin:
-        """How its channels stand, as it says."""
+        """The state of its channels, as it has written it."""
         return newest(file_of(_path(self.pid)))
 
 
 def directory() -> Path:
-    """Where the files are: for this user alone, and gone with the session where the system has such a place."""
+    """The directory of the files: only this user's, and gone with the session where the system has such a place."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return Path(runtime) / "headrace" if runtime else Path(tempfile.gettempdir()) / f"headrace-up-{os.getuid()}"
 
@@ -68,7 +68,7 @@ def announce(nats: str, listen: str) -> Iterator[BulletinWriter]:
 
 
 def running() -> list[Announcement]:
-    """Every `headrace up` of this user that runs, the youngest last; what killed ones left is removed."""
+    """Every running `headrace up` of this user, the youngest last; the files of killed ones are removed."""
     place = directory()
     if not _ours(place):
         return []
@@ -87,7 +87,7 @@ def running() -> list[Announcement]:
 
 
 def without_credentials(url: str) -> str:
-    """The URL, or the list of them, as it may be shown."""
+    """The URL, or the list of URLs, in a form that may be shown."""
     return _USERINFO.sub("//", url)
 
 
@@ -100,7 +100,7 @@ def _written(path: Path, text: str) -> int | None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _ours(path.parent):
             return None
-        # Written and locked under another name first: a reader must not find it without its lock.
+        # The file is written and locked under another name first: a reader must not find it without its lock.
         beside = path.with_suffix(".new")
         lock = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -116,7 +116,7 @@ def _written(path: Path, text: str) -> int | None:
 
 
 def _ours(place: Path) -> bool:
-    """In a directory that others can write, the address in a file may be anybody's."""
+    """Is the directory ours? In one that others can write, the address in a file may be anybody's."""
     with suppress(OSError):
         about = place.lstat()
         return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o022
@@ -130,10 +130,10 @@ def _age(path: Path) -> float:
 
 
 def the_one() -> Announcement | None:
-    """The one that runs; None without any.
+    """The `headrace up` that runs; None when none does.
 
     Raises:
-        Misconfigured: there are several, and nobody has said which.
+        Misconfigured: several run, and nobody has said which one is meant.
     """
     found = running()
     if len(found) > 1:

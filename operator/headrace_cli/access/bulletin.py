@@ -22,12 +22,12 @@ SUFFIX = ".channels"
 
 @dataclass(frozen=True, slots=True)
 class Bulletin:
-    """What is known of the channels of one `headrace up`.
+    """The state of the channels of one `headrace up`.
 
     Attributes:
-        objects: NatsJetStreamChannels with their status, as an API server shows them; of `spec` only who subscribes,
-            and `error` beside it where reconciling fails.
-        files: why the manifest files could not be read again; empty when they are what is served.
+        objects: NatsJetStreamChannels with their status, as an API server shows them; `spec` has only the subscribers,
+            and `error` stands beside it where reconciling fails.
+        files: why the manifest files could not be read again; empty when the files are being served.
     """
 
     objects: tuple[Object, ...] = ()
@@ -40,7 +40,7 @@ def file_of(announcement: Path) -> Path:
 
 
 class BulletinWriter:
-    """Writes the file; one that can't be written costs the convenience only."""
+    """Writes the file; a file that can't be written costs the convenience only."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -48,7 +48,7 @@ class BulletinWriter:
         self.files = ""
 
     def write(self, objects: Iterable[Object]) -> None:
-        """Write how things stand, if that has changed."""
+        """Write the channels' state, if it has changed."""
         text = json.dumps({"objects": [_brief(each) for each in objects], "files": self.files})
         if self._path is None or text == self._written:
             return
@@ -61,7 +61,7 @@ class BulletinWriter:
 
 
 def newest(path: Path) -> Bulletin:
-    """What the file says now; an empty bulletin when there is no file, or it is damaged."""
+    """The bulletin in the file now; an empty one when there is no file, or it is damaged."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         body = json.loads(path.read_text())
         return Bulletin(tuple(body["objects"]), str(body["files"]))

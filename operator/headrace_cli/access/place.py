@@ -17,14 +17,14 @@ from headrace_cli.access.bulletin import Bulletin
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What was found.
+    """The NATS server that a command uses.
 
     Attributes:
-        receive: base URL of a receiver that is known; None where events go straight to NATS.
-        source: where the address of NATS comes from, for messages.
-        up: is it a `headrace up`, whose files say which channels there are?
-        bulletin: what a `headrace up` on this NATS says of its channels; empty without one.
-        named: has anybody said where NATS is, or is it only where it would be by default?
+        receive: base URL of a receiver; None where none is known and events go straight to NATS.
+        source: the origin of the address, for messages.
+        up: is it the NATS of a `headrace up`, whose files say which channels exist?
+        bulletin: the channels' state as a `headrace up` on this NATS wrote it; empty without one.
+        named: has somebody given the address, or is it only the default?
     """
 
     nats: NatsSettings

@@ -19,7 +19,7 @@ CONNECT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a command has while it runs."""
+    """The connections of a command while it runs."""
 
     place: Place
     client: Client
@@ -33,10 +33,10 @@ class Session:
 
 @asynccontextmanager
 async def session(place: Place) -> AsyncIterator[Session]:
-    """A session that is connected.
+    """A connected session.
 
     Raises:
-        Unavailable: NATS is not there; the message says where it was looked for, and why there.
+        Unavailable: NATS does not answer; the message says at which address, and where that came from.
     """
     client = Client(place.nats, name="kn-jetstream")
     try:

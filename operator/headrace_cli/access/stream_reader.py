@@ -45,7 +45,7 @@ class StreamMessage:
 
     @property
     def event(self) -> Event:
-        """The event as its subscribers get it: of what is none, or is a faulty one, the bytes."""
+        """The event as its subscribers get it; of a message that is no valid event, the bytes."""
         try:
             return nats_codec.from_nats(self.message, stream=self.stream, sequence=self.sequence)
         except InvalidEvent:
@@ -80,7 +80,7 @@ class MessageReader:
         return await self._get({"seq": max(1, sequence), "next_by_subj": ">"})
 
     async def messages(self, first: int, last: int) -> AsyncGenerator[StreamMessage]:
-        """The messages from `first` to `last`, both included, in their order; what is deleted is passed over."""
+        """The messages from `first` to `last`, both included, in their order; deleted ones are passed over."""
         at = max(1, first)
         while at <= last:
             upto = min(last, at + AHEAD - 1)
@@ -104,7 +104,7 @@ class MessageReader:
             middle = (low + high) // 2
             found = await self.next(middle)
             if found is None or found.sequence >= high:
-                # Nothing between: what is asked for is before the middle.
+                # No message lies between, so the one that is sought is before the middle.
                 high = middle
             elif found.time < moment:
                 low = found.sequence + 1
@@ -118,6 +118,6 @@ class MessageReader:
 
 
 def stored(stream: str, message: dict[str, Any]) -> StreamMessage:
-    """A message as the API tells it."""
+    """A message read from the API's answer."""
     found = read_stored(message)
     return StreamMessage(stream, found.subject, found.sequence, found.time, found.headers, found.data)

@@ -26,10 +26,10 @@ class CatalogChannel:
 
     Attributes:
         info: STREAM.INFO of its stream, with configuration and state.
-        aside: the same of its aside stream; None without one.
-        origin: `headrace`; `adopted`, a stream that the channel is to use; `peer`, the Go channel's; `gone`, of
-            which only the aside stream is left, since events are parked there; `unmade`, which has no stream yet.
-        uid, cluster: of the manifest, as the mark says; empty without a mark.
+        aside: STREAM.INFO of its aside stream; None without one.
+        origin: `headrace`; `adopted`: it is to use a stream that existed; `peer`: the Go channel's; `gone`: only its
+            aside stream is left, since events are parked there; `unmade`: it has no stream yet.
+        uid, cluster: those of the manifest, read from the stream's mark; empty without a mark.
     """
 
     namespace: str
@@ -59,7 +59,7 @@ class CatalogChannel:
 
     @property
     def transform(self) -> Info | None:
-        """By which its stream stores what it takes under other subjects."""
+        """The transform by which its stream stores messages under other subjects."""
         found: Info | None = self.info["config"].get("subject_transform")
         return found
 
@@ -79,13 +79,12 @@ async def channel(api: JetStreamApi, wanted: NamespacedName) -> CatalogChannel:
     """One channel.
 
     Raises:
-        Refused: 404, there is none of that name; the message names those that there are. 409, several streams say that
-            they are its own.
+        Refused: 404, there is no such channel; the message names those that exist. 409, several streams bear its mark.
     """
     known = await channels(api)
     found = [each for each in known if each.ref == wanted]
     if len(found) > 1:
-        # A copy of a stream has its mark, but events come to one of them only: subjects can't overlap.
+        # A copy of a stream has the same mark, but only one of them gets events: subjects can't overlap.
         found = [each for each in found if captures(each.info["config"], each.subject)] or found
     if len(found) > 1:
         streams = ", ".join(each.stream for each in found)
@@ -98,7 +97,7 @@ async def channel(api: JetStreamApi, wanted: NamespacedName) -> CatalogChannel:
 
 
 async def forget_stages(api: JetStreamApi, aside: str, stages: str) -> None:
-    """Forget stage records of deliveries that are over; they would be taken for events that wait.
+    """Forget stage records of deliveries that are over: they would count as events that wait.
 
     Args:
         stages: the subjects of the records, as `headrace.core.names` has them.
@@ -109,7 +108,7 @@ async def forget_stages(api: JetStreamApi, aside: str, stages: str) -> None:
 
 
 def unmade(ref: NamespacedName) -> CatalogChannel:
-    """A channel that somebody asks for, and whose stream could not be made."""
+    """A channel that a manifest asks for, but whose stream could not be made."""
     return CatalogChannel(ref.namespace, ref.name, _nothing(names.stream(ref.namespace, ref.name)), None, "unmade")
 
 
@@ -120,7 +119,7 @@ def _channel(info: Info, streams: dict[str, Info]) -> CatalogChannel | None:
     if role == Role.CHANNEL:
         return _marked(mark, info, streams.get(names.aside(name)), "headrace")
     if role == Role.ASIDE:
-        # A stream that was adopted keeps its own metadata: what is ours is beside it.
+        # A stream that was adopted keeps its own metadata; our mark is on its aside stream.
         main = streams.get(name.removesuffix(ASIDE))
         if main is None:
             return _marked(mark, _nothing(name.removesuffix(ASIDE)), info, "gone")
@@ -143,6 +142,6 @@ def _marked(mark: dict[str, str], info: Info, aside: Info | None, origin: str) -
 
 
 def _nothing(stream: str) -> Info:
-    """STREAM.INFO as it would be of a stream that holds nothing."""
+    """STREAM.INFO as it would be for an empty stream."""
     state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
     return {"config": {"name": stream}, "state": state}

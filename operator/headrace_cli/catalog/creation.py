@@ -27,15 +27,16 @@ from headrace_cli.catalog.subscriptions import subscriptions
 from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION
 from headrace_cli.view.output import text_of
 
-# As `headrace up` makes it of a manifest without a uid, so that a file may take the channel over.
+# `headrace up` makes the uid of a manifest without one from the same URL, so that a file may take the channel over.
 _URL = "messaging.knative.dev/{kind}/{namespace}/{name}"
 
 
 async def create(session: Session, where: NamespacedName, manifest: Mapping[str, Any]) -> str:
-    """Make a channel; the name of its stream.
+    """Make a channel; gives the name of its stream.
 
     Raises:
-        Misconfigured: a `headrace up` serves what its files say. Refused: 409, it exists, or can't be made.
+        Misconfigured: a `headrace up` serves only its files' channels. Refused: 409, the channel exists, or can't be
+            made.
     """
     if session.place.up:
         problem = f"{session.place.source} serves what its files say: add this to one, and send it SIGHUP"
@@ -54,10 +55,10 @@ async def create(session: Session, where: NamespacedName, manifest: Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What the deletion of a channel means.
+    """The consequences of deleting a channel.
 
     Attributes:
-        loss: what goes and what stays, in lines.
+        loss: lines that say which data go and which stay.
         parked: how many events are parked; they stay in the aside stream.
     """
 
@@ -88,9 +89,9 @@ async def plan_deletion(session: Session, where: NamespacedName) -> Deletion:
 
 
 async def delete(session: Session, plan: Deletion) -> None:
-    """Raises Refused: 409, it can't be deleted."""
+    """Raises Refused: 409, the channel can't be deleted."""
     found = plan.channel
-    # The object as far as the marks tell.
+    # The channel object, rebuilt from the marks.
     adopted = found.stream != names.stream(found.namespace, found.name)
     spec = {"stream": {"overrideName": found.stream}} if adopted else {}
     metadata = {"name": found.name, "namespace": found.namespace, "uid": found.uid, "generation": 1}

@@ -30,7 +30,7 @@ SUBSCRIPTION_COLUMNS: tuple[Column, ...] = (
 
 
 def channel_columns(items: Sequence[Item]) -> tuple[Column, ...]:
-    """Those of a list; only a `headrace up` knows conditions, of NATS alone there are none to show."""
+    """The columns of a list; only a `headrace up` knows conditions, NATS alone does not."""
     if all(item["ready"] is None for item in items):
         return CHANNEL_COLUMNS
     return (*CHANNEL_COLUMNS, ("READY", lambda item: item["ready"] or "-"), *message_column(items))
@@ -85,7 +85,7 @@ def channel_text(item: Item) -> str:
         if value > 0
     )
     sequences = f"{stream['firstSequence']} to {stream['lastSequence']}" if stream["messages"] else ""
-    # Of one that is gone, or could not be made, there is nothing to tell.
+    # Of a stream that is gone or could not be made there is no more to tell.
     made = "" if stream["storage"] is None else "made"
     text = fields(
         [
@@ -114,7 +114,7 @@ def channel_text(item: Item) -> str:
 
 
 def subscription_item(one: CatalogSubscription, now: datetime, sunk: Sunk | None = None) -> dict[str, Any]:
-    """One Subscription; `sunk`: what its dead letter sink took in its place."""
+    """One Subscription; `sunk`: the events that its dead letter sink took in its place."""
     known, config = one.subscriber, one.config
     seconds = float(one.info.get("pause_remaining") or 0) / 1e9
     return {
@@ -145,7 +145,7 @@ def subscription_item(one: CatalogSubscription, now: datetime, sunk: Sunk | None
 
 
 def sunk_item(sunk: Sunk | None) -> dict[str, Any] | None:
-    """What a dead letter sink took."""
+    """The events that a dead letter sink took."""
     if sunk is None:
         return None
     return {"events": sunk.events, "last": units.stamp(sunk.at), "lastAnswer": sunk.last, "sink": sunk.sink}

@@ -20,10 +20,10 @@ from headrace_cli.cluster.items import readiness
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is in a scope.
+    """The items of a scope.
 
     Attributes:
-        known: how many there are in all; where none is in the scope, others are elsewhere.
+        known: how many there are in all scopes, for the message when this one is empty.
     """
 
     items: list[dict[str, Any]]
@@ -64,7 +64,7 @@ async def list_subscriptions(session: Session, scope: ChannelScope, now: datetim
 
 
 async def describe_subscription(session: Session, one: CatalogSubscription, now: datetime) -> dict[str, Any]:
-    """One Subscription, with what its dead letter sink took."""
+    """One Subscription, with the events that its dead letter sink took."""
     return items.subscription_item(one, now, await sunk_of(session.admin, one))
 
 

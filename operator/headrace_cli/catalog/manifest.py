@@ -11,18 +11,18 @@ from headrace.core.manifest import manifest
 from headrace_cli.catalog.names import NamespacedName
 from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION, SUBSCRIPTION_KIND, SUBSCRIPTION_VERSION
 
-# Ours where nothing is said (ADR 012).
+# Our own default (ADR 012).
 DEFAULT_BACKOFF = {"backoffDelay": "PT0.2S", "backoffPolicy": "exponential"}
 
 
 def of_channel(
     ref: NamespacedName, config: Mapping[str, Any], *, stream: str | None, annotations: Mapping[str, str]
 ) -> dict[str, Any]:
-    """A NatsJetStreamChannel, checked as `reconcile` would.
+    """A NatsJetStreamChannel, checked as `reconcile` would check it.
 
     Args:
         config: members of spec.stream.config.
-        stream: the name of a stream that it is to use, which may exist.
+        stream: the name of the stream that it is to use, which may exist.
 
     Raises:
         Misconfigured: a value, or what they make together, is not possible.
@@ -51,7 +51,7 @@ def of_channel(
 def of_subscription(
     ref: NamespacedName, channel: str, addresses: Mapping[str, str], delivery: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A Subscription, checked as `headrace up` would.
+    """A Subscription, checked as `headrace up` would check it.
 
     Args:
         channel: the name of a channel of its namespace.
@@ -66,7 +66,7 @@ def of_subscription(
     from headrace_cli.manifests.documents import Document
 
     sinks = {role: {"uri": uri} for role, uri in addresses.items()}
-    # Knative's other channels pass over one without the other.
+    # Knative's other channels ignore either member without the other.
     backoff = DEFAULT_BACKOFF if delivery.keys() & DEFAULT_BACKOFF.keys() else {}
     dead_letter = {role: sinks[role] for role in ("deadLetterSink",) if role in sinks}
     whole = {**backoff, **delivery, **dead_letter}

@@ -20,19 +20,19 @@ from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.view import units
 
 RESET_NOT_ALLOWED = 10204
-# An operator may make it again in between.
+# An operator may make the consumer again in between.
 TRIES = 5
-# NATS knows no pause without an end.
+# NATS has no pause without an end.
 FOR_EVER = datetime(2100, 1, 1, tzinfo=UTC)
 _BEGINNINGS = ("opt_start_seq", "opt_start_time", "deliver_policy", "pause_until")
 
 
 @dataclass(frozen=True, slots=True)
 class ResetPoint:
-    """Where a Subscription is to go on: at a sequence, at a time, or at one end of what the stream holds.
+    """The point at which a Subscription is to go on: a sequence, a time, or one end of the stream.
 
     Attributes:
-        end: `first`, everything that is there; `next`, nothing of it.
+        end: `first`: all events of the stream are delivered; `next`: none of them.
     """
 
     sequence: int | None = None
@@ -42,11 +42,11 @@ class ResetPoint:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a reset does, in numbers of sequences, which are events where none is missing in between.
+    """The effect of a reset, in numbers of sequences; they are numbers of events where none is missing in between.
 
     Attributes:
-        sequence: the first one that is delivered then.
-        again: at most so many are delivered once more; skipped: at most so many never are.
+        sequence: the first one that is delivered after the reset.
+        again: at most so many are delivered once more; skipped: at most so many are never delivered.
     """
 
     sequence: int
@@ -56,7 +56,7 @@ class Move:
 
 
 def move(one: CatalogSubscription, sequence: int) -> Move:
-    """What it means to go on at `sequence`."""
+    """The effect of going on at `sequence`."""
     state = one.channel.info["state"]
     first, last = int(state["first_seq"]), int(state["last_seq"])
     to = max(sequence, first)
@@ -70,19 +70,19 @@ def move(one: CatalogSubscription, sequence: int) -> Move:
 
 
 async def plan_reset(session: Session, one: CatalogSubscription, to: ResetPoint) -> Move:
-    """What it means to go on there.
+    """The effect of going on at a point.
 
     Raises:
-        Misconfigured: the sequence is beyond what comes next.
+        Misconfigured: the sequence lies beyond the next one that the stream will give.
     """
     return move(one, await _sequence(session, one, to))
 
 
 async def reset(session: Session, one: CatalogSubscription, sequence: int) -> None:
-    """Let it go on at a sequence, and forget what is noted of events under way.
+    """Let a Subscription go on at a sequence, and forget the stage records of its events under way.
 
     Raises:
-        Refused: 409, the server can't, and making it again would lose events; or the server's own words.
+        Refused: 409, the server can't, and making the consumer again would lose events; or the server's own words.
     """
     try:
         await session.api.call(f"CONSUMER.RESET.{one.channel.stream}.{one.consumer}", {"seq": sequence})
@@ -96,7 +96,7 @@ async def reset(session: Session, one: CatalogSubscription, sequence: int) -> No
 
 
 async def pause(session: Session, one: CatalogSubscription, until: datetime | None) -> dict[str, Any]:
-    """Hand out nothing until then; None: go on now.
+    """Hand out no event until a time; None: go on now.
 
     Raises:
         Unavailable: the server does not know of pauses (before NATS 2.11), or is away.
@@ -109,7 +109,7 @@ async def pause(session: Session, one: CatalogSubscription, until: datetime | No
 
 
 async def delete(session: Session, one: CatalogSubscription) -> None:
-    """Delete its consumer, and what is noted of events under way."""
+    """Delete a Subscription's consumer and the stage records of its events under way."""
     await session.api.find(f"CONSUMER.DELETE.{one.channel.stream}.{one.consumer}")
     await _forget(session, one)
 

@@ -39,10 +39,10 @@ class ChannelScope:
 
 
 def parse_ref(text: str, namespace: str) -> NamespacedName:
-    """Parse such a name.
+    """Parse `name` or `namespace/name`.
 
     Raises:
-        Misconfigured: nothing can have that name.
+        Misconfigured: no object can have that name.
     """
     from headrace.core import names
 

@@ -25,7 +25,7 @@ class CatalogSubscription:
 
     Attributes:
         info: CONSUMER.INFO.
-        subscriber: what its metadata says; None for a consumer that is not ours, or whose metadata are damaged.
+        subscriber: read from its metadata; None for a consumer that is not ours, or whose metadata are damaged.
     """
 
     channel: CatalogChannel
@@ -49,7 +49,7 @@ class CatalogSubscription:
 
     @property
     def name(self) -> str:
-        """The Subscription's; without one the consumer's."""
+        """The Subscription's name; without one the consumer's."""
         return self.subscriber.name if self.subscriber is not None and self.subscriber.name else self.consumer
 
     @property
@@ -81,7 +81,7 @@ class CatalogSubscription:
 
     @property
     def waiting(self) -> int:
-        """Open pulls: is anybody asking for events just now?"""
+        """The number of open pulls, which ask for events just now."""
         return int(self.info.get("num_waiting", 0))
 
     @property
@@ -98,14 +98,14 @@ async def subscriptions(admin: Admin, channel: CatalogChannel) -> list[CatalogSu
     """All consumers of a channel, by name.
 
     Raises:
-        Unavailable: a server of the cluster is away, and the list would not be whole.
+        Unavailable: a server of the cluster is away, so the list would not be whole.
     """
     found = [_subscription(channel, info) for info in await admin.consumer_infos(channel.stream)]
     return sorted(found, key=lambda one: (one.namespace, one.name))
 
 
 async def sunk_of(admin: Admin, one: CatalogSubscription) -> Sunk | None:
-    """What its dead letter sink took in its place; None for nothing. Raises Unavailable."""
+    """The events that its dead letter sink took in its place; None for none. Raises Unavailable."""
     if one.channel.aside is None or one.subscriber is None:
         return None
     text = await admin.text(one.channel.aside_name, one.channel.names.sunk_subject(one.consumer))
@@ -113,7 +113,7 @@ async def sunk_of(admin: Admin, one: CatalogSubscription) -> Sunk | None:
 
 
 async def all_subscriptions(session: Session, of: NamespacedName | None = None) -> list[CatalogSubscription]:
-    """Those of all channels, or of one channel.
+    """The Subscriptions of all channels, or of one.
 
     Raises:
         Refused: 404, there is no such channel.
@@ -130,7 +130,7 @@ async def find(session: Session, text: str, namespace: str, of: NamespacedName |
 
 
 def the_one(known: Sequence[CatalogSubscription], text: str, namespace: str) -> CatalogSubscription:
-    """The Subscription that somebody has named; a consumer's name does, too.
+    """The Subscription that somebody has named, by its own name or its consumer's.
 
     Raises:
         Refused: 404, there is none; 409, several channels have one of that name.

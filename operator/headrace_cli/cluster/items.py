@@ -24,7 +24,7 @@ CONDITION_COLUMNS: tuple[Column, ...] = (
 
 
 def message_column(items: Sequence[Item]) -> tuple[Column, ...]:
-    """Why channels are not ready, where there is anything to say of one."""
+    """The column that says why channels are not ready, if any of them has a reason."""
     if not any(item["message"] for item in items):
         return ()
     return (("MESSAGE", lambda item: ": ".join(each for each in (item["reason"], item["message"]) if each)),)
@@ -70,7 +70,7 @@ def channel_text(item: Item) -> str:
 
 
 def readiness(body: Mapping[str, Any]) -> dict[str, str]:
-    """Whether it is ready, and why not."""
+    """Whether the channel is ready, and why not."""
     conditions = (body.get("status") or {}).get("conditions") or ()
     ready: Mapping[str, Any] = next((each for each in conditions if each.get("type") == "Ready"), {})
     return {

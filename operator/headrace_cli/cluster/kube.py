@@ -40,14 +40,14 @@ except ModuleNotFoundError as error:
 CHANNELS = ("messaging.knative.dev", "v1alpha1", "natsjetstreamchannels")
 SUBSCRIPTIONS = ("messaging.knative.dev", "v1", "subscriptions")
 SECONDS = 30.0
-# Of what others say.
+# The longest text of others that is quoted.
 LONGEST_WORDS = 1000
 UNUSABLE = (config.ConfigException, OSError, ValueError)
-# What the client lets out when something else than an API server answers.
+# The exceptions that escape the client when another program than an API server answers.
 STRANGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 USER_FILES = ("client-certificate", "client-key", "tokenFile")
 IN_CLUSTER = (incluster_config.SERVICE_CERT_FILENAME,)
-# In whose documents it says how each is installed.
+# The product whose documents say how each kind is installed.
 BRINGS = {CHANNELS: "Headrace's CRD", SUBSCRIPTIONS: "Knative Eventing"}
 
 Answer = TypeVar("Answer")
@@ -70,10 +70,10 @@ class Kube:
             Misconfigured: there is no such file or context.
         """
         file = None if kubeconfig is None else str(kubeconfig)
-        # Does a program give the credentials? Then it is run with the first call, and once more after a 401.
+        # A program that gives the credentials is run with the first call, and once more after a 401.
         self._by_program = False
         self._api: client.ApiClient | None = None
-        # Else the client is made anew when one of the files has changed.
+        # Otherwise the client is made anew when one of the files has changed.
         self._make: Callable[[], client.ApiClient] | None = None
         self._files: tuple[str, ...] = ()
         self._stamps: tuple[Stamp, ...] = ()
@@ -92,7 +92,7 @@ class Kube:
             self._chosen = kubeconfig_files.chosen(paths, context)
             self.namespace = self._chosen.namespace
             if self._chosen.cluster.get("insecure-skip-tls-verify"):
-                # Its owner has said so, and need not be told with each request.
+                # The kubeconfig's owner has asked for it, and needs no warning with each request.
                 urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
             user = self._chosen.user
             if user.get("exec") and not user.get("token") and not user.get("tokenFile"):
@@ -111,7 +111,7 @@ class Kube:
         self._make, self._files, self._stamps = make, files, stamps
 
     def _made_anew(self) -> None:
-        """With what the files say by now; while they can't be used, the last good client goes on."""
+        """Make the client of the files as they are by now; while they can't be used, the last good client stays."""
         if self._make is not None and tuple(map(stamp, self._files)) != self._stamps:
             with contextlib.suppress(*UNUSABLE, KeyError, TypeError, AttributeError, yaml.YAMLError):
                 self._follow(self._make, self._files)
@@ -210,7 +210,7 @@ def _by_program(chosen: Chosen) -> client.ApiClient:
 
     Raises:
         Unavailable: the program gives none.
-        Misconfigured: it is not installed, or the kubeconfig does not say what to run.
+        Misconfigured: the program is not installed, or the kubeconfig does not name one.
     """
     told = chosen.user["exec"]
     if not isinstance(told, Mapping) or not isinstance(told.get("command"), str):
@@ -247,11 +247,11 @@ def _of_one_context(cluster: Mapping[str, Any], user: Mapping[str, str]) -> dict
 
 
 def _refusal(error: client.ApiException, kind: Kind, host: str) -> HeadraceError:
-    """What the API server's answer means, with what to do about it."""
+    """The error for the API server's answer, with the cure in its message."""
     try:
         words = str(json.loads(error.body)["message"])
     except (ValueError, KeyError, TypeError):
-        # Not from the part of it that serves objects.
+        # The answer is not from the part of the server that serves objects.
         words = ""
     at, status = f"the API server at {host}", int(error.status or 0)
     said = f"{at}: {cut(words or str(error.reason or status), LONGEST_WORDS)}"
@@ -272,7 +272,7 @@ def _refusal(error: client.ApiException, kind: Kind, host: str) -> HeadraceError
 
 
 def _reason(error: BaseException) -> str:
-    """The first cause, in its own words: what wraps it repeats the whole request."""
+    """The first cause, in its own words: the errors that wrap it repeat the whole request."""
     while (inner := getattr(error, "reason", None) or error.__cause__) and isinstance(inner, BaseException):
         error = inner
     if isinstance(error, http.client.IncompleteRead):

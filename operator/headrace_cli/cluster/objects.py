@@ -16,22 +16,22 @@ class Objects(Protocol):
 
     @property
     def namespace(self) -> str:
-        """That the kubeconfig's context names; `default` without one."""
+        """The namespace that the kubeconfig's context names; `default` without one."""
 
     async def channels(self, namespace: str | None) -> list[Object]:
         """All NatsJetStreamChannels of a namespace, or of all."""
 
     async def channel(self, namespace: str, name: str) -> Object | None:
-        """One of them; None when there is none."""
+        """One channel; None when it does not exist."""
 
     async def create_channel(self, channel: Mapping[str, Any], *, dry_run: bool = False) -> Object:
-        """Create it; the object as it was made. With `dry_run` the server only judges it."""
+        """Create a channel; gives the object as it was made. With `dry_run` the server only judges it."""
 
     async def create_subscription(self, subscription: Mapping[str, Any]) -> Object:
-        """Create it; the object as it was made."""
+        """Create a Subscription; gives the object as it was made."""
 
     async def delete_channel(self, namespace: str, name: str) -> None:
-        """Ask for its deletion, which its finalizer may keep waiting."""
+        """Ask for a channel's deletion, which its finalizer may delay."""
 
     async def subscriptions(self, namespace: str | None) -> list[Object]:
         """All Subscriptions of a namespace, or of all."""

@@ -12,12 +12,12 @@ from headrace.io.process import tls
 
 
 def with_our_context(api: Any) -> Any:
-    """The client, with a context into which urllib3 loads the files and data that its configuration names."""
+    """The client, with a TLS context into which urllib3 loads the files and data of the client's configuration."""
     given = api.configuration
     if given.verify_ssl:
         named = given.ssl_ca_cert or getattr(given, "ca_cert_data", None)
         context = trust.context() if named else tls.of_system()
-        # As urllib3 and Go have it.
+        # As urllib3 and Go do.
         context.hostname_checks_common_name = False
         api.rest_client.pool_manager.connection_pool_kw["ssl_context"] = context
     return api

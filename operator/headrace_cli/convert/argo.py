@@ -19,7 +19,7 @@ _DISCARD = {"0": "Old", "1": "New"}
 
 
 def event_bus(foreign: ForeignObject) -> Iterator[dict[str, Any]]:
-    """The bus as a Broker; the NATS that it would install is yours to run."""
+    """The bus as a Broker; its owner has to run the NATS that Argo would install."""
     at = next((f"spec.{kind}" for kind in ("jetstream", "jetstreamExotic") if foreign.object(f"spec.{kind}")), None)
     if at is None:
         foreign.note("only a JetStream bus has a stream to convert: the Broker gets a stream with the defaults")
@@ -47,7 +47,7 @@ def sensor(foreign: ForeignObject) -> Iterator[dict[str, Any]]:
 
 
 def event_source(foreign: ForeignObject) -> Iterator[dict[str, Any]]:
-    """Nothing: a note of what takes its place."""
+    """No object, only a note that names the replacement."""
     bus = foreign.text("spec.eventBusName") or "default"
     kinds = ", ".join(sorted(key for key, value in foreign.object("spec").items() if isinstance(value, dict)))
     foreign.note(
@@ -115,7 +115,7 @@ def _delivery(foreign: ForeignObject, one: ForeignObject, name: str) -> dict[str
 
 
 def _stream(foreign: ForeignObject, path: str) -> dict[str, Any]:
-    """Argo's streamConfig is YAML in a text, with numbers for words."""
+    """Argo's streamConfig is YAML in a string, with numbers for words."""
     text = foreign.text(path)
     if not text:
         return {}

@@ -17,7 +17,7 @@ _REWIRE = "events that the old channel still holds are not moved: let it drain b
 
 
 def of_the_peer(foreign: ForeignObject) -> Iterator[dict[str, Any]]:
-    """Works as it is; what the API server has added is left out."""
+    """The Go channel's object, which works as it is; the members that the API server has added are left out."""
     spec = {key: value for key, value in foreign.object("spec").items() if key != "subscribers"}
     foreign.advise("works unchanged: apply it as it is, its stream and its consumers are taken over")
     foreign.advise(

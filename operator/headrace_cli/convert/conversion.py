@@ -18,11 +18,11 @@ from headrace_cli.manifests.documents import Document
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What to tell of a document.
+    """A remark on a document.
 
     Attributes:
         where: names the document.
-        lost: it has no equal; else it is advice.
+        lost: a part of the document has no equal; otherwise the remark is advice.
     """
 
     where: str
@@ -35,7 +35,7 @@ class Note:
 
 @dataclass(slots=True)
 class Conversion:
-    """What came of it.
+    """The result.
 
     Attributes:
         objects: manifests of Knative and of this channel, in order; equal ones once.
@@ -66,14 +66,14 @@ def convert(documents: Iterable[Document], suffix: str = "") -> Conversion:
     """Convert all documents; those of other kinds are noted and left out.
 
     Args:
-        suffix: of the names of Subscriptions, so that they may stand beside those that they come from.
+        suffix: ends the names of Subscriptions, so that they may stand beside their originals.
 
     Raises:
-        InvalidSpec: a document of a known kind is not as that kind is; names document and field.
+        InvalidSpec: a document of a known kind is malformed; names document and field.
     """
     found = Conversion()
     shared: dict[str, Any] = {"suffix": suffix}
-    # What holds for others comes before them.
+    # Documents that hold for others come before them.
     for document in sorted(documents, key=lambda one: one.body.get("kind") != "Eventing"):
         group = str(document.body.get("apiVersion", "")).partition("/")[0]
         turn = _KINDS.get((group, str(document.body.get("kind"))))

@@ -15,8 +15,8 @@ class ForeignObject:
     """One document of another system.
 
     Attributes:
-        notes: what has no equal, in words; advice: what a person must see to, though nothing is left out.
-        shared: what documents say that concerns others of the same run.
+        notes: the parts without an equal, in words; advice: what a person must see to, though no part is lost.
+        shared: facts of documents that concern others of the same run.
     """
 
     def __init__(self, where: str, body: dict[str, Any], shared: dict[str, Any] | None = None) -> None:
@@ -48,18 +48,18 @@ class ForeignObject:
         return kept
 
     def note(self, words: str) -> None:
-        """Something that has no equal."""
+        """Note a part that has no equal."""
         self.notes.append(words)
 
     def advise(self, words: str) -> None:
-        """Something to be done or known, of what has its equal."""
+        """Note what a person has to do or know about a part that has its equal."""
         self.advice.append(words)
 
     def fault(self, path: str, words: str) -> InvalidSpec:
         return InvalidSpec(f"{self._where}: {path} {words}", field=path)
 
     def value(self, path: str) -> Any:
-        """What is there; None for nothing. `a.b` only, no lists."""
+        """The value at a path; None when there is none. `a.b` only, no lists."""
         found: Any = self._body
         for key in path.split("."):
             if not isinstance(found, dict):
@@ -103,14 +103,14 @@ class ForeignObject:
         return [(f"{path}[{index}]", each) for index, each in enumerate(found)]
 
     def within(self, path: str, body: dict[str, Any]) -> ForeignObject:
-        """A part of it, whose faults bear its path, and whose notes are noted here."""
+        """A part of the object: its faults bear its path, and its notes are noted here."""
         part = ForeignObject(f"{self._where}: {path}", body)
         part.notes, part.advice = self.notes, self.advice
         return part
 
 
 def seconds(text: str) -> float | None:
-    """Of a Go duration, as `1h30m`; None when it is none."""
+    """The seconds of a Go duration such as `1h30m`; None when the text is none."""
     if not re.fullmatch(r"(\d+(?:\.\d+)?(?:ms|s|m|h))+", text):
         return None
     return sum(float(number) * _GO_UNITS[unit] for number, unit in re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text))

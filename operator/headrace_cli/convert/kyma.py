@@ -13,7 +13,7 @@ from headrace_cli.convert import objects
 from headrace_cli.convert.foreign_object import ForeignObject
 
 BROKER = "kyma"
-# Kyma tries 100 times, 30 s apart, and then drops the event. Knative's back-off grows, and what is given up is parked.
+# Kyma tries 100 times, 30 s apart, and then drops the event. Knative's back-off grows, and we park the event.
 _DELIVERY = {"retry": 10, "backoffPolicy": "exponential", "backoffDelay": "PT2S"}
 _STORAGE = {"File": "File", "Memory": "Memory"}
 
@@ -70,7 +70,7 @@ def eventing(foreign: ForeignObject) -> Iterator[dict[str, Any]]:
         foreign.advise(
             f"eventTypePrefix {quoted(prefix)} is not needed: producers send plain types to the Broker's address"
         )
-    # One stream for the cluster there; here each namespace with Subscriptions gets a Broker like it.
+    # Kyma has one stream for the cluster; here each namespace with Subscriptions gets such a Broker.
     foreign.shared["kyma"] = {"stream": {"config": config}}
     return iter(())
 

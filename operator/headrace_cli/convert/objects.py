@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 CHANNEL = {"apiVersion": "messaging.knative.dev/v1alpha1", "kind": "NatsJetStreamChannel"}
-# A label of DNS, which a Trigger's name has to be, since it becomes part of a Subscription's.
+# The limit of a DNS label. A Trigger's name has to be one, since it becomes part of a Subscription's.
 _LONGEST_NAME = 63
 
 
@@ -23,9 +23,9 @@ def channel(namespace: str, name: str, spec: Mapping[str, Any], metadata: Mappin
 def broker(
     namespace: str, name: str, spec: Mapping[str, Any], delivery: Mapping[str, Any] | None = None
 ) -> tuple[Any, Any]:
-    """A Broker whose channel is a NatsJetStreamChannel with that spec, and the ConfigMap that says so.
+    """A Broker whose channel is a NatsJetStreamChannel with that spec, and the ConfigMap that holds the spec.
 
-    Triggers are what filters events: a channel hands every event to every subscriber.
+    Only Triggers filter events: a channel hands every event to every subscriber.
     """
     config = f"{name}-channel"
     template = {"apiVersion": CHANNEL["apiVersion"], "kind": CHANNEL["kind"], **({"spec": spec} if spec else {})}
@@ -76,7 +76,7 @@ def one_of(attribute: str, values: Sequence[str]) -> dict[str, Any]:
 
 
 def legal(name: str) -> str:
-    """The name, made a label of DNS; what had to be changed gets a hash, so that two never become one."""
+    """The name as a DNS label; a name that had to be changed gets a hash, so that two never become one."""
     plain = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")
     if plain == name and len(plain) <= _LONGEST_NAME:
         return name
@@ -85,7 +85,7 @@ def legal(name: str) -> str:
 
 
 def _yaml(template: Mapping[str, Any]) -> str:
-    # Not at the top: whoever only lists channels needs no YAML.
+    # Imported here, since a command that only lists channels needs no YAML.
     import yaml
 
     return yaml.safe_dump(template, sort_keys=False)

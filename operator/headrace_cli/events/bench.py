@@ -30,12 +30,12 @@ Step = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent.
+    """The events that a bench sends.
 
     Attributes:
         size: bytes of data of each event.
-        keys: how many different ones there are of each attribute in `keyed`.
-        parallel: how many events are on their way at once; rate: at most so many each second, None without a limit.
+        keys: how many different values each attribute in `keyed` has.
+        parallel: how many events are on their way at once; rate: events per second at most, None without a limit.
     """
 
     events: int
@@ -48,7 +48,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class PublishStats:
-    """How fast events were taken; `latencies` are of the single ones, in seconds."""
+    """How fast the channel took the events; `latencies` are those of single events, in seconds."""
 
     events: int
     seconds: float
@@ -62,7 +62,7 @@ def ordering_attributes(served: Sequence[CatalogSubscription]) -> tuple[str, ...
 
 
 async def publish(way: AbstractAsyncContextManager[Send], load: Load, step: Step) -> PublishStats:
-    """Send the events; `step` is called for each that is taken."""
+    """Send the events; `step` is called for each one that the channel has taken."""
     run, data = secrets.token_hex(4), os.urandom(load.size)
     numbers = iter(range(load.events))
     pace, latencies = SendRate(load.rate), list[float]()
@@ -70,7 +70,7 @@ async def publish(way: AbstractAsyncContextManager[Send], load: Load, step: Step
     async with way as send_one:
 
         async def work() -> None:
-            # One iterator for all of them: each takes the next number.
+            # All senders share one iterator: each takes the next number.
             for number in numbers:
                 await pace.turn()
                 began = time.perf_counter()
@@ -88,12 +88,12 @@ async def publish(way: AbstractAsyncContextManager[Send], load: Load, step: Step
 async def settle(
     session: Session, found: CatalogChannel, events: int, began: float, wait: float, step: Step
 ) -> list[dict[str, Any]]:
-    """For each Subscription: how long it took from the first publish until it had settled everything.
+    """Measure for each Subscription the time from the first publish until it has settled everything.
 
     Args:
         began: when the first event was published, by the monotonic clock.
-        wait: seconds after which what is left is given up.
-        step: is called for each Subscription that is done.
+        wait: seconds after which the remaining events are given up.
+        step: called for each Subscription that is done.
     """
     last = int((await session.api.call(f"STREAM.INFO.{found.stream}"))["state"]["last_seq"])
     deadline = time.monotonic() + wait
@@ -124,7 +124,7 @@ def event(run: str, number: int, data: bytes, keys: Mapping[str, int]) -> Event:
     """One event of a run.
 
     Args:
-        keys: by the attribute that is to have it; id and time are no keys, being each event's own.
+        keys: by attribute; id and time are no keys, since each event has its own.
     """
     attributes = {
         "specversion": "1.0",

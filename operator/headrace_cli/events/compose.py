@@ -23,10 +23,10 @@ BINARY = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the options say of an event.
+    """The event as the options describe it.
 
     Attributes:
-        attributes: those given by name, extensions included.
+        attributes: the ones given by name, extensions included.
         content_type: of the data; None: JSON, text or bytes, as the data look.
         fields: `a.b=c` options, which make the data a JSON object.
     """
@@ -44,7 +44,7 @@ def from_form(form: Form, new_id: Callable[[], str], now: str) -> Event:
     """The event that the options describe.
 
     Raises:
-        InvalidEvent: with every fault. Misconfigured: a `--field` is none.
+        InvalidEvent: it carries every fault. Misconfigured: a `--field` is malformed.
     """
     data = form.data
     if form.fields:
@@ -64,22 +64,22 @@ def from_form(form: Form, new_id: Callable[[], str], now: str) -> Event:
 
 
 def from_lines(lines: Iterable[bytes], new_id: Callable[[], str] | None = None) -> Iterator[tuple[int, Event]]:
-    """The events of a file, with the lines that they begin at: one JSON value, or one on each line.
+    """The events of a file that is one JSON value or has one on each line; each with its first line's number.
 
-    Each is an event in CloudEvents' JSON format, a batch of them, or a line that `tail` and `peek` print, which has it
-    under `event`.
+    A value is an event in CloudEvents' JSON format, a batch of them, or a line as `tail` and `peek` print it, with the
+    event under `event`.
 
     Args:
-        new_id: gives each an id in place of its own, or of none; None: they keep theirs.
+        new_id: gives each event an id in place of its own or a missing one; None: events keep theirs.
 
     Raises:
-        Misconfigured: quoting the line; those before it have been given.
+        Misconfigured: the message quotes the line; the events before it have been given.
     """
     kept: list[bytes] = []
     given = False
     for number, text in enumerate(lines, 1):
         if kept or (not given and text.strip() and not _whole(text)):
-            # Not one event a line, so one value in all.
+            # The file has not one event a line, so it is one value.
             kept.append(text)
         elif text.strip():
             given = True
@@ -109,7 +109,7 @@ def _events(text: bytes, number: int, new_id: Callable[[], str] | None) -> Itera
 
 
 def _written(text: str) -> Iterator[str]:
-    """Each event as it is written, so that its data are sent as they are."""
+    """Each event in its original text, so that its data are sent unchanged."""
     if text.lstrip().startswith("["):
         yield from json_text.elements(text)
         return
@@ -119,7 +119,7 @@ def _written(text: str) -> Iterator[str]:
 
 
 def _with_id(text: str, id: str) -> str:
-    """The event with another id, its data as they are written."""
+    """The event with another id, its data in their original text."""
     others = [f"{json.dumps(each.name)}: {each.raw}" for each in json_text.members(text) if each.name != "id"]
     return "{" + ", ".join([f'"id": {json.dumps(id)}', *others]) + "}"
 
@@ -132,7 +132,7 @@ def _event(text: bytes, number: int) -> Event:
 
 
 def _object(given: Iterable[str]) -> dict[str, Any]:
-    """`a.b=1` options as one object; values are JSON where they can be, else text."""
+    """`a.b=1` options as one object; a value that is no JSON is text."""
     found: dict[str, Any] = {}
     for text in given:
         path, equals, value = text.partition("=")

@@ -13,10 +13,10 @@ from headrace.core.quoting import quoted
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """All events when nothing is said.
+    """A filter on events; an empty one matches all.
 
     Attributes:
-        types, sources: patterns; one of each must match, where there are any.
+        types, sources: patterns; one of each must match, if there are any.
         attributes: name to pattern; all must match. An attribute that is missing matches the empty pattern only.
     """
 
@@ -37,10 +37,10 @@ class EventFilter:
 
 
 def event_filter(types: Iterable[str], sources: Iterable[str], attributes: Iterable[str]) -> EventFilter:
-    """What the options say; `attributes` as `name=pattern`.
+    """The filter that the options describe; `attributes` are `name=pattern`.
 
     Raises:
-        Misconfigured: naming the option.
+        Misconfigured: the message names the option.
     """
     return EventFilter(tuple(types), tuple(sources), pairs(attributes, "--attribute"))
 
@@ -49,7 +49,7 @@ def pairs(given: Iterable[str], option: str) -> dict[str, str]:
     """`name=value` options, with names that an attribute can have.
 
     Raises:
-        Misconfigured: quoting the one that is wrong.
+        Misconfigured: the message quotes the wrong one.
     """
     found: dict[str, str] = {}
     for text in given:

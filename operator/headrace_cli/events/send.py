@@ -37,10 +37,10 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What the channel says of one event.
+    """The channel's answer to one event.
 
     Attributes:
-        answer: where it is stored, or the status of the answer; and, where that says so, whether it was stored before.
+        answer: the place where the event is stored, or the HTTP status; and, where known, whether it was stored before.
     """
 
     event: Event
@@ -56,9 +56,9 @@ Send = Callable[[Event], Awaitable[Receipt]]
 
 @asynccontextmanager
 async def over_http(url: str, mode: Mode) -> AsyncIterator[Send]:
-    """To an address that takes events; 2xx is success.
+    """The way to an address that takes events; 2xx is success.
 
-    The function raises Refused for an answer that will be the same next time, Unavailable for others.
+    The function raises Refused for an answer that will be the same next time, Unavailable for any other.
     """
     client = HttpClient()
     to = Destination(url)
@@ -85,7 +85,7 @@ async def over_http(url: str, mode: Mode) -> AsyncIterator[Send]:
 
 
 def _reason(body: bytes) -> str:
-    """What an answer says in words: the detail of `application/problem+json`, else its text."""
+    """The words of an answer: the detail of `application/problem+json`, else its text."""
     text = body[:1000].decode(errors="replace")
     try:
         problem = json.loads(body)
@@ -96,9 +96,9 @@ def _reason(body: bytes) -> str:
 
 @asynccontextmanager
 async def over_nats(session: Session, channel: NamespacedName, mode: Mode) -> AsyncIterator[Send]:
-    """Into the channel's stream, as `receive` stores it, with the hint that wakes who delivers.
+    """The way into the channel's stream: the event is stored as `receive` does, with the hint that wakes delivery.
 
-    The function raises what a publish raises: Refused 404 without such a channel, 413, 507; Unavailable.
+    The function raises as a publish: Refused 404 without such a channel, 413, 507; Unavailable.
     """
     subject = names.channel(channel.namespace, channel.name).subject
 
@@ -116,13 +116,13 @@ async def over_nats(session: Session, channel: NamespacedName, mode: Mode) -> As
 async def to_channel(
     session: Session, channel: NamespacedName, mode: Mode, *, via: str = "auto"
 ) -> AsyncIterator[Send]:
-    """To a channel: over HTTP where a receiver is known, else into its stream.
+    """The way to a channel: over HTTP if a receiver is known, else into its stream.
 
     Args:
-        via: `http` or `nats`, where only this one will do.
+        via: `http` or `nats`, if only that one will do.
 
     Raises:
-        Misconfigured: `http`, and no receiver is known. Refused: 404, there is no such channel.
+        Misconfigured: `http` is wanted and no receiver is known. Refused: 404, there is no such channel.
     """
     base = session.place.receive
     if base is None or via == "nats":
@@ -136,7 +136,7 @@ async def to_channel(
             yield send
     except Refused as error:
         if error.status == 404:
-            # Says which channels there are, where the receiver can only say which one is not.
+            # This refusal names the channels that exist; the receiver could only say that this one does not.
             await channels.channel(session.api, channel)
         raise
 
@@ -144,7 +144,7 @@ async def to_channel(
 async def send_each(
     way: AbstractAsyncContextManager[Send], events: Iterable[Event], per_second: float | None
 ) -> AsyncGenerator[Receipt]:
-    """Send one event after the other, and give each when it is taken; raises what the way raises."""
+    """Send one event after the other, and give each when it is taken; raises as the way does."""
     pace = SendRate(per_second)
     async with way as send:
         for event in events:
@@ -153,14 +153,14 @@ async def send_each(
 
 
 class SendRate:
-    """Lets so many through each second, evenly; all of them at once without a rate."""
+    """Lets so many events through each second, evenly; without a rate all of them at once."""
 
     def __init__(self, per_second: float | None) -> None:
         self._between = 1.0 / per_second if per_second else 0.0
         self._next = 0.0
 
     async def turn(self) -> None:
-        """Return when it is time for the next one."""
+        """Return when it is time for the next event."""
         if not self._between:
             return
         loop = asyncio.get_running_loop()

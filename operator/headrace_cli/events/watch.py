@@ -11,33 +11,33 @@ from datetime import datetime
 from headrace_cli.access.stream_reader import MessageReader, StreamMessage
 from headrace_cli.events.filters import EventFilter
 
-# How late an event may be seen; one small question to the server each.
+# An event is seen so late at most; each look costs the server one small request.
 POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where to begin: at a sequence, at a time, with the last so many, or with what comes next."""
+    """Where to begin: at a sequence, at a time, with the last so many events, or with the next one."""
 
     sequence: int | None = None
     since: datetime | None = None
     last: int | None = None
 
     async def resolve(self, reader: MessageReader) -> int:
-        """The sequence at which that is now."""
+        """The sequence that the start means now."""
         if self.sequence is not None:
             return self.sequence
         if self.since is not None:
             return await reader.sequence_at(self.since)
         extent = await reader.extent()
         if self.last is not None:
-            # Deleted ones are no reason to show fewer: the end of the stream is read backwards, as far as need be.
+            # Deleted events do not make the result shorter: the end of the stream is read backwards as far as need be.
             return await _nth_from_end(reader, extent.first, extent.last, self.last)
         return extent.last + 1
 
 
 async def peek(reader: MessageReader, start: Start, wanted: EventFilter, limit: int) -> AsyncGenerator[StreamMessage]:
-    """Up to `limit` events that are wanted and are there now."""
+    """Up to `limit` wanted events that the stream holds now."""
     first, last = await start.resolve(reader), (await reader.extent()).last
     found = 0
     async with aclosing(reader.messages(first, last)) as messages:
@@ -51,12 +51,12 @@ async def peek(reader: MessageReader, start: Start, wanted: EventFilter, limit: 
 
 
 async def tail(reader: MessageReader, start: Start, wanted: EventFilter) -> AsyncGenerator[StreamMessage]:
-    """Everything wanted from there on, for ever."""
+    """Every wanted event from the start on, for ever."""
     at = await start.resolve(reader)
     while True:
         last = (await reader.extent()).last
         if last < at - 1:
-            # Made again since, with sequences that begin again.
+            # The stream was made again, and its sequences have begun again.
             at = 1
         async with aclosing(reader.messages(at, last)) as messages:
             async for message in messages:

@@ -30,7 +30,7 @@ class HandOver:
     """One channel on its way back.
 
     Args:
-        pull: its consumerType is Pull.
+        pull: the channel's consumerType is Pull.
     """
 
     def __init__(self, session: Session, channel: CatalogChannel, *, pull: bool) -> None:
@@ -43,10 +43,10 @@ class HandOver:
         """Give back the consumer of one Subscription.
 
         Args:
-            spare: another of ours serves the same Subscription: it was interrupted when that one stood in for this.
+            spare: another consumer of ours serves the same Subscription; this one is left from an interrupted run.
 
         Raises:
-            Refused: the Go channel's dispatcher delivers already, or the server says no.
+            Refused: the Go channel's dispatcher delivers already, or the server refuses.
         """
         subscriber = one.subscriber
         assert subscriber is not None
@@ -67,7 +67,7 @@ class HandOver:
             await self._replace(holder, one.settled_to, subscriber, one)
 
     async def streams(self) -> bool:
-        """Take our marks from the stream, and the aside stream away, if nothing is in it; whether it went."""
+        """Take our marks off the stream and delete an empty aside stream; says whether none is left."""
         info = await self._session.api.call(f"STREAM.INFO.{self._stream}")
         observed = info["config"]
         wanted = theirs.stream(observed)
@@ -82,7 +82,7 @@ class HandOver:
         return True
 
     async def _unmark(self, one: CatalogSubscription, subscriber: Subscriber) -> None:
-        """A pull consumer stays, with its position; what is only ours goes from its configuration."""
+        """Keep a pull consumer with its position, and take off the parts of its configuration that only we use."""
         wanted = theirs.config(subscriber, one.config, pull=True)
         kept = {
             key: one.config[key]
@@ -93,7 +93,7 @@ class HandOver:
         await forget_stages(self._session.api, self._channel.aside_name, names.stage_subjects(one.consumer))
 
     async def _hold(self, holder: str, one: CatalogSubscription) -> None:
-        """Let a second one of ours keep the position; what an interrupted run has left may be behind it."""
+        """Let a second consumer of ours keep the position; one that an interrupted run has left may be behind it."""
         await self._delete(holder)
         metadata = {**one.config.get("metadata", {}), TAKEN_KEY: "peer"}
         config = {**one.config, **_at(one.settled_to + 1), "durable_name": holder, "name": holder}
@@ -108,13 +108,13 @@ class HandOver:
         await self._delete(ours)
 
     async def _make_at(self, wanted: dict[str, Any], one: CatalogSubscription, sequence: int) -> None:
-        """At first as the template has it: of another beginning the Go controller would not update anything."""
+        """Begin as the template says, then move: a consumer with another beginning the Go controller never updates."""
         name = wanted["name"]
         await self._make({**wanted, **theirs.beginning(one.config)})
         try:
             await self._session.api.call(f"CONSUMER.RESET.{self._stream}.{name}", {"seq": sequence})
         except (ApiError, Unavailable):
-            # Before NATS 2.14, or a template that lets it begin in one place only.
+            # The server is older than NATS 2.14, or the template lets consumers begin in one place only.
             await self._delete(name)
             await self._make({**wanted, **_at(sequence)})
 

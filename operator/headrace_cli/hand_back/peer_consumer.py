@@ -16,15 +16,15 @@ from headrace.core.channel.stream_config import nanoseconds
 from headrace.core.delivery.subscriber import DEFAULT_TIMEOUT, DeliveryPolicy, Subscriber
 from headrace.core.nats.stream import PREFIX
 
-# Its dispatcher ends a request so long before the server gives the event to the next.
+# The Go channel's dispatcher ends a request so long before the server gives the event to the next.
 _SLACK = timedelta(milliseconds=500)
-# The members of ours that mean the same to it.
+# The members of our configuration that mean the same to the Go channel.
 _SHARED = ("replay_policy", "sample_freq", "filter_subject", "filter_subjects", "num_replicas")
 _BEGINNING = ("deliver_policy", "opt_start_seq", "opt_start_time")
 
 
 def config(subscriber: Subscriber, ours: dict[str, Any], *, pull: bool) -> dict[str, Any]:
-    """As `CONSUMER.CREATE` takes it; without where it begins.
+    """The configuration for `CONSUMER.CREATE`, without the consumer's beginning.
 
     Args:
         ours: the configuration of the consumer that serves the Subscription now.
@@ -55,7 +55,7 @@ def config(subscriber: Subscriber, ours: dict[str, Any], *, pull: bool) -> dict[
 
 
 def beginning(ours: dict[str, Any]) -> dict[str, Any]:
-    """Where the template lets a consumer begin, which the Go channel wants to find; `all` where it is not known."""
+    """The beginning that the template gives a consumer, and the Go channel expects; `all` where it is not known."""
     if TAKEN_KEY in (ours.get("metadata") or {}):
         return {"deliver_policy": "all"}
     return {key: ours[key] for key in _BEGINNING if ours.get(key)}

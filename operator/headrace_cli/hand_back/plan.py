@@ -17,7 +17,7 @@ from headrace_cli.catalog.names import ChannelScope
 from headrace_cli.catalog.subscriptions import CatalogSubscription, subscriptions
 from headrace_cli.hand_back.hand_over import HandOver
 
-# Long for a server to say that nobody listens, which it does at once.
+# A server says at once that nobody listens, so this is long.
 LISTENER_SECONDS = 1.0
 NOBODY = "503"
 NO_STREAM = "hand-back"
@@ -25,13 +25,13 @@ NO_STREAM = "hand-back"
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """One channel that goes back, with those of its Subscriptions that are ours."""
+    """One channel that goes back, with the Subscriptions of it that we serve."""
 
     channel: CatalogChannel
     subscriptions: tuple[CatalogSubscription, ...]
 
     def consequences(self) -> list[str]:
-        """What it means, in lines."""
+        """The consequences, in lines."""
         of = counted(len(self.subscriptions), "Subscription")
         lines = [f"Channel {self.channel.ref} goes back to the Go channel, with {of}."]
         for one in self.subscriptions:
@@ -47,11 +47,11 @@ async def plan(session: Session, scope: ChannelScope, *, force: bool) -> list[Re
     """The channels of a scope that can go back; empty where none is ours.
 
     Args:
-        force: also while an operator is at work or a consumer is served.
+        force: go on also while an operator is at work or a consumer is served.
 
     Raises:
-        Misconfigured: a `headrace up` serves them, or the scope is a namespace. Refused: 409, one of them can't go
-            back, or not now.
+        Misconfigured: a `headrace up` serves them, or the scope is a namespace. Refused: 409, a channel can't go back,
+            or not now.
     """
     if session.place.up:
         problem = f"{session.place.source} serves these channels: it is not the Go channel's"
@@ -67,18 +67,18 @@ async def plan(session: Session, scope: ChannelScope, *, force: bool) -> list[Re
 
 
 async def hand_over(session: Session, plan: Return, *, pull: bool) -> bool:
-    """Give one channel back; whether its aside stream went, too, since nothing is in it.
+    """Give one channel back; says whether its aside stream is gone, which was empty then.
 
     Args:
-        pull: its consumerType is Pull.
+        pull: the channel's consumerType is Pull.
 
     Raises:
-        Refused: 409, it is not handed back wholly.
+        Refused: 409, the channel is not handed back wholly.
     """
     work = HandOver(session, plan.channel, pull=pull)
     served: set[str] = set()
-    # One that is served before one on its way out; and one that stands in for another, as an interrupted run or a
-    # take-over leaves it, behind that: it has the longer name.
+    # Consumers that are served come before those on their way out. One that stands in for another, left by an
+    # interrupted run or a take-over, comes behind the other, since its name is longer.
     for one in sorted(plan.subscriptions, key=lambda each: (_is_gone(each), each.consumer)):
         if one.subscriber is not None:
             await work.consumer(one, spare=one.subscriber.uid in served)
@@ -116,17 +116,17 @@ def _refuse_served(plans: Sequence[Return]) -> None:
 
 
 async def _refuse_operator(session: Session) -> None:
-    """An operator that has nothing to deliver opens no lease, but hears of new events all the while."""
+    """Refuse while an operator listens: without events to deliver it opens no lease, but it always hears the hints."""
     try:
-        # Of a stream that it does not know, so that it does nothing upon it.
+        # The hint names a stream that no operator knows, so that it does nothing.
         answer = await session.client.request(names.wake_subject(NO_STREAM), timeout=LISTENER_SECONDS)
     except Refused:
-        # Whoever may not ask learns nothing.
+        # A user without the right to ask learns nothing.
         return
     except Broken:
         raise Unavailable("the connection to NATS broke: do this again") from None
     except Unavailable:
-        # It hears, and never answers.
+        # An operator hears the hint, and never answers.
         answer = None
     if answer is None or answer.status != NOBODY:
         raise Refused(

@@ -109,7 +109,7 @@ def _nobody_listens(each: ChannelFacts) -> Iterator[Finding]:
 
 
 def _unseen(each: ChannelFacts) -> Iterator[Finding]:
-    """Events that are on a subject which no consumer looks at."""
+    """Finds events on a subject that no consumer reads."""
     patterns = [pattern for one in each.subscriptions for pattern in subject_pattern.filters(one.subscription.config)]
     if not patterns:
         return

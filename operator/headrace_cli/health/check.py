@@ -19,7 +19,7 @@ from headrace_cli.catalog.channels import CatalogChannel
 from headrace_cli.health.facts import ChannelFacts, Facts, SubscriptionFacts, account_used, used
 from headrace_cli.view import units
 
-# What went wrong before that is history, and in the report.
+# Older trouble is history, and stands in the report.
 RECENT = timedelta(hours=1)
 
 
@@ -32,7 +32,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """From where on a number is a warning, and critical; None: never."""
+    """The numbers from which on there is a warning, and a critical state; None: never."""
 
     warning: float | None = None
     critical: float | None = None
@@ -49,9 +49,9 @@ class Limits:
 
     Attributes:
         pending, unsettled, parked: events, of one Subscription; `parked` of one channel.
-        sunk: events of one Subscription that its dead letter sink took in its place, the last of them RECENT.
-        used: of a stream, its aside stream or the account, from 0 to 100.
-        stalled: seconds that the oldest pending event of one Subscription waits while none is handed out.
+        sunk: events of one Subscription that its dead letter sink took in its place, if the last one is RECENT.
+        used: how full a stream, its aside stream or the account is, from 0 to 100.
+        stalled: seconds that a Subscription's oldest pending event has waited while none was handed out.
     """
 
     pending: Limit = Limit()
@@ -72,7 +72,7 @@ def parse_limit(text: str, option: str) -> Limit:
     """Parse `WARNING,CRITICAL`; either may be empty.
 
     Raises:
-        Misconfigured: it is not that.
+        Misconfigured: the text has another form.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)?,?(\d+(?:\.\d+)?)?", text)
     if match is None or not any(match.groups()):
@@ -83,7 +83,7 @@ def parse_limit(text: str, option: str) -> Limit:
 
 
 def troubles(facts: Facts, limits: Limits) -> list[CheckTrouble]:
-    """All that is beyond its limit, the worst first."""
+    """Every number beyond its limit, the worst first."""
     found = [trouble for each in facts.channels for trouble in _channel(each, facts, limits)]
     share, what = account_used(facts.account)
     found += _judged(limits.used, 100 * share, f"the account's {what} is {100 * share:.0f} % used")
@@ -99,7 +99,7 @@ def status_of(found: Iterable[CheckTrouble]) -> Status:
 
 
 def text(facts: Facts, found: list[CheckTrouble]) -> str:
-    """The lines of a monitoring plugin: the status with numbers for a graph, then each trouble."""
+    """The lines of a monitoring plugin: the status with the numbers for a graph, then each trouble."""
     subscriptions = [one for each in facts.channels for one in each.subscriptions]
     numbers = {
         "pending": sum(one.subscription.pending for one in subscriptions),
@@ -207,7 +207,7 @@ def _judged(limit: Limit, value: float, words: str) -> Iterator[CheckTrouble]:
 
 
 def _labels(channel: CatalogChannel, subscription: str | None = None) -> str:
-    # Names of Kubernetes: nothing in them has to be escaped, but a consumer's own name may be anything.
+    # Names of Kubernetes need no escapes, but a consumer's own name may be anything.
     labels = {"namespace": channel.namespace, "channel": channel.name}
     if subscription is not None:
         labels["subscription"] = subscription.replace("\\", "\\\\").replace('"', '\\"')

@@ -34,7 +34,7 @@ def in_scope(objects: Iterable[Mapping[str, Any]], scope: ChannelScope) -> Bodie
 
 
 async def examine_up(place: Place, scope: ChannelScope) -> list[Finding]:
-    """All that is wrong with what NATS holds, and with what a `headrace up` there says of its channels."""
+    """Every finding about the streams in NATS, and about the channels of a `headrace up` there."""
     bulletin = place.bulletin
     found = await examine(place, scope, in_scope(bulletin.objects, scope))
     if bulletin.files:
@@ -44,12 +44,12 @@ async def examine_up(place: Place, scope: ChannelScope) -> list[Finding]:
 
 
 def examine_objects(bodies: Bodies) -> list[Finding]:
-    """All that the conditions of channel objects say, where nobody asks NATS."""
+    """Every finding from the conditions of channel objects, for when NATS is not asked."""
     return by_severity(of_objects(bodies, nats_asked=False))
 
 
 async def examine(at: Place, scope: ChannelScope, bodies: Bodies) -> list[Finding]:
-    """All that is wrong with what NATS holds, and with the objects of the same channels.
+    """Every finding about the streams in NATS, and about the objects of the same channels.
 
     Raises:
         Refused: 404, there is no such channel, neither in NATS nor among the objects.
@@ -65,12 +65,12 @@ async def examine(at: Place, scope: ChannelScope, bodies: Bodies) -> list[Findin
         if scope.channel is not None and error.status == 404:
             if not bodies:
                 raise
-            # It is asked for, and could not be made.
+            # The channel is asked for, and could not be made.
             return by_severity(from_objects)
         off = isinstance(error, ApiError) and error.err_code == NOT_ENABLED_FOR_ACCOUNT
         return [*found, _unreachable(at, error) if off else _forbidden(error), *from_objects]
     if bodies:
-        # Which says why there is none.
+        # The finding from the objects says why there is none.
         known = [each for each in known if each.code != "no-channel"]
     return [*found, *by_severity([*from_objects, *known])]
 

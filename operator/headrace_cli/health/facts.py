@@ -23,10 +23,10 @@ from headrace_cli.catalog.names import ChannelScope
 from headrace_cli.catalog.subscriptions import CatalogSubscription, subscriptions, sunk_of
 from headrace_cli.view import units
 
-# Of each consumer; enough to say what goes wrong.
+# So many stage records of each consumer show what goes wrong.
 RECORDS = 3
 SUSPECTS = 20
-# The oldest event is looked for by each.
+# Each filter costs one search for the oldest event.
 MOST_FILTERS = 16
 
 
@@ -36,14 +36,14 @@ class SubscriptionFacts:
 
     Attributes:
         retrying: events that wait for another attempt.
-        records: the stage records of some of them, the newest first.
+        records: the stage records of some of these, the newest first.
         stuck: sequences of events that can be neither delivered nor parked.
         discarded: events that the server discarded before this subscriber had them.
-        forgotten: sequences of some of the events that wait for a retry which NATS will never make.
-        vain_pulls: why pulls bring nothing now, in the server's words; empty when they do.
-        parked: events that it did not take and that are kept aside.
-        sunk: those that its dead letter sink took in its place; None for none.
-        oldest: when the oldest event was stored that it has not been handed; None: not known, or there is none.
+        forgotten: sequences of some of the events that wait for a retry that NATS will never make.
+        vain_pulls: why pulls bring no events now, in the server's words; empty when they do.
+        parked: events that the subscriber did not take and that are kept aside.
+        sunk: events that its dead letter sink took in its place; None for none.
+        oldest: when the oldest event was stored that has not been handed out; None: not known, or there is none.
     """
 
     subscription: CatalogSubscription
@@ -58,7 +58,7 @@ class SubscriptionFacts:
     oldest: datetime | None = None
 
     def idle_since(self, now: datetime) -> datetime:
-        """Since when something could be handed out to it, and nothing was."""
+        """Since when an event could have been handed out, and none was."""
         known = self.subscription
         moments = (self.oldest, known.delivered_at, units.moment(known.info.get("created")))
         return max((each for each in moments if each is not None), default=now)
@@ -69,9 +69,9 @@ class ChannelFacts:
     """One channel.
 
     Attributes:
-        parked: also what is parked for Subscriptions that are no more.
-        subjects: of its stream, with how many events each has.
-        subscribers: how many its object has in spec.subscribers; None where the object was not looked at.
+        parked: includes events that are parked for Subscriptions that are gone.
+        subjects: the subjects of its stream, with the number of events on each.
+        subscribers: how many entries spec.subscribers has; None where the object was not looked at.
     """
 
     channel: CatalogChannel
@@ -83,13 +83,13 @@ class ChannelFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything, at one moment.
+    """All facts, at one moment.
 
     Attributes:
         account: limits and usage of the account.
         max_payload: bytes that the server takes in one message; 0: not asked.
         no_room: why the server or the account has no room for any message, in its words; empty where it has.
-        at: by the wall; `clock`: by a clock that is only good for differences.
+        at: the time of the wall clock; `clock`: that of a clock which is only good for differences.
     """
 
     account: Mapping[str, Any]
@@ -101,10 +101,10 @@ class Facts:
 
 
 async def gather(session: Session, scope: ChannelScope) -> Facts:
-    """Ask for everything of the channels of a scope.
+    """Ask for all facts about the channels of a scope.
 
     Raises:
-        Unavailable: NATS does not answer, or not with all of it. Refused: 403, some of it is forbidden; 404, there is
+        Unavailable: NATS does not answer, or not with all facts. Refused: 403, one of them is forbidden; 404, there is
             no such channel.
     """
     account = await session.api.call("INFO")
@@ -118,7 +118,7 @@ async def gather(session: Session, scope: ChannelScope) -> Facts:
 
 
 async def _no_room(session: Session, chosen: list[CatalogChannel]) -> str:
-    """Asked at one aside stream of each kind of storage; an answer that is refused says nothing."""
+    """Ask one aside stream of each kind of storage for room; a refusal to answer proves nothing."""
     by_storage = {str(one.aside["config"].get("storage")): one for one in chosen if one.aside is not None}
     for one in by_storage.values():
         with suppress(Refused, Unavailable):
@@ -128,7 +128,7 @@ async def _no_room(session: Session, chosen: list[CatalogChannel]) -> str:
 
 
 def beside_objects(known: Facts, bodies: Iterable[Mapping[str, Any]]) -> Facts:
-    """The same with how many subscribers each channel's object has."""
+    """The same facts, with the number of subscribers in each channel's object."""
     counts = {
         (body["metadata"].get("namespace"), body["metadata"]["name"]): len(
             (body.get("spec") or {}).get("subscribers") or ()
@@ -179,7 +179,7 @@ async def _records(
     for sequence in reversed(sequences):
         subject = channel.names.stage_subject(consumer, sequence)
         newest = await session.api.find(f"STREAM.MSG.GET.{channel.aside_name}", {"last_by_subj": subject})
-        # Settled meanwhile, and forgotten.
+        # The event was settled meanwhile, and its record forgotten.
         data = b"" if newest is None else read_stored(newest["message"]).data
         if (record := stage_record.from_json(data)) is not None:
             found.append(record)
@@ -187,7 +187,7 @@ async def _records(
 
 
 async def _oldest(session: Session, one: CatalogSubscription) -> datetime | None:
-    """When the first of the events was stored that a consumer has still to hand out."""
+    """When the first event was stored that a consumer has still to hand out."""
     if not one.pending or one.state != "ready":
         return None
     after, found = int((one.info.get("delivered") or {}).get("stream_seq") or 0) + 1, []

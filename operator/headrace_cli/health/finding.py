@@ -10,8 +10,8 @@ from headrace_cli.view.output import plain
 
 
 class Severity(IntEnum):
-    """PROBLEM: events don't arrive, or will not soon. RISK: they do, and something is lost or about to go wrong.
-    NOTE: as somebody wants it, and a reason why events don't arrive."""
+    """PROBLEM: events don't arrive, or soon won't. RISK: events arrive, but some are lost, or a failure is near.
+    NOTE: somebody wants it so, and it may be why events don't arrive."""
 
     PROBLEM = 3
     RISK = 2
@@ -20,11 +20,11 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong.
+    """One fault that was found.
 
     Attributes:
         code: for scripts; does not change.
-        where: the channel, Subscription or stream; a rule about one of them leaves it to whoever asks the rule.
+        where: the channel, Subscription or stream; a rule about one of them leaves it to its caller.
     """
 
     severity: Severity
@@ -58,7 +58,7 @@ def as_item(each: Finding) -> dict[str, str]:
 
 
 def text(found: Sequence[Finding]) -> str:
-    """Several, for people."""
+    """Several findings, for people."""
     if not found:
         return "all is well: every Subscription gets its events\n"
     return "\n".join(

@@ -17,7 +17,7 @@ from headrace_cli.health.subscription_rules import OF_SUBSCRIPTIONS
 
 
 def findings(facts: Facts) -> list[Finding]:
-    """Everything that is wrong, the worst first; empty when all is well."""
+    """All findings, the worst first; empty when all is well."""
     found = [*_account(facts), *_server(facts)]
     if not facts.channels:
         found.append(
@@ -56,7 +56,7 @@ def _server(facts: Facts) -> Iterator[Finding]:
 
 
 def by_severity(found: Iterable[Finding]) -> list[Finding]:
-    """The worst first."""
+    """The findings, the worst first."""
     return sorted(found, key=lambda finding: (-finding.severity, finding.where))
 
 

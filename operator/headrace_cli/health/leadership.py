@@ -18,7 +18,7 @@ NOT_CLUSTERED = 10010
 
 
 class LeaderChange(NamedTuple):
-    """Of what, in words; who led it, empty for nobody; and who leads it now."""
+    """What is led, in words; the server that led it, empty for none; and the server that leads it now."""
 
     of: str
     before: str
@@ -26,10 +26,10 @@ class LeaderChange(NamedTuple):
 
 
 async def step_down(session: Session, channel: CatalogChannel, one: CatalogSubscription | None) -> LeaderChange:
-    """Ask the leader of a channel's stream to go, or with a Subscription that of its consumer.
+    """Ask the leader of a channel's stream to step down, or that of a Subscription's consumer.
 
     Raises:
-        Refused: 400, the server is no cluster. Unavailable: nobody leads within ten seconds.
+        Refused: 400, the server is no cluster. Unavailable: no server leads within ten seconds.
     """
     if one is None:
         kind, path, of = "STREAM", channel.stream, f"stream {channel.stream}"
@@ -43,7 +43,7 @@ async def step_down(session: Session, channel: CatalogChannel, one: CatalogSubsc
             raise
         problem = f"this NATS is a single server: there is no other that could lead {of}"
         raise Refused(problem, status=error.code) from None
-    # It may be the same again; without any, nobody has been chosen yet.
+    # The old leader may lead again; without a leader the election goes on.
     for _ in range(LOOKS):
         if leader := await _leader(session, kind, path):
             return LeaderChange(of, before, leader)

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace_cli.health.finding import Finding, Severity, problem, risk
 
-# Of what these tell there are rules that ask NATS itself, and know more.
+# For these conditions there are rules that ask NATS itself and know more.
 ASKED_IN_NATS = {
     "AckWindowsOpen",
     "AsideStreamHasRoom",
@@ -22,10 +22,10 @@ _MEND = "mend the manifest as the message says; what was there before goes on wo
 
 
 def of_objects(objects: Iterable[Mapping[str, Any]], *, nats_asked: bool) -> Iterator[Finding]:
-    """What is not as its author wants it.
+    """The findings about objects that are not as their authors want them.
 
     Args:
-        nats_asked: the other rules know what is in NATS.
+        nats_asked: the rules that ask NATS are used, too.
     """
     for body in objects:
         metadata, status = body["metadata"], body.get("status") or {}
@@ -45,14 +45,14 @@ def of_objects(objects: Iterable[Mapping[str, Any]], *, nats_asked: bool) -> Ite
 
 def _conditions(where: str, status: Mapping[str, Any], nats_asked: bool) -> Iterator[Finding]:
     down = [each for each in status.get("conditions") or () if each.get("status") in ("False", "Unknown")]
-    # Ready repeats the first of the others.
+    # Ready repeats the first of the other conditions.
     causes = [each for each in down if each.get("type") != "Ready"]
     if all(each.get("severity") for each in causes):
         causes = sorted(down, key=lambda each: str(each.get("type")))
     for each in causes:
         if nats_asked and each.get("type") in ASKED_IN_NATS:
             continue
-        # What is not known yet may be well in a moment.
+        # A condition that is not known yet may be True in a moment.
         severity = Severity.RISK if each.get("severity") or each["status"] == "Unknown" else Severity.PROBLEM
         yield Finding(severity, "condition", in_words(each), _MEND, where=where)
 

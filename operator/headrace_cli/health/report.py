@@ -39,7 +39,7 @@ async def reports(
     """One report, or with `again` one after the other for ever.
 
     Args:
-        interval: seconds between two looks, which make the rates; 0: the first report comes of one look.
+        interval: seconds between the two looks that rates are made of; 0: the first report needs only one look.
     """
     before, seconds = await gather(session, scope), interval
     while True:
@@ -53,7 +53,7 @@ async def reports(
 
 
 def report(now: Facts, before: Facts | None = None) -> dict[str, Any]:
-    """The numbers; rates only where there is an earlier look to compare with."""
+    """The numbers; with rates only if there is an earlier look to compare with."""
     seconds = 0.0 if before is None else now.clock - before.clock
     earlier = {each.channel.ref: each for each in before.channels} if before is not None else {}
     streams, consumers = [], []

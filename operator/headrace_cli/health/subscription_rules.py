@@ -17,9 +17,9 @@ from headrace_cli.view import units
 
 # Longer than a cold start, an ack wait and a sweep of the scaler together.
 STALLED_SECONDS = 60.0
-# What a sink took is a note for a day, and a risk while it goes on.
+# Events that a sink took are a note for a day, and a risk while it goes on.
 SUNK_RECENT, SUNK_KNOWN = timedelta(hours=1), timedelta(days=1)
-# Clocks that are kept by anything differ by less.
+# Synchronised clocks differ by less.
 MOST_SKEW_SECONDS = 5.0
 NAMED = 5
 
@@ -74,7 +74,7 @@ def _failing(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
 
 
 def _sunk(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
-    """To the channel what the sink took is delivered; to whoever waits for it at the subscriber it is not."""
+    """To the channel an event that the sink took is delivered; to people who wait at the subscriber it is not."""
     sunk = one.sunk
     if sunk is None or now - sunk.at > SUNK_KNOWN:
         return
@@ -99,7 +99,7 @@ def _window(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
 
 
 def _stalled(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
-    """Something could be delivered, and nobody asks for it."""
+    """An event could be delivered, and nobody asks for it."""
     known = one.subscription
     if known.state != "ready" or not known.pending or known.waiting or known.config.get("deliver_subject"):
         return
@@ -132,7 +132,7 @@ def _vain_pulls(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
 
 
 def _narrow_pulls(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
-    """Limits by which events are delivered, and slowly."""
+    """Limits that slow delivery down."""
     config = one.subscription.config
     limits = [f"{key} {config[key]}" for key in _PULL_LIMITS if int(config.get(key) or 0) > 0]
     if limits and one.subscription.subscriber is not None:
@@ -145,7 +145,7 @@ def _narrow_pulls(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
 
 
 def _pushed(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
-    """Nobody can pull from it, and NATS can't make it a pull consumer."""
+    """Nobody can pull from a push consumer, and NATS can't make it a pull consumer."""
     known = one.subscription
     deliver = known.config.get("deliver_subject")
     if deliver and known.subscriber is not None:
@@ -184,7 +184,7 @@ def _forgotten(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
 
 
 def _clocks(one: SubscriptionFacts, now: datetime) -> Iterator[Finding]:
-    """A retry that is due later than it was to wait: somebody's clock is ahead."""
+    """A retry is due later than its wait allows, so somebody's clock is ahead."""
     ahead = max((stage_record.skew(each, now.timestamp(), math.inf) for each in one.records), default=0.0)
     if ahead > MOST_SKEW_SECONDS:
         yield risk(
@@ -212,7 +212,7 @@ def _sees_nothing(one: SubscriptionFacts, _: datetime) -> Iterator[Finding]:
     patterns = subject_pattern.filters(known.config)
     if known.state == "foreign" or not subjects:
         return
-    # Of a subject that moves to where nobody can tell, anything may be.
+    # If nobody can tell where a subject's events are stored, the filter may match them.
     if any(one is None or subject_pattern.overlap(pattern, one) for pattern in patterns for one in subjects):
         return
     yield problem(

@@ -25,7 +25,7 @@ START_SECONDS = 30.0
 POLL_SECONDS = 0.005
 # The default delivery timeout is 60 s: an event in a subscriber's hands is finished, not dropped.
 STOP_SECONDS = 70.0
-# Who waits at a terminal wants to know for what.
+# A person who waits at a terminal wants to know the reason.
 TELL_SECONDS = 5.0
 
 LOOPBACK = "127.0.0.1"
@@ -46,9 +46,9 @@ class ChildProcess:
 
     Attributes:
         url: where it answers.
-        finishes: what it may still have to do when it is asked to stop, for people; empty: nothing known.
-        start_ms: from the start to the first good answer of its probe.
-        killed: it did not end by itself.
+        finishes: the work that it may still have to end when it is asked to stop, for people; empty: not known.
+        start_ms: the time from the start to the first good answer of its probe.
+        killed: we have killed it.
     """
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, url: str) -> None:
@@ -103,7 +103,7 @@ class ChildProcess:
 
 
 class ChildProcesses:
-    """Starts processes and knows all that run."""
+    """Starts processes and keeps track of them."""
 
     def __init__(self) -> None:
         self._running: set[ChildProcess] = set()
@@ -115,7 +115,7 @@ class ChildProcesses:
         """Start a process and wait until its probe is good.
 
         Raises:
-            Unavailable: it ended, or was not ready in time; it is gone then. Ended: after `kill`.
+            Unavailable: the process ended, or was not ready in time and is gone. Ended: after `kill`.
         """
         if self.killed:
             raise Ended(f"{name} is not started any more")
@@ -138,7 +138,7 @@ class ChildProcesses:
         return child
 
     def kill(self) -> None:
-        """The hard end of all of them, and of starting any."""
+        """Kill all of them, and start none any more."""
         self.killed = True
         for child in self._running:
             child.kill()
@@ -152,9 +152,9 @@ def free_port(host: str = LOOPBACK) -> int:
 
 
 def demand_free(host: str, port: int, option: str) -> None:
-    """Raises Misconfigured, naming the option that asks for it, when nobody could listen there now."""
+    """Raises Misconfigured, naming the option that asks for the port, when nobody could listen there now."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        # As the servers do: connections of an earlier run that linger are no hindrance.
+        # As the servers do, so that lingering connections of an earlier run are no hindrance.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -171,7 +171,7 @@ async def answers_200(host: str, port: int, path: str) -> bool:
 
 
 async def first_line(host: str, port: int, request: bytes = b"") -> bytes:
-    """What is said there at first, to a request or unasked; nothing when nobody is there, or is silent."""
+    """The first line that a server sends, upon a request or unasked; empty when none is there, or it is silent."""
     try:
         async with asyncio.timeout(2):
             reader, writer = await asyncio.open_connection(host, port)
@@ -202,7 +202,7 @@ async def _spawn(name: str, argv: Sequence[str], environment: Mapping[str, str])
             *argv,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
-            # Standard output belongs to the line `ready`.
+            # Our standard output is for the `ready` line only.
             stdout=sys.stderr.fileno(),
             # A Ctrl-C in the terminal is for the parent alone, which stops its children in order.
             start_new_session=True,
@@ -213,7 +213,7 @@ async def _spawn(name: str, argv: Sequence[str], environment: Mapping[str, str])
 
 
 def _die_with(parent: int) -> None:
-    """In the child, before its program: ask the kernel to be killed with the parent."""
+    """Ask the kernel that this child be killed with its parent; runs in the child, before its program."""
     if _LIBC is not None:
         _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:

@@ -21,13 +21,13 @@ from headrace_cli.manifests.documents import Document
 from headrace_cli.manifests.kinds import CHANNEL, CHANNEL_KINDS, GROUP, LONGEST_NAME
 from headrace_operator.kube.kinds import Key
 
-# Kind and the one version that is served of it.
+# Each kind with the one version of it that is served.
 SERVED = {CHANNEL: "v1alpha1", "Channel": "v1", "Subscription": "v1"}
 
 
 @dataclass(frozen=True, slots=True)
 class FileChannels:
-    """What the files ask for.
+    """The channels that the files ask for.
 
     Attributes:
         channels: whole NatsJetStreamChannel objects, `spec.subscribers` filled.
@@ -45,7 +45,7 @@ def read(paths: Sequence[str], base: str) -> FileChannels:
         base: URL of `receive`, under which every channel has its path.
 
     Raises:
-        InvalidSpec: naming file, document, field and value.
+        InvalidSpec: the message names file, document, field and value.
     """
     ours: dict[tuple[str, Key], Document] = {}
     ignored: list[str] = []
@@ -86,7 +86,7 @@ def _kind(document: Document) -> str | None:
     """The kind that a document is served as; None: not ours.
 
     Raises:
-        InvalidSpec: it is ours but for a typo, or of another version.
+        InvalidSpec: it would be ours but for a typo, or is of another version.
     """
     group, _, version = str(document.body.get("apiVersion") or "").rpartition("/")
     kind = str(document.body.get("kind") or "")
@@ -101,9 +101,9 @@ def _kind(document: Document) -> str | None:
 
 
 def _refuse_typos(document: Document, group: str, kind: str) -> None:
-    """A kind or group that is nearly ours: passed over, it would be missed only when events don't arrive."""
+    """Refuse a kind or group that is nearly ours: ignored, it would be missed only when events don't arrive."""
     near = difflib.get_close_matches(kind, SERVED, n=1, cutoff=0.8)
-    # Others have a kind of the same name, as operators.coreos.com has a Subscription.
+    # Other groups have kinds of the same names, such as the Subscription of operators.coreos.com.
     if group != GROUP and near and (not group or difflib.SequenceMatcher(None, group, GROUP).ratio() > 0.8):
         wanted = f"{GROUP}/{SERVED[near[0]]}"
         problem = f"apiVersion is {quoted(document.body.get('apiVersion'))}: a {near[0]} has {quoted(wanted)}"
@@ -112,7 +112,7 @@ def _refuse_typos(document: Document, group: str, kind: str) -> None:
         return
     if near:
         raise document.fault(f"kind is {quoted(kind)}: did you mean {quoted(near[0])}?", field="kind")
-    # Other channels are of this group, too.
+    # Knative's other channels belong to this group, too.
     if not kind.endswith("Channel"):
         problem = f"kind is {quoted(kind)}, which {GROUP} does not have: {', '.join(SERVED)} are served"
         raise document.fault(problem, field="kind")
@@ -134,7 +134,7 @@ def _key(document: Document) -> Key:
 
 
 def _check(document: Document, parent: Mapping[str, Any]) -> None:
-    """What `reconcile` would refuse later is refused here, where file and document are known."""
+    """Refuse here, where file and document are known, what `reconcile` would refuse later."""
     our_annotations.of_channel(document, parent["metadata"].get("annotations") or {})
     try:
         manifest.parse(parent)

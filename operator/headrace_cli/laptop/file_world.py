@@ -33,7 +33,7 @@ class FileWorld:
         self._versions = count(1)
 
     def apply(self, written: Mapping[Key, Mapping[str, Any]]) -> None:
-        """Make these the channels: all that the files hold.
+        """Make these the channels; they are all that the files hold.
 
         A channel or a subscriber that brings no generation of its own gets one that grows when it changes: milliseconds
         of the wall clock, greater than any that an earlier run has written to the server.
@@ -88,10 +88,10 @@ class FileWorld:
         self.channels.remove(now)
 
     def tell(self, channel: Mapping[str, Any], reason: str, message: str, *, warning: bool = False) -> None:
-        """Nobody reads Events here; the log says the same."""
+        """Does nothing: nobody reads Events here, and the log says the same."""
 
     def forget(self, place: Key) -> None:
-        """Nothing is known of a channel but the object."""
+        """Does nothing: only the object is known of a channel."""
 
     def _put(self, channel: Mapping[str, Any], *, metadata: Mapping[str, Any] | None = None, **parts: Any) -> Body:
         before = self.channels.get(key(channel))
@@ -107,7 +107,7 @@ class FileWorld:
 
 
 def _numbered(new: Mapping[str, Any], old: Mapping[str, Any] | None, now_ms: int) -> dict[str, Any]:
-    """With a generation, if it brings none: that of before, unless something has changed."""
+    """The object with a generation if it brings none: the one of before, unless the object has changed."""
     before = (old or {}).get("generation")
     if not before or new.get("generation"):
         return {**new, "generation": new.get("generation") or now_ms}
@@ -116,7 +116,7 @@ def _numbered(new: Mapping[str, Any], old: Mapping[str, Any] | None, now_ms: int
 
 
 def _log_changes(channel: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """One line for each condition, and for each subscriber, of which the status says something else than before."""
+    """Log one line for each condition and each subscriber that has changed in the status."""
     before, subscribers = channel.get("status") or {}, channel["spec"].get("subscribers") or ()
     names = {entry["uid"]: entry["name"] for entry in subscribers if entry.get("name")}
     known = _claims(before, names)
@@ -124,14 +124,14 @@ def _log_changes(channel: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     for row, claim in _claims(after, names).items():
         if known.get(row) == claim:
             continue
-        # Of what is well one line a channel is enough, unless it was not well before.
+        # For good news one line for a channel is enough, unless the condition or subscriber was bad before.
         well = _log.info if row == ("condition", "Ready") or claim.get("condition") in unwell else _log.debug
         write = well if claim["status"] == "True" else _log.warning
         write("status changed", channel="/".join(key(channel)), **claim)
 
 
 def _claims(status: Mapping[str, Any], names: Mapping[str, str]) -> dict[tuple[str, str], dict[str, str]]:
-    """What a status says, by condition and by subscriber; `names` of the latter, by uid."""
+    """The parts of a status by condition and by subscriber; `names` has the subscribers' names by uid."""
     rows = [("condition", str(row.get("type")), row.get("status"), row) for row in status.get("conditions") or ()]
     rows += [("subscriber", str(row.get("uid")), row.get("ready"), row) for row in status.get("subscribers") or ()]
     return {

@@ -16,9 +16,9 @@ from pathlib import Path
 from headrace.io.process import log
 
 LOOK_SECONDS = 2.0
-# A start ends what is in flight; where one does not help, such as with a quota, the next must not follow at once.
+# A start cuts off requests in flight; where it does not help, as under a quota, the next must not follow at once.
 BETWEEN_STARTS = 60.0
-# A few of the blocks that a stream is written in (8 MiB).
+# A few blocks of a stream's file store (8 MiB each).
 ENOUGH_MIB = 64
 FULL = b"no space left on device"
 
@@ -29,9 +29,9 @@ class FullDisk:
     """Watches the log of one server.
 
     Args:
-        server_log: read from its end on.
+        server_log: the server's log, read from its end on.
         free: bytes that are free now.
-        restart: start the server again, for this reason.
+        restart: starts the server again; its argument is the reason.
     """
 
     def __init__(self, server_log: Path, free: Callable[[], int], restart: Callable[[str], None]) -> None:
@@ -43,7 +43,7 @@ class FullDisk:
         self._not_before = float("-inf")
 
     def look(self, now: float) -> None:
-        """Read what is new, and do what is to be done; `now` in seconds, of any clock that never goes back."""
+        """Read the new lines and act on them; `now` is in seconds, by any clock that never goes back."""
         if FULL in self._news() and not self._full:
             self._full = True
             words = "the disk is full and events are refused with 503: make room, then nats-server is started again"

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from headrace.core.metrics import PATH
 from headrace_cli.laptop.child import LOOPBACK
 
-# One that hangs must not cost the others: Prometheus itself gives up after ten.
+# A function that hangs must not hide the others: Prometheus itself gives up after ten seconds.
 ASK_SECONDS = 2.0
 # A thousand channels take 300 KiB.
 LONGEST_PAGE = 16 * 1024 * 1024
@@ -36,7 +36,7 @@ def ask(ports: Mapping[str, int]) -> Iterable[Metric]:
 
 
 def merged(pages: Mapping[str, str]) -> list[Metric]:
-    """Each family once, with the samples of all; `function` says whose a sample is, where it does not itself."""
+    """Each family once, with the samples of all functions; the label `function` is added where a sample has none."""
     found: dict[str, Metric] = {}
     for function, page in pages.items():
         for family in text_string_to_metric_families(page):
@@ -46,7 +46,7 @@ def merged(pages: Mapping[str, str]) -> list[Metric]:
 
 
 def _page(port: int) -> str:
-    """What it tells now; nothing of one that does not run, or hangs."""
+    """The page of one function now; empty when it does not run, or hangs."""
     asking = http.client.HTTPConnection(LOOPBACK, port, timeout=ASK_SECONDS)
     try:
         asking.request("GET", PATH)

@@ -20,7 +20,7 @@ from headrace_cli.laptop.options import Listen
 from headrace_operator.channels.hook_client import HookClient
 from headrace_operator.scaling.lease_client import LeaseClient, Meanwhile
 
-# What a function may still have to do when it is asked to stop.
+# The work that a function may still have to end when it is asked to stop.
 FINISHES = {
     "receive": "requests that are not answered yet",
     "reconcile": "calls that are not answered yet",
@@ -29,12 +29,12 @@ FINISHES = {
 
 
 class LocalFunctions:
-    """All three; made inside the loop that uses them.
+    """All three functions; made inside the loop that uses them.
 
     Attributes:
-        environment: of each process that is started.
-        metrics_ports: where each function that was started tells of itself, by its name.
-        hooks: what calls `reconcile`.
+        environment: the variables of each process that is started.
+        metrics_ports: the metrics ports of the functions that were started, by their names.
+        hooks: calls `reconcile`.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class LocalFunctions:
         on_change: Callable[[], None],
     ) -> None:
         """Args:
-        listen: where `receive` is; the others are on any free port of loopback.
-        metrics: shall they tell of themselves?
+        listen: the address of `receive`; the others are on any free port of loopback.
+        metrics: do the functions serve metrics?
         """
         self.environment: Mapping[str, str] = {}
         self.metrics_ports: dict[str, int] = {}
@@ -63,7 +63,7 @@ class LocalFunctions:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """For as long as they may be called; then they finish what they do, and end."""
+        """Keep the functions for as long as the block lasts; then they finish their work and end."""
         async with self.hooks, self._leases:
             try:
                 yield
@@ -73,7 +73,7 @@ class LocalFunctions:
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """As JSON values, by function."""
+        """The state of each function as JSON values, by its name."""
         receive = {"running": self.receive.running, "starts": self.receive.starts}
         return {"receive": receive, "reconcile": self._reconcile.row, "forward": self._forward.row}
 
@@ -84,7 +84,7 @@ class LocalFunctions:
             return await self.hooks.call(url, request, related)
 
     async def open_lease(self, _url: str, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
-        """Call `forward`, which is nowhere else. Raises as `LeaseClient.open`; Unavailable also if it can't start."""
+        """Call the local `forward`, the only one. Raises as `LeaseClient.open`; Unavailable also if it can't start."""
         async with self._forward.use(f"lease on {lease.stream}/{lease.consumer}") as url:
 
             def let_go() -> None:

@@ -37,7 +37,7 @@ class AlwaysOn:
         return self._child is not None and self._child.alive
 
     async def open(self) -> None:
-        """Raises Unavailable when it can't be started the first time."""
+        """Start the process; raises Unavailable when it can't be started this first time."""
         child = await self._start("always on")
         self._keeper = asyncio.create_task(self._keep(child), name=f"keep-{child.name}")
 
@@ -49,7 +49,7 @@ class AlwaysOn:
             await self._child.stop(why)
 
     def restart(self, why: str) -> None:
-        """End it, so that it is started again; what it does, it finishes."""
+        """End the process, so that it is started again; it finishes its work before."""
         if self._child is not None:
             self._wanted_anew = why
             self._child.terminate()
@@ -106,7 +106,7 @@ class OnDemand:
 
     @property
     def row(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The state as JSON values."""
         return {
             "running": self.running,
             "starts": self.starts,
@@ -115,7 +115,7 @@ class OnDemand:
         }
 
     def let_go(self, url: str) -> None:
-        """Somebody else has told the process at `url` to end: whoever comes now gets another one."""
+        """Another part has told the process at `url` to end: later callers get a new one."""
         child = self._child
         if child is None or child.url != url:
             return
@@ -125,10 +125,10 @@ class OnDemand:
 
     @asynccontextmanager
     async def use(self, why: str) -> AsyncIterator[str]:
-        """The URL of the process, started if need be; it stays for as long as the block is open.
+        """The URL of the process, which is started if need be and stays for as long as the block is open.
 
         Raises:
-            Unavailable: it could not be started.
+            Unavailable: the process could not be started.
         """
         self._users += 1
         self._stay()
@@ -141,7 +141,7 @@ class OnDemand:
                 self._idle = asyncio.get_running_loop().call_later(self._idle_seconds, self._retire)
 
     async def close(self, why: str) -> None:
-        """Stop it now; what it does, it finishes."""
+        """Stop the process now; it finishes its work before."""
         self._stay()
         child, self._child = self._child, None
         if child is not None and child.alive:
@@ -169,7 +169,7 @@ class OnDemand:
             self._idle = None
 
     def _retire(self) -> None:
-        """Nobody needs it any more. Whoever comes while it ends gets a new one at once."""
+        """Stop a process that nobody needs; callers that come while it ends get a new one at once."""
         child, self._child = self._child, None
         if child is None:
             return

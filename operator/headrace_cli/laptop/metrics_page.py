@@ -25,15 +25,15 @@ async def serve(
     channels: ChannelScaler,
     calls: HookCalls,
 ) -> None:
-    """Serve it until the stack is left.
+    """Serve the page until the stack is left.
 
     Args:
-        ports: where the functions tell of themselves, by their names.
+        ports: the metrics ports of the functions, by their names.
 
     Raises:
-        Misconfigured: nobody can listen there.
+        Misconfigured: we can't listen there.
     """
-    # Here, since it takes a quarter of the time that all of us take to start.
+    # Imported here, since the import takes a quarter of the whole start.
     from headrace_cli.laptop import function_metrics
     from headrace_operator import metrics, probes
     from headrace_operator.scaling.storage import Storage

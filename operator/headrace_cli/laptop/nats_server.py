@@ -25,7 +25,7 @@ class NatsServer:
         port: None: any free one.
 
     Raises:
-        Misconfigured: somebody listens on that port, or there is no server to run.
+        Misconfigured: another program listens on that port, or there is no server to run.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class NatsServer:
 
     @property
     def log(self) -> Path:
-        """What the server itself says."""
+        """The file of the server's own log."""
         return self._data / "nats-server.log"
 
     async def start(self, why: str) -> ChildProcess:
-        """Raises Unavailable when it does not come up."""
+        """Start the server for a reason; raises Unavailable when it does not come up."""
         argv = [self._binary, "-a", LOOPBACK, "-p", str(self._port), "-js", "-sd", str(self._data)]
         argv += ["-l", str(self.log)]
         return await self._children.start(
@@ -63,7 +63,7 @@ def find() -> str:
     Raises:
         Misconfigured: there is none.
     """
-    # Not resolved: in a virtual environment the interpreter is a link, and the wheel's scripts are beside
+    # The path is not resolved: in a virtual environment the interpreter is a link, and the wheel's scripts lie beside
     # the link.
     beside = Path(sys.executable).parent / "nats-server"
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which("nats-server")

@@ -19,7 +19,7 @@ class Listen:
 
     @property
     def local(self) -> str:
-        """The host under which this machine reaches it."""
+        """The host under which this machine reaches `receive`."""
         return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
 
     @property
@@ -34,9 +34,9 @@ class UpOptions:
 
     Attributes:
         data: directory of the server's store; None: a temporary one.
-        nats: URL of a running server; None: one of our own.
+        nats: URL of a running server; None: we start our own.
         nats_port: port of our own server; None: any free one.
-        metrics: where Prometheus may ask; None: nowhere.
+        metrics: the address for Prometheus; None: no metrics.
         idle_seconds: how long forward and reconcile stay without a request.
     """
 
@@ -51,10 +51,10 @@ class UpOptions:
     metrics: Listen | None = None
 
     def variables(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """What counts of the environment."""
+        """The variables of the environment that count."""
         if self.nats is not None:
             return {**variables, "NATS_URL": self.nats}
-        # Credentials are for some other server: ours has none.
+        # NATS_* credentials are for another server: ours has none.
         return {name: text for name, text in variables.items() if not name.startswith("NATS_")}
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ def path(text: str | None, option: str) -> Path | None:
     """Read an option that names a file or directory; None: it was not given.
 
     Raises:
-        Misconfigured: it is empty, which as a path would mean the current directory.
+        Misconfigured: the text is empty, which as a path would mean the current directory.
     """
     if text == "":
         raise Misconfigured(f"{option} is '': give a path, or leave the option out", field=option)

@@ -22,7 +22,7 @@ from headrace_operator.kube.api import Body
 from headrace_operator.kube.kinds import Key, key
 from headrace_operator.kube.watch import Cache
 
-# What to do on a laptop, by the words in which the server refuses.
+# The cure on a laptop, by the words in which the server refuses.
 ADVICE = {
     "replicas > 1 not supported in non-clustered mode": "write replicas: 1, or use --nats with a cluster",
 }
@@ -32,11 +32,11 @@ _log = log.get("up")
 
 @dataclass(frozen=True, slots=True)
 class ChannelState:
-    """How one channel stands.
+    """The state of one channel.
 
     Attributes:
         channel: the object, with the status of reconcile's last answer.
-        error: what has come in place of an answer since; empty: nothing.
+        error: the failure of the passes since that answer; empty: none has failed.
     """
 
     channel: Body
@@ -52,13 +52,13 @@ class ChannelState:
 
     @property
     def ready(self) -> bool:
-        """Ready as it is now, not as it was before the last edit."""
+        """Is the channel ready as it is now, after the last edit?"""
         generation = self.channel["metadata"].get("generation")
         return self._condition.get("status") == "True" and self.status.get("observedGeneration") == generation
 
     @property
     def complaint(self) -> str:
-        """Why it is not ready, in a few words."""
+        """Why the channel is not ready, in a few words."""
         words = f"{self._condition.get('reason', '')}: {self._condition.get('message', '')}".strip(": ")
         advice = "".join(f"; {advice}" for sign, advice in ADVICE.items() if sign in words)
         return self.error or words + advice or "reconcile has not answered yet"
@@ -69,10 +69,10 @@ class ChannelState:
 
 
 class AllReady:
-    """Of all channels that are to stay.
+    """Whether all channels that are to stay are ready.
 
     Attributes:
-        on_news: called whenever there may be something new to say.
+        on_news: called whenever a channel's state may have changed.
     """
 
     def __init__(self, channels: Cache) -> None:
@@ -91,7 +91,7 @@ class AllReady:
         return [f"{each.name} ({each.complaint})" for each in self if not each.ready]
 
     async def settled(self, seconds: float) -> None:
-        """Wait until every channel is ready or the time is up, and tell of it if that takes long."""
+        """Wait until every channel is ready or the time is up, and report a long wait."""
         telling = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_of_waiting, seconds - TELL_SECONDS)
         try:
             async with asyncio.timeout(seconds):
@@ -102,7 +102,7 @@ class AllReady:
             telling.cancel()
 
     async def say(self, base: str) -> None:
-        """Print what is ready now; when that is not all, once more when it is.
+        """Print the channels that are ready now; if some are not, print once more when all are.
 
         Args:
             base: URL of `receive`.
@@ -123,7 +123,7 @@ class AllReady:
     def _print(self, words: str, base: str) -> None:
         urls = [base + names.path(*key(each.channel)) for each in self if each.ready]
         late = self.late
-        # Its reader may have left: what is served goes on.
+        # The reader of the output may have left, and serving goes on.
         with suppress(OSError):
             print(words, base, *urls, *(["not ready:", ", ".join(late)] if late else []), flush=True)
 
@@ -136,7 +136,7 @@ class AllReady:
             listener()
 
     def note_end(self, place: Key, error: BaseException | None) -> None:
-        """A pass over a channel has come to its end, or has failed with this."""
+        """A pass over a channel has come to its end, or has failed with `error`."""
         before = self._errors.pop(place, None)
         if error is not None:
             words = "" if isinstance(error, HeadraceError) else f"{type(error).__name__}: "

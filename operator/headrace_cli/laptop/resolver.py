@@ -33,7 +33,7 @@ from headrace_operator.kube.kinds import Key
 
 
 class ReferenceResolver:
-    """Resolves what manifests refer to; `channels` are all that can be referred to."""
+    """Resolves the references of manifests; only `channels` can be referred to."""
 
     def __init__(self, base: str, channels: Mapping[Key, Document]) -> None:
         self._base = base
@@ -127,7 +127,7 @@ class ReferenceResolver:
             raise document.fault(str(error), field=field) from None
 
     def _address(self, document: Document, destination: DestinationFields, namespace: str, field: str) -> str:
-        """The URI of a destination, as Knative's resolver would have it."""
+        """The URI of a destination, as Knative's resolver would give it."""
         ref, uri = destination.ref, destination.uri
         if ref is None:
             try:

@@ -12,7 +12,7 @@ from typing import Any
 from headrace.core.errors import Misconfigured
 from headrace.io.process import log
 
-# Under load something changes a thousand times a second.
+# Under load the status changes a thousand times a second.
 INTERVAL_SECONDS = 0.05
 
 _log = log.get("up")
@@ -27,14 +27,14 @@ class StatusFile:
         self._changed = asyncio.Event()
 
     def touch(self) -> None:
-        """Something has changed."""
+        """Note that the status has changed."""
         self._changed.set()
 
     def write(self) -> None:
         """Replace the file now.
 
         Raises:
-            Misconfigured: it can't be written.
+            Misconfigured: the file can't be written.
         """
         if self._path is None:
             return
@@ -48,7 +48,7 @@ class StatusFile:
             ) from error
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Write after changes, until cancelled."""
         while True:
             self._changed.clear()
             try:

@@ -21,8 +21,8 @@ from headrace.io.process import log
 
 PREFIX = "headrace-"
 LOCK = "headrace.lock"
-# A directory that holds this is ours to remove. It is written under the lock, and taken out when somebody names the
-# directory with --data: then it is theirs.
+# We may remove a directory that holds this file. It is written under the lock, and deleted when somebody names the
+# directory with --data: then the directory is theirs.
 MARK = "headrace.temporary"
 
 _log = log.get("up")
@@ -33,10 +33,10 @@ def opened(named: Path | None) -> Iterator[Path]:
     """The directory for a store, for us alone.
 
     Args:
-        named: where; created if need be. None: a temporary directory, after those of killed runs are removed.
+        named: the directory, created if need be. None: a temporary one, after those of killed runs are removed.
 
     Raises:
-        Misconfigured: it can't be used, or another `headrace up` uses it.
+        Misconfigured: the directory can't be used, or another `headrace up` uses it.
     """
     if named is not None:
         with _locked(named):
@@ -53,7 +53,7 @@ def opened(named: Path | None) -> Iterator[Path]:
 
 def remove_leftovers(parent: Path) -> None:
     """Remove temporary stores whose `headrace up` was killed: ours by owner, name and mark, and used by nobody."""
-    # Elsewhere a nats-server may outlive the process that held the lock.
+    # On other systems a nats-server may outlive the process that held the lock.
     if sys.platform != "linux":
         return
     for directory in sorted(parent.glob(f"{PREFIX}*")):

@@ -39,22 +39,22 @@ from headrace_operator.channels.channel_work import ChannelWork
 from headrace_operator.channels.one_channel import OneChannel
 from headrace_operator.scaling.channel_scaler import ChannelScaler
 
-# Longer than any start; what is not ready by then waits for something that does not come by itself.
+# Longer than any start: a channel that is not ready by then waits for help.
 READY_SECONDS = 20.0
 REACH_SECONDS = 10.0
 KILLED = 130
-# One Ctrl-C reaches us twice under `uv run`: from the terminal, and passed on by uv.
+# Under `uv run` one Ctrl-C reaches us twice: from the terminal, and passed on by uv.
 RELAYED_SECONDS = 0.3
 
 _log = log.get("up")
 
 
 def run(options: UpOptions) -> int:
-    """Serve until SIGINT or SIGTERM; the exit status.
+    """Serve until SIGINT or SIGTERM; gives the exit status.
 
     Raises:
-        Misconfigured, InvalidSpec: options or manifests are wrong; nothing was started, or nothing is left
-        of it. Unavailable: something did not come up.
+        Misconfigured, InvalidSpec: options or manifests are wrong; no process was started, or none is left.
+            Unavailable: a process did not come up.
     """
     log.configure(options.log_level, plain=_log_format() == "plain")
     if options.listen.port == 0:
@@ -71,7 +71,7 @@ def run(options: UpOptions) -> int:
 
 
 async def _supervised(options: UpOptions, found: FileChannels) -> int:
-    """Serve, and translate signals: the first ends it in order, a second one at once."""
+    """Serve, and translate signals: the first one ends all in order, a second one at once."""
     children = ChildProcesses()
     laptop = Laptop(options, children, found)
     serving = asyncio.create_task(laptop.serve(), name="serve")
@@ -106,7 +106,7 @@ async def _supervised(options: UpOptions, found: FileChannels) -> int:
 
 
 class Laptop:
-    """Everything that one `headrace up` runs; made inside its loop."""
+    """The parts that one `headrace up` runs; made inside its loop."""
 
     def __init__(self, options: UpOptions, children: ChildProcesses, found: FileChannels) -> None:
         self._options = options
@@ -154,7 +154,7 @@ class Laptop:
                     await strays.tell(JetStreamApi(client), work.served.streams)
                     await self._readiness.say(options.listen.url)
             except BaseExceptionGroup as group:
-                # One is enough to end it, and has words for people.
+                # One failure ends all, and its message is for people.
                 raise group.exceptions[0] from None
 
     def reload(self) -> None:
@@ -178,7 +178,7 @@ class Laptop:
         self._world.apply(found.channels)
 
     async def _nats(self, stack: AsyncExitStack) -> dict[str, str]:
-        """A server, ours or the one named; the environment of the functions."""
+        """Start our server or reach the named one; gives the environment of the functions."""
         ours = {
             "HEADRACE_TOKEN": self._token,
             "HEADRACE_ADDRESS": self._options.listen.url,
@@ -201,7 +201,7 @@ class Laptop:
         return {**inherited, **ours, "NATS_URL": server.url}
 
     async def _reach(self, variables: dict[str, str]) -> None:
-        """Raises Unavailable when the server that was named is not there: the functions would wait for it for ever."""
+        """Raises Unavailable when the named server does not answer: the functions would wait for it for ever."""
         client = Client(environment.read(NatsSettings, variables), name="headrace-up")
         try:
             await client.ready(REACH_SECONDS)
@@ -224,7 +224,7 @@ class Laptop:
         self._bulletin.write({**each.channel, "error": each.error} for each in self._readiness)
 
     def _state(self) -> dict[str, Any]:
-        """What the status file says."""
+        """The content of the status file."""
         return {
             "nats": announcement.without_credentials(self._nats_url),
             "listen": self._options.listen.url,
@@ -238,5 +238,5 @@ class Laptop:
 
 
 def _log_format() -> str:
-    """What the environment says; else for people on a terminal, and for programs elsewhere."""
+    """The log format of the environment; else one for people on a terminal, and for programs elsewhere."""
     return environment.variable("LOG_FORMAT") or ("plain" if sys.stderr.isatty() else "json")

@@ -22,7 +22,7 @@ from headrace_cli.manifests import json_values
 SUFFIXES = (".yaml", ".yml", ".json")
 _APPLE_DOUBLE = b"\x00\x05\x16\x07"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# What PyYAML lets out when a tag does not fit its value, as in `!!bool maybe`, or a key is a list.
+# The exceptions that escape PyYAML when a tag does not fit its value, as in `!!bool maybe`, or a key is a list.
 _LEAKS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
@@ -34,7 +34,7 @@ class Document:
     body: dict[str, Any]
 
     def fault(self, message: str, *, field: str) -> InvalidSpec:
-        """An error that says where."""
+        """An error that names this document."""
         return InvalidSpec(f"{self.where}: {message}", field=field)
 
 
@@ -81,7 +81,7 @@ def _files(path: Path) -> list[Path]:
         mode = path.stat().st_mode
         if stat.S_ISREG(mode):
             return [path]
-        # Also because what is written is read again on SIGHUP; a pipe or a device might never end.
+        # Files are read again on SIGHUP, and a pipe or a device might never end.
         if not stat.S_ISDIR(mode):
             raise InvalidSpec(f"{path} is neither a file nor a directory: write the manifests to a file", field="-f")
         named = (file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
@@ -103,7 +103,7 @@ def _documents(name: str, text: str) -> Iterator[Document]:
 
 
 def _is_of_macos(file: Path) -> bool:
-    """What macOS keeps beside a file on other file systems and in archives (AppleDouble), under almost its name."""
+    """Is it a file that macOS keeps beside another on foreign file systems and in archives (AppleDouble)?"""
     if not file.name.startswith("._"):
         return False
     with file.open("rb") as opened:
@@ -118,7 +118,7 @@ def _text(file: Path) -> str:
             raise InvalidSpec(
                 f"{file} is what macOS keeps beside a file (AppleDouble), no manifest: {cure}", field="-f"
             )
-        # Also without its mark: YAML has no NUL, and in UTF-16 every other byte of ASCII is one.
+        # UTF-16 is recognised also without its mark: YAML has no NUL, and in UTF-16 every other byte of ASCII is one.
         if data.startswith(_UTF_16) or b"\0" in data[:4]:
             cure = "save it as UTF-8; in PowerShell, `… | Out-File -Encoding utf8 FILE` in place of `… > FILE`"
             raise InvalidSpec(f"{file} is in UTF-16 or UTF-32, as PowerShell's > writes: {cure}", field="-f")

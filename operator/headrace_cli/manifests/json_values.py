@@ -11,14 +11,14 @@ from headrace.core.errors import InvalidSpec
 
 # Python's own recursions (copy, JSON) end near 300 levels; no object of Kubernetes comes near this.
 DEEPEST = 100
-# With its aliases written out: a few lines of YAML can stand for more than fits into memory.
+# Values are counted with aliases written out: a few lines of YAML can stand for more than fits into memory.
 MOST_VALUES = 1_000_000
 # The wider of the two kinds of integer that Kubernetes reads.
 WIDEST_BITS = 64
 
 
 def check(body: object) -> None:
-    """Raises InvalidSpec when a value can't be written as JSON; `field` is its path, and the message names it, too."""
+    """Raises InvalidSpec when a value can't be written as JSON; `field` and the message have its path."""
     _Walk().visit(body, "", ())
 
 
@@ -80,7 +80,7 @@ def _check_text(text: str, path: str, verb: str) -> None:
 
 
 def _cut(value: object) -> str:
-    # Decimal digits of a large integer are refused by Python itself.
+    # Python refuses to write a large integer in decimal digits.
     text = f"{value:#x}" if isinstance(value, int) else ascii(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
 

@@ -22,14 +22,14 @@ from headrace_cli.manifests.documents import Document
 GROUP = "messaging.knative.dev"
 CHANNEL = "NatsJetStreamChannel"
 CHANNEL_KINDS = (CHANNEL, "Channel")
-# Of what strangers call their kinds; names in Kubernetes are no longer.
+# The limit for the names of foreign kinds; names in Kubernetes are no longer.
 LONGEST_NAME = 253
 OBJECT = ["apiVersion", "kind", "metadata", "spec", "status"]
 METADATA = [
     *("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "generateName"),
     *("uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"),
 ]
-"""What an object has, and its metadata."""
+"""The members of an object and of its metadata."""
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
@@ -44,7 +44,7 @@ class _Model(BaseModel):
 
 
 class ObjectRef(_Model):
-    """An object that an address is to be taken from."""
+    """An object whose address is to be taken."""
 
     api_version: str = ""
     kind: str
@@ -71,7 +71,7 @@ class DestinationFields(_Model):
         return self
 
     def trust(self, *, prefix: str = "") -> dict[str, str]:
-        """CA certificates and audience, as a sink has them or, with a prefix, as a subscriber entry has."""
+        """CA certificates and audience, by a sink's field names or, with a prefix, by a subscriber entry's."""
         named = {"CACerts": self.ca_certs, "audience": self.audience}
         return {
             f"{prefix}{name[0].upper() if prefix else name[0]}{name[1:]}": text for name, text in named.items() if text
@@ -87,7 +87,7 @@ class Delivery(delivery_spec.DeliverySpec):
 
 
 class ChannelRef(_Model):
-    """The channel that a Subscription is of; on a laptop always one of its own namespace."""
+    """The channel of a Subscription; on a laptop always one of its own namespace."""
 
     api_version: str = ""
     kind: str
@@ -111,7 +111,7 @@ class SubscriptionSpec(_Model):
 
 
 class ChannelTemplate(_Model):
-    """What a generic Channel is to be made of."""
+    """The kind and spec from which a generic Channel is made."""
 
     api_version: str = ""
     kind: str
@@ -122,7 +122,7 @@ def parse(document: Document, model: type[Parsed], raw: object, path: str) -> Pa
     """Read one part of a document.
 
     Raises:
-        InvalidSpec: naming file, document, the first wrong field below `path`, and its value.
+        InvalidSpec: the message names file, document, the first wrong field below `path`, and its value.
     """
     try:
         return model.model_validate(raw)
@@ -135,10 +135,10 @@ def parse(document: Document, model: type[Parsed], raw: object, path: str) -> Pa
 
 
 def channel_spec(document: Document) -> dict[str, Any]:
-    """The spec of a channel, own or by the template of a generic one, still as it was written.
+    """The spec of a channel, its own or the template's of a generic one, still as it was written.
 
     Raises:
-        InvalidSpec: it is no object, or the template is of another kind.
+        InvalidSpec: the spec is no object, or the template is of another kind.
     """
     spec = document.body.get("spec") or {}
     if not isinstance(spec, dict):
@@ -155,20 +155,20 @@ def channel_spec(document: Document) -> dict[str, Any]:
 
 
 def refuse_typos(document: Document, spec: Mapping[str, Any]) -> None:
-    """What an API server would prune in silence, or refuse: members that a channel's spec does not have.
+    """Refuse members that a channel's spec does not have: an API server would refuse them, or prune them in silence.
 
     Raises:
-        InvalidSpec: naming the first one.
+        InvalidSpec: the message names the first one.
     """
     for field in _unknown(manifest.Spec, spec, "spec"):
         raise document.fault(unknown_fields.sentence(field, manifest.Spec, "spec"), field=field)
 
 
 def refuse_typos_around(document: Document) -> None:
-    """The same of the object itself, and of its metadata where what stands there is nearly a name.
+    """Refuse the same in the object itself, and in its metadata a member whose name is nearly a known one.
 
     Raises:
-        InvalidSpec: naming the first one.
+        InvalidSpec: the message names the first one.
     """
     for path, known, part in (("", OBJECT, document.body), ("metadata.", METADATA, document.body.get("metadata"))):
         for name in part if isinstance(part, Mapping) else ():

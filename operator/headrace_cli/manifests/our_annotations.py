@@ -18,12 +18,12 @@ from headrace_cli.manifests.documents import Document
 
 OF_BOTH = (order_spec.DELIVERY_ORDER, order_spec.ORDER_KEY, scale_spec.LAG_THRESHOLD, scale_spec.MAX_SCALE)
 OF_CHANNEL = (RETAIN,)
-# Where functions run in a cluster, and what wakes them there; on a laptop they run as they run, `receive` all the time.
+# They say where functions run in a cluster and what wakes them there; on a laptop that is fixed: `receive` always runs.
 NOT_OBEYED = (placement_spec.RUNTIME, placement_spec.ISOLATION, placement_spec.KEDA, scale_spec.WAKE)
 
 
 def of_channel(document: Document, annotations: Mapping[str, str]) -> None:
-    """Check a channel's.
+    """Check a channel's annotations.
 
     Raises:
         InvalidSpec: one is not known, or its value makes no sense.
@@ -33,10 +33,10 @@ def of_channel(document: Document, annotations: Mapping[str, str]) -> None:
 
 
 def of_subscription(document: Document, annotations: Mapping[str, str], default: OrderSpec) -> dict[str, str]:
-    """Those of a Subscription that its entry in the channel takes along.
+    """The annotations of a Subscription that its entry in the channel takes over.
 
     Args:
-        default: the channel's.
+        default: the order of the channel.
 
     Raises:
         InvalidSpec: one is not known here, or its value makes no sense.
@@ -55,7 +55,7 @@ def _refuse_strange(document: Document, annotations: Mapping[str, str], known: t
     for name in annotations:
         if name.startswith(PREFIX) and name not in known and name not in NOT_OBEYED:
             field = f"metadata.annotations[{name[:80]}]"
-            # The prefix, which all have, would make any two of them alike.
+            # All annotations share the prefix, which would make any two of them alike.
             short = {each.removeprefix(PREFIX): each for each in known}
             close = difflib.get_close_matches(name.removeprefix(PREFIX), short, n=1)
             hint = f"did you mean {short[close[0]]}?" if close else f"take it out; known are {', '.join(known)}"

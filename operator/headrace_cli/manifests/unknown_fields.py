@@ -15,9 +15,9 @@ from pydantic import BaseModel
 
 from headrace.core.quoting import cut
 
-# Names that many objects have: elsewhere they are something else.
+# Names that many objects have: in another place they mean something else.
 _EVERYWHERE = frozenset(("name", "namespace", "kind", "apiVersion", "uri", "ref", "metadata", "config", "spec"))
-# A kind of strangers may have any number of fields.
+# A foreign kind may have any number of fields.
 _LONGEST = 80
 _MOST_KNOWN = 12
 _INDEX = re.compile(r"\[\d+\]")
@@ -38,15 +38,15 @@ _ELSEWHERE: Mapping[str, str] = {
     "delivery.backoffMax": "is neither Knative's nor ours: waits grow by backoffPolicy without a bound of their own (a "
     "day at most); retryAfterMax is for what a Retry-After header asks",
 }
-"""By path, or by its last two steps."""
+"""The advice for a field, by its path or by the path's last two steps."""
 
 
 def sentence(field: str, root: type[BaseModel], start: str) -> str:
-    """What is wrong with a field that its object does not have.
+    """The sentence about a field that its object does not have.
 
     Args:
         field: its path.
-        root: the model of what is at `start`, of which it is a part.
+        root: the model of the object at `start`, to which the field belongs.
     """
     plain, name = _INDEX.sub("", field), field.rpartition(".")[2]
     parent = plain.rpartition(".")[0]
@@ -59,7 +59,7 @@ def sentence(field: str, root: type[BaseModel], start: str) -> str:
 
 
 def near(name: str, known: list[str]) -> str:
-    """What to do about a name that is none of these; empty where nothing is near."""
+    """The advice on a name that is none of these; empty when none is near."""
     found = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {found[0]}?" if found else ""
 
@@ -69,7 +69,7 @@ def _hint(name: str, parent: str, known: list[str], paths: list[str]) -> str:
     below = [path for path in elsewhere if path.startswith(f"{parent}.")]
     meant = below or ([] if name in _EVERYWHERE else elsewhere)
     if meant:
-        # What a Subscription says is not written into the list of them.
+        # The list of subscribers comes last: Subscriptions fill it, and people do not.
         best = min(meant, key=lambda path: (".subscribers." in path, -_shared(path, parent), len(path)))
         return f"it belongs into {best.rpartition('.')[0]}, so write {best}"
     listed = ", ".join(known[:_MOST_KNOWN]) + (", …" if len(known) > _MOST_KNOWN else "")
@@ -92,6 +92,6 @@ def _paths(model: type[BaseModel], start: str) -> Iterator[str]:
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that a field holds, itself, or as an option or in a list."""
+    """The model that a field holds: directly, as an option or in a list."""
     parts = (annotation, *getattr(annotation, "__args__", ()))
     return next((part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)), None)

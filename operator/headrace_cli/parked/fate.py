@@ -19,7 +19,7 @@ from headrace_cli.parked.selection import Selection
 from headrace_cli.parked.shelf import Shelf
 from headrace_cli.view import event as event_view
 
-# So many in a row that only waiting could cure: the others would fare no better.
+# After so many failures in a row that only waiting could cure, the other events would fare no better.
 GIVE_UP = 5
 POST = timedelta(seconds=60)
 ANSWER_BYTES = 4096
@@ -30,13 +30,13 @@ Work = Callable[[Parked], Awaitable[object]]
 async def settle_each(
     shelf: Shelf, selection: Selection, work: Work | None, per_second: float | None = None
 ) -> AsyncGenerator[tuple[int, HeadraceError | None]]:
-    """Do the work with each event that is meant; gives its position, and why it stays if it does.
+    """Do the work with each selected event; gives its position, and the reason if it stays.
 
     Args:
-        work: None: it is a dry run.
+        work: None for a dry run.
 
     Raises:
-        Unavailable: of several in a row, which were given before.
+        Unavailable: several events in a row failed so, and were given before.
     """
     pace, in_a_row = SendRate(per_second), 0
     async with aclosing(shelf.each(selection)) as events:
@@ -55,18 +55,18 @@ async def settle_each(
 
 
 def to_subscriber(shelf: Shelf, run: str) -> Work:
-    """To the one subscriber that did not take it."""
+    """The work that delivers an event to the one subscriber that did not take it."""
     return lambda one: shelf.events.replay_to_subscriber(one.position, run)
 
 
 def to_channel(shelf: Shelf, run: str, to: NamespacedName) -> Work:
-    """To a channel, for all its Subscriptions."""
+    """The work that publishes an event to a channel, for all its Subscriptions."""
     return lambda one: shelf.events.replay_to_channel(one.position, run, to.namespace, to.name)
 
 
 @asynccontextmanager
 async def to_uri(shelf: Shelf, uri: str) -> AsyncIterator[Work]:
-    """To an address, by one POST each, for as long as the block lasts."""
+    """The work that sends an event to an address by one POST, for as long as the block lasts."""
     client, destination = HttpClient(), Destination(uri)
 
     async def post(to: Destination, headers: Headers, body: bytes, timeout: timedelta) -> HttpAnswer:
@@ -84,10 +84,10 @@ async def to_uri(shelf: Shelf, uri: str) -> AsyncIterator[Work]:
 
 
 def discard(shelf: Shelf, saved: TextIO | None) -> Work:
-    """It is deleted for good.
+    """The work that deletes an event for good.
 
     Args:
-        saved: where it is written before, as a line that `send -f` takes.
+        saved: takes the event before, as a line that `send -f` reads.
     """
 
     async def work(one: Parked) -> None:

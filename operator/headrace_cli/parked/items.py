@@ -15,7 +15,7 @@ from headrace_cli.view import event as event_view
 from headrace_cli.view import units
 from headrace_cli.view.output import Column, column, columns, plain
 
-# Of an answer that is no text.
+# So many bytes of an answer are shown that is no text.
 SHOWN_BYTES = 16
 
 COLUMNS: tuple[Column, ...] = (
@@ -33,7 +33,7 @@ CHANNEL = column("CHANNEL")
 
 
 def item(one: Parked, channel: str, now: datetime) -> dict[str, Any]:
-    """Without its data."""
+    """A parked event without its data."""
     return {
         "name": str(one.position),
         "channel": channel,
@@ -59,7 +59,7 @@ def item(one: Parked, channel: str, now: datetime) -> dict[str, Any]:
 
 
 def sunk_item(one: CatalogSubscription, sunk: Sunk, now: datetime) -> dict[str, Any]:
-    """What the dead letter sink of one Subscription took."""
+    """The events that the dead letter sink of one Subscription took."""
     return {
         "name": str(one.ref),
         "channel": str(one.channel.ref),
@@ -90,7 +90,7 @@ def text(one: Parked, channel: str, now: datetime) -> str:
 
 
 def _answer(one: Parked) -> dict[str, Any] | None:
-    """The beginning of what came back, as text where it is some; None when nothing was kept of it."""
+    """The beginning of the subscriber's answer, as text if it is text; None when none was kept."""
     if not one.answer:
         return None
     about: dict[str, Any] = {"contentType": one.answer_type or None, "cut": _is_cut(one)}
@@ -107,5 +107,5 @@ def _answer_text(one: Parked) -> str:
 
 
 def _is_cut(one: Parked) -> bool:
-    """Whether there may have been more."""
+    """Whether the answer may have been longer."""
     return len(one.answer) >= ERROR_DATA_BYTES

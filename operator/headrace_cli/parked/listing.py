@@ -20,7 +20,7 @@ SUMMED = ("channel", "subscription", "reason")
 async def list_parked(
     session: Session, scope: ChannelScope, selection: Selection, now: datetime, *, most: int | None
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Up to `most` of the parked events that are meant, and whether there are more."""
+    """Up to `most` of the selected parked events, and whether there are more."""
     found: list[dict[str, Any]] = []
     for shelf in await shelves(session, scope):
         async with aclosing(shelf.each(selection)) as events:
@@ -43,7 +43,7 @@ def summary(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 async def list_sunk(
     session: Session, scope: ChannelScope, subscription: str | None, now: datetime
 ) -> list[dict[str, Any]]:
-    """What is counted of each Subscription, or of the one that is named; the events themselves are at the sink."""
+    """The counts of each Subscription's sink, or of the named one's; the events themselves are at the sink."""
     found = []
     for shelf in await shelves(session, scope):
         for one in await subscriptions(session.admin, shelf.channel):

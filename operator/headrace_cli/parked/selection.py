@@ -10,7 +10,7 @@ from headrace_cli.events.filters import EventFilter
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """By position, or by what is known of them; all when nothing is said.
+    """A choice of parked events, by position or by their properties; an empty one chooses all.
 
     Attributes:
         subscription: `namespace/name`, or a name in any namespace.
@@ -26,6 +26,6 @@ class Selection:
         return not self.positions and self.parked == ParkedFilter() and self.events.everything and not self.subscription
 
     def matches(self, one: Parked) -> bool:
-        """Whether it is meant, as far as its event and Subscription tell."""
+        """Whether a parked event is chosen, judged by its event and Subscription."""
         whole, _, name = one.subscription.partition("/")
         return self.subscription in (None, one.subscription, name or whole) and self.events.matches(one.event)

@@ -33,10 +33,10 @@ class Shelf:
         self._api: JetStreamApi = session.api
 
     async def each(self, selection: Selection) -> AsyncGenerator[Parked]:
-        """Those that are meant, without their data, oldest first; what is parked meanwhile is left out.
+        """The chosen events, without their data, oldest first; events that are parked meanwhile are left out.
 
         Raises:
-            Refused: 404, nothing is parked at a position that was named.
+            Refused: 404, no event is parked at a position that was named.
         """
         if selection.positions:
             for position in selection.positions:
@@ -47,7 +47,7 @@ class Shelf:
         while True:
             page = await self.events.page(selection.parked, after=after, limit=PAGE)
             for one in page.events:
-                # What is replayed and fails again is parked behind all these.
+                # An event that is replayed and fails again is parked behind all these.
                 if one.position > last:
                     return
                 if selection.matches(await self._known(one, selection)):
@@ -57,22 +57,22 @@ class Shelf:
             after = page.next
 
     async def count(self, selection: Selection) -> int:
-        """How many are meant; raises as `each` does."""
+        """How many events are chosen; raises as `each` does."""
         async with aclosing(self.each(selection)) as events:
             return len([one async for one in events])
 
     async def _known(self, one: Parked, selection: Selection) -> Parked:
-        """With its data, where these may hold the event's attributes."""
+        """The parked event, with its data if these may hold the event's attributes."""
         if selection.events.everything or one.event.type != FOREIGN_TYPE:
             return one
         return await self.events.show(one.position)
 
 
 async def shelves(session: Session, scope: ChannelScope) -> list[Shelf]:
-    """Those of a scope; of a channel that is named it is an error when it has none.
+    """The shelves of a scope; a channel that is named and has none is an error.
 
     Raises:
-        Refused: 404, there is no such channel, or it has no aside stream.
+        Refused: 404, the named channel does not exist, or has no aside stream.
     """
     if scope.channel is not None:
         return [Shelf(session, await channel(session.api, scope.channel))]

@@ -15,15 +15,15 @@ _NOT_THE_EVENTS = ("nats-", "headrace-")
 
 
 def is_copy(stored: StreamMessage) -> bool:
-    """Whether it is a replay itself, for one consumer: its original was in the stream, too."""
+    """Whether a message is itself a replay for one consumer, whose original was in the stream, too."""
     return ONLY.lower() in stored.headers
 
 
 def to_consumer(stored: StreamMessage, run: str, consumer: str, subject: str = "") -> NatsMessage:
-    """For one consumer of its own stream, and for no other.
+    """The message for one consumer of its own stream, and for no other.
 
     Args:
-        subject: to publish it on, where that is not the one that it lies on.
+        subject: the subject to publish on, if it is not the stored one.
     """
     again = _again(stored, run, subject or stored.subject)
     headers = {**again.headers, ONLY: consumer, EXPECTED_STREAM: stored.stream}
@@ -31,14 +31,14 @@ def to_consumer(stored: StreamMessage, run: str, consumer: str, subject: str = "
 
 
 def to_subject(stored: StreamMessage, run: str, subject: str) -> NatsMessage:
-    """For all that a channel's subject is delivered to."""
+    """The message for all consumers of a channel's subject."""
     return _again(stored, run, subject)
 
 
 def _again(stored: StreamMessage, run: str, subject: str) -> NatsMessage:
     event = stored.event
     if event.type == FOREIGN_TYPE and "ce-type" not in stored.headers:
-        # Its place gave it its identity, and would now give it another.
+        # The event has its id and source from its place in a stream, and would get others in the new place.
         headers = dict(nats_codec.to_binary(event, subject, nats_codec.passthrough_of(stored.message)).headers)
     else:
         headers = {

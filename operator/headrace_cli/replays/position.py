@@ -13,7 +13,7 @@ from headrace_cli.access.stream_reader import MessageReader
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The part of a stream that is asked for; what is None is the stream's own end."""
+    """The wanted part of a stream; None stands for the stream's own end."""
 
     sequence: int | None = None
     since: datetime | None = None
@@ -23,12 +23,12 @@ class Span:
 
 @dataclass(slots=True)
 class ReplayPosition:
-    """How far a replay is, and of what: all that it takes to go on with it.
+    """The progress of a replay, with everything that is needed to go on with it.
 
     Attributes:
-        run: names it; the same again, and nothing is stored twice within the duplicate window.
+        run: names the replay; under the same name no event is stored twice within the duplicate window.
         next, last: the sequences that are still to be looked at.
-        target: whom it is for, in words.
+        target: the receiver of the replay, in words.
     """
 
     run: str
@@ -44,7 +44,7 @@ class ReplayPosition:
 
 
 async def begin(reader: MessageReader, span: Span, *, run: str, stream: str, target: str) -> ReplayPosition:
-    """A replay that begins, with the sequences that the span stands for now."""
+    """A new replay, with the sequences that the span stands for now."""
     extent = await reader.extent()
     first, last = span.sequence or extent.first, span.until_sequence or extent.last
     if span.since is not None:
@@ -55,10 +55,10 @@ async def begin(reader: MessageReader, span: Span, *, run: str, stream: str, tar
 
 
 def load(path: Path, *, stream: str, target: str) -> ReplayPosition | None:
-    """The replay that a checkpoint file goes on with; None without a file.
+    """The replay that a checkpoint file continues; None without a file.
 
     Raises:
-        Misconfigured: it is no checkpoint, or one of another replay.
+        Misconfigured: the file is no checkpoint, or that of another replay.
     """
     try:
         known = ReplayPosition(**json.loads(path.read_bytes()))
@@ -77,7 +77,7 @@ def save(path: Path, position: ReplayPosition) -> None:
     """Replace the checkpoint file.
 
     Raises:
-        Misconfigured: it can't be written.
+        Misconfigured: the file can't be written.
     """
     beside = path.with_name(f".{path.name}.new")
     try:

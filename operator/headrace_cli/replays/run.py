@@ -34,7 +34,7 @@ from headrace_cli.replays.position import ReplayPosition, save
 PUBLISH_SECONDS = 10.0
 POST = timedelta(seconds=60)
 ANSWER_BYTES = 4096
-# Of an address that does not answer, before the replay stops there.
+# POSTs to an address that does not answer, before the replay stops there.
 TRIES = 4
 FIRST_PAUSE = 0.5
 SAVE_EVERY = 100
@@ -43,22 +43,22 @@ Bring = Callable[[StreamMessage, str], Awaitable[None]]
 
 
 class ReplayTarget(NamedTuple):
-    """To whom a replay brings events, and that in words."""
+    """The function that brings an event to the receiver of a replay, and the receiver in words."""
 
     bring: Bring
     words: str
 
 
 async def to_subscription(session: Session, source: CatalogChannel, name: str) -> ReplayTarget:
-    """One Subscription of the channel: through its stream, marked for its consumer, with all that a delivery has.
+    """One Subscription of the channel: events go through its stream, marked for its consumer, as ordinary deliveries.
 
     Raises:
-        Refused: 404, there is none; 409, nothing is delivered to it now.
+        Refused: 404, there is no such Subscription; 409, no event is delivered to it now.
     """
     one = the_one(await subscriptions(session.admin, source), name, source.namespace)
     if one.state not in ("ready", "paused"):
         raise Refused(f"Subscription {one.ref} is {one.state}: nothing is delivered to it now", status=409)
-    # A stream with a transform stores under other subjects than those that it listens on.
+    # A stream with a transform stores under other subjects than those that it captures.
     subject = source.subject if source.transform else ""
 
     async def bring(stored: StreamMessage, run: str) -> None:
@@ -73,7 +73,7 @@ async def to_channel(
     """A channel, for all its Subscriptions.
 
     Raises:
-        Refused: 404, there is none. Misconfigured: it is the channel itself, which may not be.
+        Refused: 404, there is no such channel. Misconfigured: it is the replayed channel itself, which is not allowed.
     """
     to = await channel(session.api, wanted)
     if to.ref == source.ref and not may_be_same:
@@ -106,10 +106,10 @@ async def replay(
     checkpoint: Path | None,
     step: Callable[[int, str], None],
 ) -> None:
-    """Bring what is wanted, and keep `position` true at every moment, also when this is cancelled or fails.
+    """Bring the wanted events, and keep `position` true at every moment, also when the replay is cancelled or fails.
 
     Args:
-        step: is called with how many more sequences were looked at, and with what was replayed so far, in words.
+        step: called with how many more sequences were looked at, and with the replay's result so far, in words.
 
     Raises:
         Refused, Unavailable: an event could not be brought; it is at `position.next`.
@@ -134,7 +134,7 @@ async def replay(
 
 
 def _leave(checkpoint: Path, position: ReplayPosition) -> None:
-    """At the end: nothing to go on with, or how."""
+    """Delete the checkpoint of a replay that is over; else write it, to go on with."""
     if position.over:
         checkpoint.unlink(missing_ok=True)
     else:
@@ -142,7 +142,7 @@ def _leave(checkpoint: Path, position: ReplayPosition) -> None:
 
 
 def _to_uri(client: HttpClient, uri: str) -> Bring:
-    """By one POST that is tried again a few times."""
+    """The function that brings an event by a POST, with a few tries."""
     to = Destination(uri)
 
     async def bring(stored: StreamMessage, _: str) -> None:
@@ -152,7 +152,7 @@ def _to_uri(client: HttpClient, uri: str) -> Bring:
         for tries in range(1, TRIES + 1):
             answer = await client.post(to, headers, sent.body, POST, ANSWER_BYTES, reply=False)
             if answer.status is not None and 200 <= answer.status <= 299:
-                # What an earlier try of ours may have stored is no surprise.
+                # After the first try, an event that is there already may be our own.
                 if known_before(answer) and tries == 1:
                     raise Refused(f"{KNOWN_THERE}; it stopped at sequence {stored.sequence}", status=409)
                 return

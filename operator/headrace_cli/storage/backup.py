@@ -30,8 +30,8 @@ class Backup:
     """One backup, whole or begun.
 
     Attributes:
-        channel: `namespace/name` of the channel that is saved; taken: when that was begun.
-        streams: the snapshots that it has, by the names of the streams.
+        channel: `namespace/name` of the saved channel; taken: when the backup was begun.
+        streams: its snapshots, by the names of the streams.
     """
 
     def __init__(self, directory: Path, known: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ class Backup:
         return taken
 
     def end(self) -> None:
-        """Say that it is whole."""
+        """Mark the backup as whole."""
         self.complete = True
         self._write()
 
@@ -57,7 +57,7 @@ class Backup:
         """Compare the files with their checksums.
 
         Raises:
-            Misconfigured: one is damaged, or can't be read.
+            Misconfigured: a file is damaged, or can't be read.
         """
         for name, taken in self.streams.items():
             try:
@@ -70,11 +70,11 @@ class Backup:
                 raise _fault(f"{name}.snapshot {problem}, and should have {wanted}: it is damaged")
 
     def order_of_return(self) -> list[str]:
-        """The aside stream first: it has to be there when the consumers are."""
+        """The streams in the order of their return: the aside stream has to exist before the consumers."""
         return sorted(self.streams, key=lambda name: not name.endswith(names.aside("")))
 
     async def bring_back(self, session: Session, stream: str, on_bytes: OnBytes) -> dict[str, Any]:
-        """Make a stream again as it was; its new state. Raises as `snapshot.bring_back` does."""
+        """Make a stream again as it was; gives its new state. Raises as `snapshot.bring_back` does."""
         return await snapshot.bring_back(session, self.streams[stream], self._file(stream), on_bytes)
 
     def _file(self, stream: str) -> Path:
@@ -91,18 +91,18 @@ class Backup:
 
 
 def streams_of(channel: CatalogChannel) -> list[str]:
-    """What is saved of a channel, in this order."""
+    """The streams of a channel that are saved, in this order."""
     return [channel.stream, *([channel.aside_name] if channel.aside is not None else [])]
 
 
 def begin(directory: Path, channel: CatalogChannel, *, again: bool) -> Backup:
-    """What an interrupted run has left in the directory, or a new beginning.
+    """The backup that an interrupted run has left in the directory, or a new one.
 
     Args:
-        again: what the directory holds is replaced.
+        again: replace the backup that the directory holds.
 
     Raises:
-        Misconfigured: it holds another channel, or a whole backup; or it can't be used.
+        Misconfigured: the directory holds another channel's backup or a whole one, or can't be used.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -124,14 +124,14 @@ def load(directory: Path) -> Backup:
     """The backup that a directory holds.
 
     Raises:
-        Misconfigured: it holds none.
+        Misconfigured: the directory holds none.
     """
     try:
         known: dict[str, Any] = json.loads((directory / LIST).read_bytes())
         if known["v"] != 1:
             raise ValueError(f"version {known['v']}")
         for name, taken in dict(known["streams"]).items():
-            # They become names of files and of subjects.
+            # The names become parts of file names and of subjects.
             if not name or _NO_STREAM.search(name):
                 raise ValueError(f"{quoted(name)} is no stream's name")
             if not int(Snapshot(**taken).state["messages"]) >= 0:

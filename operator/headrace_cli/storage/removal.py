@@ -20,11 +20,11 @@ from headrace_cli.catalog.subscriptions import CatalogSubscription, subscription
 
 @dataclass(frozen=True, slots=True)
 class PurgeExtent:
-    """What is to be purged; everything when nothing is said.
+    """The events to be purged; an empty extent means all.
 
     Attributes:
-        until: a sequence, included; before: when events were stored; keep: so many of the newest are not meant.
-        subject: of NATS; only events on it are meant.
+        until: the last sequence; before: only events stored earlier; keep: so many of the newest stay.
+        subject: the NATS subject; only events on it are purged.
     """
 
     until: int | None = None
@@ -35,12 +35,12 @@ class PurgeExtent:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """What a purge does.
+    """A purge and its consequences.
 
     Attributes:
-        request: STREAM.PURGE of the server.
-        count: how many events go; with a subject and a sequence at most so many.
-        unsettled: Subscriptions that have not settled up to so many of them.
+        request: the body of STREAM.PURGE.
+        count: how many events are deleted; with a subject and a sequence at most so many.
+        unsettled: Subscriptions, each with how many of these events it may not have settled.
     """
 
     channel: CatalogChannel
@@ -57,7 +57,7 @@ async def plan_purge(session: Session, where: NamespacedName, extent: PurgeExten
         last = await MessageReader(session.api, found.stream).sequence_at(extent.before) - 1
     elif extent.until is not None:
         last = min(last, extent.until)
-    # Fixed here: what is stored while somebody decides is not meant. Beside `keep` the server takes none.
+    # The end is fixed here: events that are stored while somebody decides stay. The server takes none beside `keep`.
     request: dict[str, Any] = {"seq": last + 1} if extent.keep is None else {"keep": extent.keep}
     if extent.subject is not None:
         request["filter"] = extent.subject
@@ -68,7 +68,7 @@ async def plan_purge(session: Session, where: NamespacedName, extent: PurgeExten
 
 
 async def purge(session: Session, plan: Purge) -> int:
-    """How many events were deleted."""
+    """Purge; gives how many events were deleted."""
     answer = await session.api.call(f"STREAM.PURGE.{plan.channel.stream}", plan.request)
     return int(answer["purged"])
 
@@ -86,7 +86,7 @@ async def _count(session: Session, found: CatalogChannel, extent: PurgeExtent, l
 
 
 def _left(one: CatalogSubscription, last: int, count: int) -> int:
-    """Of events up to `last`: how many this Subscription has not settled, at most."""
+    """How many of the events up to `last` this Subscription has not settled, at most."""
     return min(one.pending + one.unacked, max(0, last - one.settled_to), count)
 
 
@@ -99,7 +99,7 @@ class Single:
 
 
 async def find_events(session: Session, found: CatalogChannel, sequences: Sequence[int]) -> list[Single]:
-    """Raises Refused: 404, the channel holds no event at one of them."""
+    """Raises Refused: 404, the channel holds no event at one of the sequences."""
     reader = MessageReader(session.api, found.stream)
     events = [await _stored(reader, sequence, found) for sequence in sequences]
     served = await subscriptions(session.admin, found)
@@ -107,7 +107,7 @@ async def find_events(session: Session, found: CatalogChannel, sequences: Sequen
 
 
 async def remove(session: Session, found: CatalogChannel, sequence: int, *, erase: bool) -> None:
-    """Delete one event; `erase`, its bytes on disk are overwritten."""
+    """Delete one event; `erase`: overwrite its bytes on disk."""
     await session.api.call(f"STREAM.MSG.DELETE.{found.stream}", {"seq": sequence, "no_erase": not erase})
     if found.aside is not None:
         await forget_stages(session.api, found.aside_name, found.names.stage_subject("*", sequence))

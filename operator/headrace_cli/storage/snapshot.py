@@ -21,7 +21,7 @@ from headrace.io.nats.contract import Arrival, Broken
 from headrace_cli.access.session import Session
 
 CHUNK_BYTES = 128 * 1024
-# Between two chunks; the server reads a whole block of the store, perhaps from a slow disk.
+# The longest wait between two chunks; the server reads a whole block of the store, perhaps from a slow disk.
 PATIENCE_SECONDS = 30.0
 
 OnBytes = Callable[[int], object]
@@ -29,7 +29,7 @@ OnBytes = Callable[[int], object]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot in a file, with what it takes to bring it back."""
+    """A snapshot in a file, with the data that bringing it back needs."""
 
     config: dict[str, Any]
     state: dict[str, Any]
@@ -41,7 +41,7 @@ async def take(session: Session, stream: str, file: Path, on_bytes: OnBytes) -> 
     """Write a snapshot; the file appears when it is whole.
 
     Raises:
-        Unavailable: the connection broke, or nothing came for a while. Refused: the server's own words.
+        Unavailable: the connection broke, or no chunk came for a while. Refused: the server's own words.
     """
     inbox = f"_INBOX.{secrets.token_hex(11)}"
     chunks: asyncio.Queue[Arrival | None] = asyncio.Queue()
@@ -89,10 +89,10 @@ async def _write(
 
 
 async def bring_back(session: Session, taken: Snapshot, file: Path, on_bytes: OnBytes) -> dict[str, Any]:
-    """Make the stream again as it was; its new state.
+    """Make the stream again as it was; gives its new state.
 
     Raises:
-        Refused: the stream exists, or the server's own words. Unavailable: the connection broke; nothing is there then.
+        Refused: the stream exists, or the server's own words. Unavailable: the connection broke; no stream is there.
     """
     name = taken.config["name"]
     made = await session.api.call(

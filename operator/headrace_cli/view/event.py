@@ -11,14 +11,14 @@ from headrace.core.event.event import Event, essence
 from headrace.core.plural import counted
 from headrace_cli.view.output import fields, harmless, plain
 
-# What a person looks at; all of it is in `-o json`.
+# So many bytes are shown to a person; `-o json` has all.
 SHOWN_BYTES = 4096
 _BLANKS = str.maketrans("\r\n\t", "   ")
 _FIRST = ("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema")
 
 
 def line(event: Event, **about: object) -> str:
-    """One line of JSON: the members of `about`, and under `event` itself in CloudEvents' JSON format.
+    """One line of JSON: the members of `about`, and under `event` the event in CloudEvents' JSON format.
 
     `send` takes such lines again.
     """
@@ -27,8 +27,8 @@ def line(event: Event, **about: object) -> str:
 
 
 def written(event: Event) -> str:
-    """The event in CloudEvents' JSON format on one line; its data as they are written, numbers of any size included."""
-    # A string holds no line end and no tab: these are between values, where a blank says the same.
+    """The event in CloudEvents' JSON format on one line, with its data in their original text, also large numbers."""
+    # No string in JSON holds a line end or a tab: they stand between values, where a blank says the same.
     return harmless(json_format.write(event).decode().translate(_BLANKS))
 
 
@@ -44,7 +44,7 @@ def pretty(event: Event, headline: str, *, about: Mapping[str, object] | None = 
 
 
 def data_text(event: Event) -> str:
-    """The data as text, JSON laid out; of what is no text only the size."""
+    """The data as text, JSON laid out; for data that are no text only the size."""
     kind = essence(event.datacontenttype or "")
     cut = event.data[:SHOWN_BYTES]
     more = f"\n… {counted(len(event.data) - SHOWN_BYTES, 'byte')} more" if len(event.data) > SHOWN_BYTES else ""
@@ -58,7 +58,7 @@ def data_text(event: Event) -> str:
 
 
 def beginning(data: bytes, *, cut: bool) -> str | None:
-    """Data as text, None for what is none; `cut`, they may end in the middle of a character."""
+    """Data as text, None if they are none; `cut`: they may end in the middle of a character."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(data, final=not cut)
     except UnicodeDecodeError:
@@ -66,5 +66,5 @@ def beginning(data: bytes, *, cut: bool) -> str | None:
 
 
 def indented(text: str, by: str = "  ") -> str:
-    """Text of several lines, a stranger's, with nothing in it that a terminal would obey."""
+    """A stranger's text of several lines, without any sequence that a terminal would obey."""
     return "\n".join(f"{by}{plain(each)}" for each in text.expandtabs().splitlines())

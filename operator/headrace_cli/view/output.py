@@ -20,12 +20,12 @@ _DOUBTFUL = re.compile(r"[^ -~\n]")
 
 
 def column(heading: str, key: str = "") -> Column:
-    """A column that shows one member of each item; by default the one that is called as the heading is."""
+    """A column that shows one member of each item; by default the one with the heading's name."""
     return heading, itemgetter(key or heading.strip().lower())
 
 
 def columns(headings: str) -> tuple[Column, ...]:
-    """One column for each word, of the member that is called as the word is."""
+    """One column for each word, which shows the member of that name."""
     return tuple(map(column, headings.split()))
 
 
@@ -41,7 +41,7 @@ def list_text(items: Sequence[Item], output: str, columns: Sequence[Column]) -> 
 
 
 def item_text(item: Item, output: str, lines: Callable[[Item], str]) -> str:
-    """One thing; `lines` makes its text for people."""
+    """One item; `lines` makes its text for people."""
     match output:
         case "table":
             return sentences(lines(item))
@@ -52,7 +52,7 @@ def item_text(item: Item, output: str, lines: Callable[[Item], str]) -> str:
 
 
 def name_of(item: Item) -> str:
-    """As it can be given to another verb."""
+    """The name of an item, as another verb takes it."""
     return f"{item['namespace']}/{item['name']}" if item.get("namespace") else str(item["name"])
 
 
@@ -74,7 +74,7 @@ def text_of(value: object, output: str) -> str:
     plain = json.loads(json.dumps(value))
 
     class Dumper(yaml.SafeDumper):
-        """YAML for people: text of several lines, as a manifest in a ConfigMap, is shown as it is (`|`)."""
+        """YAML for people: text of several lines, such as a manifest in a ConfigMap, is shown as it is (`|`)."""
 
     def text(dumper: yaml.SafeDumper, each: str) -> yaml.ScalarNode:
         return dumper.represent_scalar("tag:yaml.org,2002:str", each, style="|" if "\n" in each else None)
@@ -95,25 +95,25 @@ def table(columns: Sequence[Column], items: Sequence[Item]) -> str:
 
 
 def fields(pairs: Sequence[tuple[str, object]], indent: str = "") -> str:
-    """`Name:    value` lines, aligned; what has no value is left out."""
+    """`Name:    value` lines, aligned; a name without a value is left out."""
     shown = [(name, value) for name, value in pairs if value not in (None, "")]
     width = max((len(name) for name, _ in shown), default=0) + 1
     return "".join(f"{indent}{f'{name}:'.ljust(width)}  {plain(str(value))}\n" for name, value in shown)
 
 
 def sentences(text: str) -> str:
-    """Lines of which each is plain."""
+    """Several lines, each made plain."""
     return "\n".join(map(plain, text.split("\n")))
 
 
 def plain(text: str) -> str:
-    """A stranger's text on one line, with nothing in it that a terminal would obey."""
+    """A stranger's text on one line, without any sequence that a terminal would obey."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def harmless(text: str) -> str:
-    """JSON that says the same, with nothing in it that a terminal would obey or that is no UTF-8.
+    """The same JSON without any sequence that a terminal would obey or that is no UTF-8.
 
-    Only strings hold such characters, and all of these can be escaped there; line ends are left alone.
+    Only strings hold such characters, which can all be escaped there; line ends stay.
     """
     return _DOUBTFUL.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)

@@ -10,10 +10,10 @@ LOG_SECONDS = 5.0
 
 
 class Progress:
-    """Use it as a context manager; nothing is shown of what is over within a moment.
+    """A progress line, used as a context manager; work that is over within a moment shows none.
 
     Attributes:
-        done: how many `what` there are so far; `total`: of how many, None where nobody knows.
+        done: how many `what` there are so far; `total`: how many there will be, None if that is not known.
     """
 
     def __init__(self, verb: str, total: int | None = None, *, what: str = "event", quiet: bool = False) -> None:
@@ -35,7 +35,7 @@ class Progress:
             sys.stderr.flush()
 
     def step(self, count: int = 1, more: str = "") -> None:
-        """So many more are done; `more` is said behind the numbers."""
+        """So many more are done; `more` is shown behind the numbers."""
         self.done += count
         now = time.monotonic()
         if self._quiet or now - self._shown < (TERMINAL_SECONDS if self._terminal else LOG_SECONDS):
@@ -44,7 +44,7 @@ class Progress:
         self._say(self.line(now) + (f"  {more}" if more else ""))
 
     def line(self, now: float) -> str:
-        """What is shown."""
+        """The line that is shown."""
         seconds = max(now - self._began, 1e-9)
         rate = self.done / seconds
         of, rest, what = "", "", self._what if (self.total or self.done) == 1 else f"{self._what}s"

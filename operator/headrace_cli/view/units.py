@@ -26,7 +26,7 @@ def size(count: int) -> str:
 
 
 def age(moment: datetime | None, now: datetime) -> str:
-    """As kubectl has it: `5s`, `12m`, `3h`, `7d`; `-` for never."""
+    """An age in kubectl's form: `5s`, `12m`, `3h`, `7d`; `-` for never."""
     if moment is None:
         return "-"
     return span((now - moment).total_seconds())
@@ -54,10 +54,10 @@ def stamp(when: datetime) -> str:
 
 
 def asked_moment(text: str, now: datetime, option: str) -> datetime:
-    """A time that somebody has typed: RFC 3339, or an age as `10m`, `2h`, `3d` before now.
+    """A time that somebody has typed: RFC 3339, or an age before now such as `10m`, `2h`, `3d`.
 
     Raises:
-        Misconfigured: it is neither.
+        Misconfigured: the text is neither.
     """
     if text[:1].isdigit() and "-" not in text:
         return now - asked_span(text, option)
@@ -73,7 +73,7 @@ def asked_span(text: str, option: str) -> timedelta:
     """A time span that somebody has typed: `90s`, `10m`, `2h`, `3d`, or seconds.
 
     Raises:
-        Misconfigured: it is none.
+        Misconfigured: the text is no time span.
     """
     try:
         if re.fullmatch(r"\d+(\.\d+)?d", text):

@@ -156,7 +156,7 @@ class ChannelScaler:
             raise
 
     def _repair(self, stream: str) -> None:
-        """Something that reconcile had made is missing; what it could not make yet, it tries again by itself."""
+        """A stream or consumer is missing that reconcile had made; before that, reconcile tries again by itself."""
         place = self._channels.get(stream)
         if place is None or place not in self._stored:
             return
