@@ -24,7 +24,7 @@ from pyspark_jetstream.jobs.parquet_archive import ParquetArchive
 from pyspark_jetstream.jobs.table_archive import TableArchive
 from pyspark_jetstream.schema import EVENT_COLUMNS
 
-# Headers beside what they mean, so that those that only pass through are there, too.
+# The headers stand beside the attributes, so that headers that only pass through are kept, too.
 COLUMNS = ", ".join(f"{name} {kind}" for name, kind in {**EVENT_COLUMNS, "headers": "map<string,string>"}.items())
 
 
@@ -52,7 +52,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 
 def rows(messages: DataFrame) -> DataFrame:
-    """As they are archived: with the date, and a type in every row, as folders are made of both."""
+    """The rows in the form of the archive: with a date and a type in each, since folders are made of both."""
     return messages.withColumn("date", f.date_format("timestamp", "yyyy-MM-dd")).withColumn(
         "type", f.coalesce("type", f.lit("headrace.faulty"))
     )
@@ -64,13 +64,13 @@ def ranges(start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def start_in(info: StreamInfo, wanted: int | None, *, allow_data_loss: bool) -> int:
-    """Where to go on.
+    """The sequence to go on with.
 
     Args:
         wanted: None for a new archive.
 
     Raises:
-        Refused: what comes next is gone, or the stream is another one.
+        Refused: the next messages are gone, or the stream is another one.
     """
     if wanted is None:
         return info.first
@@ -96,10 +96,10 @@ def fill(
     read: Callable[[int, int], DataFrame],
     add: Callable[[DataFrame, int, int], int],
 ) -> None:
-    """Range after range.
+    """Archive range after range.
 
     Args:
-        add: stores a frame of the messages from a first sequence to before another one; says how many these were.
+        add: stores a frame of the messages from a first sequence up to another, not included; gives their number.
     """
     rows = 0
     for first, end in ranges(start, info.last + 1, given.range):
@@ -112,12 +112,12 @@ def fill(
 def main(words: list[str]) -> None:
     given = arguments(words)
     options = {**session.connection_options(given), **session.origin_options(given)}
-    # Before Spark, which takes its time to start.
+    # This comes before Spark, which starts slowly.
     info = session.stream_of(options)
     spark = session.session("headrace archive")
 
     def read(start: int, end: int) -> DataFrame:
-        # By the stream's name from here on: a channel's might change hands meanwhile.
+        # From here on the stream is read by its own name: the channel might get another stream meanwhile.
         wanted = {
             **session.connection_options(given),
             "stream": info.name,

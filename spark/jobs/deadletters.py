@@ -38,10 +38,10 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 
 def aside(given: argparse.Namespace) -> str:
-    """The aside stream of what was named; of a channel by its stream, which may be another than its name says.
+    """The aside stream of the named stream or channel; a channel's stream may have a name of its own.
 
     Raises:
-        Misconfigured: there is no such channel, or stream.
+        Misconfigured: there is no such channel or stream.
     """
     if given.channel:
         return names.aside(session.stream_of({**session.connection_options(given), "channel": given.channel}).name)
@@ -53,7 +53,7 @@ def parked_events(messages: DataFrame) -> DataFrame:
     """One row per parked event, of the messages of an aside stream."""
 
     def header(name: str) -> Column:
-        # Names as they were sent: ours are written as here, those of events in any case.
+        # Header names stay as they were sent: ours are written as here, those of events in any case.
         return f.try_element_at("headers", f.lit(name))
 
     lower = f.transform_keys("headers", lambda name, _: f.lower(name))
@@ -61,7 +61,7 @@ def parked_events(messages: DataFrame) -> DataFrame:
     structured = f.get_json_object(f.col("data").cast("string"), "$.type")
     is_structured = f.get_json_object(f.col("data").cast("string"), "$.specversion").isNotNull()
     return messages.where(header(parked.REASON).isNotNull()).select(
-        # Numbers in a reason would make a group of each event.
+        # A number in a reason would make every event a group of its own.
         f.regexp_replace(header(parked.REASON), r"\d+", "N").alias("reason"),
         header(parked.SUBSCRIPTION).alias("subscriber"),
         f.coalesce(own, f.when(is_structured, structured), f.lit(FOREIGN_TYPE)).alias("type"),
@@ -85,7 +85,7 @@ def report(events: DataFrame, by: list[str]) -> DataFrame:
 
 
 def chart(events: DataFrame, title: str) -> str:
-    """Parked events per hour, by reason; hours, in UTC, without any are shown as such."""
+    """Parked events per hour (UTC), by reason; hours without any are shown, too."""
     rows = events.groupBy("hour", "reason").count().collect()
     if not rows:
         return stacked_bars(title, [], {})

@@ -46,7 +46,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def profile(events: DataFrame) -> DataFrame:
     """One row per type and source; the columns are `HEADINGS` with underscores."""
     size = f.length("data")
-    # To microseconds, which a cast to seconds would lose.
+    # Computed in microseconds, which a cast to seconds would lose.
     lag = (f.unix_micros("timestamp") - f.unix_micros("time")) / 1e6
     seconds = (f.unix_micros(f.max("timestamp")) - f.unix_micros(f.min("timestamp"))) / 1e6
     return (
@@ -57,7 +57,7 @@ def profile(events: DataFrame) -> DataFrame:
             f.round(f.avg(size), 1).alias("mean_bytes"),
             f.percentile_approx(size, 0.99).alias("p99_bytes"),
             f.max(size).alias("most_bytes"),
-            # Of one event there is no rate.
+            # A single event has no rate.
             f.round((f.count("*") - 1) / f.nullif(seconds, f.lit(0.0)), 3).alias("per_second"),
             f.round(f.percentile_approx(lag, 0.5), 3).alias("lag_p50_s"),
             f.round(f.percentile_approx(lag, 0.99), 3).alias("lag_p99_s"),
@@ -74,7 +74,7 @@ def main(words: list[str]) -> None:
         options["startingTimestamp"] = given.since
     if given.until:
         options["endingTimestamp"] = given.until
-    # Before Spark, which takes its time to start.
+    # This comes before Spark, which starts slowly.
     session.stream_of(options)
     spark = session.session("headrace profile")
     events = session.where(session.reader(spark, options).load(), given.where)

@@ -29,7 +29,7 @@ from pyspark_jetstream.jobs import session
 from pyspark_jetstream.schema import EVENT_COLUMNS
 
 _COLUMNS = {**EVENT_COLUMNS, "headers": "map<string,string>", "specversion": "string"}
-# What the sink says, and what these arguments are called.
+# The sink's names for options, and the names of these arguments.
 _SAYS = {
     "Set onFaultyRow to skip to write the others": "Give --skip-faulty to send the others",
     "Give another runId for other rows": "Give another --run for other events",
@@ -66,7 +66,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def chosen(spark: SparkSession, given: argparse.Namespace) -> DataFrame:
     """The events, as they were stored."""
     if given.parquet:
-        # A type of digits is text all the same.
+        # An event type of digits is still text.
         spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
         frame = archived(spark, given.parquet)
     else:
@@ -88,10 +88,10 @@ def archived(spark: SparkSession, folder: str) -> DataFrame:
 
 
 def origin(given: argparse.Namespace) -> dict[str, str]:
-    """The options that name what is read, with where from and where to. Empty for an archive.
+    """The options that name the origin, with its start and its end. Empty for an archive.
 
     Raises:
-        Misconfigured: an archive has no places.
+        Misconfigured: an archive has no start and no end.
     """
     places = {
         "startingSequence": given.from_sequence,
@@ -108,11 +108,11 @@ def origin(given: argparse.Namespace) -> dict[str, str]:
 
 
 def outgoing(frame: DataFrame, run: str, tasks: int) -> DataFrame:
-    """With the columns that the sink takes, and ids that no event has."""
+    """The frame with the columns that the sink takes, and with ids that no event has."""
     has_place = {"stream", "sequence"} <= set(frame.columns)
     kept = frame.select(*[name for name in frame.columns if name in _COLUMNS])
     if has_place:
-        # A second copy of an event in one archive is an event that was stored twice: it is sent twice.
+        # A second copy of an event in one archive is an event that was stored twice, and so it is sent twice.
         place = f.concat_ws(":", f.lit("replay"), f.lit(run), "stream", f.col("sequence").cast("string"))
         kept = kept.withColumn("msg_id", place)
     spread = kept.coalesce(1) if tasks == 1 else kept.repartition(tasks)
@@ -131,7 +131,7 @@ def sink_options(given: argparse.Namespace, run: str) -> dict[str, str]:
 
 
 def selection(given: argparse.Namespace) -> str:
-    """What chose the events, for the run's marker: `--parquet lake --where "type = 'a'"`."""
+    """The arguments that chose the events, for the run's marker: `--parquet lake --where "type = 'a'"`."""
     said = {
         "--parquet": given.parquet,
         "--channel": given.channel,
@@ -153,7 +153,7 @@ def main(words: list[str]) -> None:
     if "/" not in given.to:
         raise Misconfigured(f"--to is {given.to!r}: write the channel as NAMESPACE/NAME", field="--to")
     options = origin(given)
-    # Both ends before Spark, which takes its time to start.
+    # Both ends are checked before Spark, which starts slowly.
     session.check_target(sink_options(given, run))
     if options:
         session.stream_of(options)
@@ -177,14 +177,14 @@ def main(words: list[str]) -> None:
 
 
 def broken_off(given: argparse.Namespace, run: str) -> str:
-    """What to do after a failure: tasks that fail do not tell what they have sent."""
+    """The advice after a failure: tasks that fail do not say what they have sent."""
     window = "" if given.run else ", as long as the channel's stream remembers message ids (two minutes by default)"
     part = f"run {run} has failed, and an unknown part may be in {given.to}"
     return f"{part}: --run {run} sends only what is missing{window}"
 
 
 def told(summary: dict[str, Any], run: str, to: str) -> str:
-    """One line, of what the sink has noted."""
+    """One line with the counts that the sink has noted."""
     if summary["wasComplete"]:
         these = counted(summary["rows"], "event")
         return f"run {run} was complete before, with {these}, the same: none is sent to {to} again"

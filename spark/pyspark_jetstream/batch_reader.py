@@ -16,7 +16,7 @@ from pyspark_jetstream.task import TaskPart
 
 
 class BatchReader(DataSourceReader):
-    """Pickled to the executors before it plans: holds values only.
+    """Spark pickles the reader to the executors before it plans, so it holds values only.
 
     Filters are not pushed down: PySpark 4.3 gives wrong rows when one DataFrame is scanned twice (docs/spark.md).
     """
@@ -27,7 +27,7 @@ class BatchReader(DataSourceReader):
         self._schema = wanted
 
     def partitions(self) -> list[InputPartition]:
-        """Once per DataFrame, on the driver: all that its scans see is what the streams hold now."""
+        """Called once per DataFrame, on the driver: all its scans see the streams as they are now."""
         options = self._options
         with Connection(options.access, name="spark planning", planning=True) as connection:
             jetstream = BlockingApi(connection)
@@ -37,8 +37,8 @@ class BatchReader(DataSourceReader):
         return [InputPartition(part(one, streams[one.stream], options)) for one in cut]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a task; again from the beginning if the task is tried again."""
-        # Spark makes one without a value when there is nothing to read.
+        """Called in a task, and again from the beginning if the task is tried again."""
+        # Spark makes a partition without a value when there is nothing to read.
         if partition.value is not None:
             yield from record_batches(partition.value, self._options, self._schema)
 

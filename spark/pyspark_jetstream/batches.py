@@ -16,7 +16,7 @@ from pyspark_jetstream.rows import record_batch, without_replays
 
 
 def record_batches(part: task.TaskPart, options: ReadOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """Connects, reads to the proved end, and hangs up, also when nobody wants the rest."""
+    """Connect, read to the proved end, and hang up, also when nobody wants the rest."""
     arrow = to_arrow_schema(schema, timezone="UTC")
     stream = part.range.stream
     with Connection(options.access, name=f"spark {stream}") as connection:

@@ -14,7 +14,7 @@ from pyspark_jetstream.client.access import API_PREFIX, Access, Secret
 from pyspark_jetstream.client.subjects import is_filter
 from pyspark_jetstream.option_values import Values, wrong
 
-# Option: the environment variable that is asked when it is not given.
+# By option, the environment variable that is read when the option is not given.
 _VARIABLES = {
     "credsFile": "NATS_CREDS_FILE",
     "nkeySeedFile": "NATS_NKEY_SEED_FILE",
@@ -35,18 +35,18 @@ CONNECTION_OPTIONS = (
     "domain",
     "apiPrefix",
 )
-# Names that people will try, and what they should write.
+# Names that people will try, and the names that they should write.
 _SECRETS = {"password": "passwordFile or passwordEnv", "token": "tokenFile or tokenEnv"}
 _DEFAULT_SECONDS = 30.0
 
 
 def access(values: Values, environment: Mapping[str, str]) -> Access:
     """Raises:
-    Misconfigured: naming the option.
+    Misconfigured: the message names the option.
     """
     for secret, instead in _SECRETS.items():
         if secret in values:
-            # Its value stays unsaid.
+            # The message must not quote the value.
             raise Misconfigured(
                 f"option {secret} would be shown in Spark's plans: name the file or variable that "
                 f"holds it, in {instead}",

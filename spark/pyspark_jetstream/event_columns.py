@@ -18,18 +18,18 @@ from headrace.core.event.http_codec import decode_value
 from pyspark_jetstream.client.messages import Messages
 from pyspark_jetstream.header_maps import Uniform, uniform
 
-# Columns that are attributes by their own name; `time` and `datacontenttype` have rules of their own.
+# Columns with the name of their attribute; `time` and `datacontenttype` have rules of their own.
 TEXTS = ("id", "source", "type", "subject", "dataschema", "specversion")
 _CORE = frozenset((*TEXTS, "time"))
 _PLAIN = bytes(set(range(0x20, 0x7F)) - set(b'"')) + b"\r\n"
-# What Arrow reads as RFC 3339 does; years that fit 64 bits of nanoseconds. Others are the codec's.
+# Times that Arrow reads as RFC 3339 does, in years that fit 64 bits of nanoseconds. The codec reads all others.
 _TIME = (
     r"^(19[7-9]|20\d|21\d)\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?"
     r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$"
 )
 _EPOCH = "1970-01-01T00:00:00Z"
 _TIMESTAMP = pa.timestamp("us", "UTC")
-# More kinds of producers in one chunk than that: the codec is as fast.
+# With more shapes than that in one chunk the codec is as fast.
 _MOST_SHAPES = 64
 
 
@@ -37,7 +37,7 @@ class Plain:
     """Plain events of one shape.
 
     Attributes:
-        positions: where they are among the messages.
+        positions: their places among the messages.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Plain:
         undecoded: frozenset[int] = frozenset(),
     ) -> None:
         """Args:
-        undecoded: lines whose values can't be decoded, or not to the text of an attribute.
+        undecoded: lines whose values can't be decoded to the text of an attribute.
         """
         self.positions = positions
         self._payloads = payloads
@@ -67,7 +67,7 @@ class Plain:
         return cls(positions, payloads, decoded, attributes, undecoded)
 
     def column(self, name: str) -> pa.Array:
-        """One of the columns of events, in the order of the positions."""
+        """One column of the events, in the order of the positions."""
         if name == "data":
             return pa.array(self._payloads, pa.binary())
         if name == "extensions":
@@ -79,7 +79,7 @@ class Plain:
         return self._values(self._at.names.get(name))
 
     def without(self, bad: set[int]) -> Plain:
-        """Without those rows, counted among the positions."""
+        """The events without some rows, which are counted among the positions."""
         kept = [row for row in range(len(self.positions)) if row not in bad]
         width = len(self._found.names)
         lines = pa.array([row * width + at for row in kept for at in range(width)], pa.int32())
@@ -87,7 +87,7 @@ class Plain:
         return Plain([self.positions[row] for row in kept], [self._payloads[row] for row in kept], found, self._at)
 
     def faulty(self) -> set[int]:
-        """The rows that break a rule, or that Arrow reads in another way than the codec."""
+        """The rows that break a rule, or that Arrow reads otherwise than the codec."""
         values = self._found.values
         bad = {line // len(self._found.names) for line in (*self._undecoded, *_where(pc.equal(values, "")))}
         bad.update(_where(pc.not_equal(self._values(self._at.names["specversion"]), "1.0")))
@@ -101,7 +101,7 @@ class Plain:
         return bad
 
     def has_times(self) -> bool:
-        """Whether Arrow can read all times: it does not say which one it can't, as the 30th of February."""
+        """Whether Arrow can read all times; it does not say which one it can't read, such as a 30th of February."""
         try:
             self.column("time")
         except pa.ArrowInvalid:
@@ -126,11 +126,11 @@ class Plain:
 
 
 class _Attributes:
-    """Which header of a shape is which attribute.
+    """The places of the attributes among the headers of a shape.
 
     Attributes:
         names: attributes with their headers' places.
-        extensions: those of them that have no column.
+        extensions: the attributes that have no column.
         content_type: the place of the content type.
     """
 
@@ -144,7 +144,7 @@ def plain_events(messages: Messages) -> list[Plain]:
     """The plain events among the messages, by their shapes."""
     blocks = messages.blocks
     if not b"".join(blocks).translate(None, _PLAIN):
-        # The usual case: everybody is plain, and has the same headers.
+        # The usual case: all messages are plain, and have the same headers.
         lines = uniform(blocks)
         if lines is not None:
             return _judged(Plain.of(range(len(blocks)), messages.payloads, lines))
@@ -157,7 +157,7 @@ def plain_events(messages: Messages) -> list[Plain]:
 
 
 def _judged(plain: Plain | None) -> list[Plain]:
-    """Those that break no rule."""
+    """The events that break no rule."""
     if plain is None:
         return []
     bad = plain.faulty()
@@ -167,7 +167,7 @@ def _judged(plain: Plain | None) -> list[Plain]:
 
 
 def _shapes(blocks: Sequence[bytes]) -> Iterable[Sequence[int]]:
-    """Positions of plain blocks that have the same names, as far as there are not too many such groups."""
+    """The positions of plain blocks, grouped by their names; at most `_MOST_SHAPES` groups."""
     groups: dict[tuple[bytes, ...], list[int]] = {}
     for position, block in enumerate(blocks):
         if block.translate(None, _PLAIN):
@@ -198,7 +198,7 @@ def _attributes(names: tuple[str, ...]) -> _Attributes | None:
 
 
 def _decoded(found: Uniform, at: _Attributes) -> tuple[Uniform, frozenset[int]]:
-    """The attributes' values without percent-encoding, and the lines where that can't be had."""
+    """The attributes' values without percent-encoding, and the lines that can't be decoded."""
     is_encoded = pc.match_substring(found.values, "%")
     lines = _where(is_encoded)
     if not lines:
@@ -206,7 +206,7 @@ def _decoded(found: Uniform, at: _Attributes) -> tuple[Uniform, frozenset[int]]:
     width, attributes = len(found.names), frozenset(at.names.values())
     texts: list[str] = []
     undecoded: set[int] = set()
-    # Many share a source.
+    # Many events share a source.
     decode = lru_cache(1024)(_decoded_value)
     for line, text in zip(lines, found.values.filter(is_encoded).to_pylist(), strict=True):
         value = decode(text) if line % width in attributes else text
@@ -237,7 +237,7 @@ def _where(mask: pa.Array) -> list[int]:
 
 
 def _rounded(count: int) -> int:
-    """Up to a size that recurs, so that what is made for it is made once."""
+    """The count rounded up to a size that recurs, so that arrays for it are made once."""
     return 1 << (count - 1).bit_length() if count else 1
 
 

@@ -26,7 +26,7 @@ DROPMALFORMED = "DROPMALFORMED"
 FAILFAST = "FAILFAST"
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
-# Of the message, whatever is in it.
+# Columns of the message, whatever it holds.
 _PLACE = ("stream", "sequence", "timestamp", "headers")
 _COLUMNS = frozenset(
     ("id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "schemaurl", "specversion")
@@ -65,7 +65,7 @@ class _Others:
     """The messages that the codec has to read.
 
     Attributes:
-        positions: where they are among the messages; in mode DROPMALFORMED, of events only.
+        positions: their places among the messages; in mode DROPMALFORMED, of events only.
     """
 
     def __init__(self, messages: Messages, positions: Sequence[int], stream: str, parse_mode: str) -> None:
@@ -103,7 +103,7 @@ class _Others:
         return [one.attributes.get(name) if isinstance(one, Event) else None for one in self._read]
 
     def _extensions(self) -> pa.Array:
-        """Null where there is no event."""
+        """The extensions; null where there is no event."""
         found = [_extensions(one) if isinstance(one, Event) else {} for one in self._read]
         keys = [key for one in found for key in one]
         values = [value for one in found for value in one.values()]
@@ -122,7 +122,7 @@ def _extensions(event: Event) -> dict[str, str]:
 
 
 def _schema(one: Event | InvalidEvent, old: str | None, new: str | None) -> str | None:
-    """What 0.3 calls `schemaurl`."""
+    """The `dataschema`, which CloudEvents 0.3 calls `schemaurl`."""
     return old if isinstance(one, Event) and one.specversion == "0.3" else new
 
 

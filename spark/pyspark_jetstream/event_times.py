@@ -7,18 +7,18 @@ from calendar import timegm
 from datetime import MINYEAR
 
 _MICROSECONDS = 1_000_000
-# PySpark makes local times by `datetime.fromtimestamp`, which asks for the day before, too; zones are
-# 16 hours off at most.
+# PySpark makes local times by `datetime.fromtimestamp`, which also asks for the day before; zones are up to 16 hours
+# off.
 _LEAST = timegm((1, 1, 3, 0, 0, 0))
 _END = timegm((9999, 12, 31, 0, 0, 0))
 _PARTS = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
 
 
 def microseconds(time: str) -> int | None:
-    """Of an RFC 3339 time that the codec has found valid, rounded down; None for what Python can't show in every zone.
+    """The microseconds of a valid RFC 3339 time, rounded down; None for a time that Python can't show in every zone.
 
-    Such a one, as Go's zero time, would end whoever collects the row. A leap second is the first one of the next
-    minute.
+    Such a time, like Go's zero time, would end the program that collects the row. A leap second counts as the next
+    minute's first.
     """
     match = _PARTS.fullmatch(time)
     if match is None:

@@ -19,7 +19,7 @@ from headrace.core.nats.nats_wire import pairs
 
 _START = b"NATS/1.0\r\n"
 _END = b"\r\n\r\n"
-# Before the first line of each block: so equal names prove that every block has its lines.
+# The mark before each block's first line, so that equal names prove that every block has its lines.
 _MARK = b"\x02"
 
 
@@ -27,8 +27,8 @@ class Uniform(NamedTuple):
     """The lines of blocks that all have the same names.
 
     Attributes:
-        names: of each block, in its order; none twice.
-        values: of all blocks, block after block.
+        names: those of each block, in its order; none twice.
+        values: those of all blocks, block after block.
     """
 
     names: tuple[str, ...]
@@ -65,7 +65,7 @@ def uniform(blocks: Sequence[bytes]) -> Uniform | None:
 
 
 def _lines(blocks: Sequence[bytes]) -> pa.Array | None:
-    """All lines of all blocks, the first one of each behind a mark; None when a block is no whole one, or not UTF-8."""
+    """All lines of all blocks, the first of each behind a mark; None when a block is not whole, or not UTF-8."""
     whole = sum(map(bytes.startswith, blocks, repeat(_START))) + sum(map(bytes.endswith, blocks, repeat(_END)))
     if whole < 2 * len(blocks):
         return None
@@ -76,17 +76,17 @@ def _lines(blocks: Sequence[bytes]) -> pa.Array | None:
         text = pa.array([_MARK + joined], pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
         return None
-    # Behind the last line end there is nothing, or there was no line at all.
+    # The part behind the last line end is empty, or there was no line at all.
     return pc.split_pattern(text, "\r\n").flatten()[:-1]
 
 
 def _skeleton_for(names: tuple[str, ...], blocks: int) -> _Skeleton:
-    """Of a size that recurs, so that it is made once."""
+    """A skeleton of a size that recurs, so that it is made once."""
     return _skeleton(names, 1 << (blocks - 1).bit_length())
 
 
 class _Skeleton(NamedTuple):
-    """What so many maps of the same keys have in common."""
+    """The parts that so many maps with the same keys share."""
 
     offsets: pa.Array
     keys: pa.Array
@@ -124,7 +124,7 @@ def _careful(blocks: Sequence[bytes]) -> pa.Array:
 
 
 def _readable(text: str) -> str:
-    """With replacement characters for what was not UTF-8."""
+    """The text with replacement characters for bytes that were not UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

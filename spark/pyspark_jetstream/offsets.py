@@ -42,7 +42,7 @@ class Range:
     """Sequences of one stream: `start <= sequence < end`.
 
     Attributes:
-        opens: it begins where the reading of this stream begins.
+        opens: the range begins where the reading of this stream begins.
     """
 
     stream: str
@@ -57,7 +57,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """What one batch may hold; 0 for no limit."""
+    """The limits of one batch; 0 for no limit."""
 
     messages: int = 0
     bytes: int = 0
@@ -65,12 +65,12 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True)
 class OnLoss:
-    """What to do when a stream is not what the offset knows.
+    """The reaction to a stream that is not the one that the offset knows.
 
     Attributes:
-        fail_on_data_loss: a start that the stream does not have any more ends the query, and so does a stream of the
-            checkpoint that is not read now.
-        start_over: a stream that was made again, or shrank, is read from its start; otherwise the query ends.
+        fail_on_data_loss: the query ends when the stream has lost its start, or when a stream of the checkpoint is not
+            read now.
+        start_over: a stream that was made again or has shrunk is read from its start; otherwise the query ends.
     """
 
     fail_on_data_loss: bool = True
@@ -78,7 +78,7 @@ class OnLoss:
 
 
 def to_json(offset: Offset) -> dict[str, Any]:
-    """With streams in the order of their names: Spark compares offsets as text."""
+    """The offset as JSON with the streams in the order of their names, since Spark compares offsets as text."""
     streams = {}
     for name in sorted(offset):
         at = offset[name]
@@ -88,7 +88,7 @@ def to_json(offset: Offset) -> dict[str, Any]:
 
 def from_json(said: Mapping[str, Any]) -> Offset:
     """Raises:
-    Misconfigured: another version, or something else, wrote this checkpoint.
+    Misconfigured: another version or another program wrote this checkpoint.
     """
     if said.get("v") != VERSION:
         raise Misconfigured(
@@ -103,21 +103,21 @@ def from_json(said: Mapping[str, Any]) -> Offset:
 
 
 def left_out(start: Offset, streams: Collection[str]) -> list[str]:
-    """The streams that an offset knows, and that are not among those that are read."""
+    """The streams of an offset that are not among those that are read."""
     return sorted(set(start).difference(streams))
 
 
 def latest(
     start: Offset, states: Mapping[str, StreamInfo], limits: ReadLimits, on_loss: OnLoss, joining: Mapping[str, int]
 ) -> Offset:
-    """The end of the batch that starts at `start`; with the places of streams that are not read now as they were.
+    """The end of the batch that starts at `start`; streams that are not read now keep their places.
 
     Args:
-        states: of the streams that are read.
-        joining: the first sequence of each of those that `start` does not know.
+        states: those of the streams that are read.
+        joining: the first sequence of each stream that `start` does not know.
 
     Raises:
-        Refused: a stream is not what the offset knows, or is not read, and that is not allowed.
+        Refused: a stream is not the one that the offset knows, or is not read, and that is not allowed.
     """
     places = {name: At(start[name].next, start[name].base, start[name].created) for name in left_out(start, states)}
     if places and on_loss.fail_on_data_loss:
@@ -133,7 +133,7 @@ def latest(
     shares = share(backlogs, most) if most is not None else backlogs
     return places | {
         name: At(
-            # What is not there any more is skipped: it counts for no limit.
+            # Messages that are gone are skipped, and count for no limit.
             max(at.next, states[name].first) + shares[name] if shares[name] else at.next,
             at.base,
             at.created,
@@ -143,7 +143,7 @@ def latest(
 
 
 def ranges(start: Offset, end: Offset) -> list[Range]:
-    """What is to be read between two offsets; never more than the end says, whatever the start says."""
+    """The ranges between two offsets; never beyond the end, whatever the start is."""
     found = []
     for name in sorted(end):
         at, to = start.get(name), end[name]
@@ -154,7 +154,7 @@ def ranges(start: Offset, end: Offset) -> list[Range]:
 
 
 def share(backlogs: Mapping[str, int], most: int) -> dict[str, int]:
-    """Give each stream its part of `most` in proportion to what it has, `most` in all if there is so much."""
+    """Give each stream a part of `most` in proportion to its backlog, `most` in all if there are so many."""
     total = sum(backlogs.values())
     if total <= most:
         return dict(backlogs)
@@ -195,7 +195,7 @@ def _position(at: At, state: StreamInfo, on_loss: OnLoss) -> At:
 
 
 def missing(places: Offset, streams: Collection[str]) -> str:
-    """The words for streams of the checkpoint that the query does not read."""
+    """The message about streams of the checkpoint that the query does not read."""
     known = ", ".join(f"{name} at {at.next}" for name, at in places.items())
     return (
         f"the checkpoint stands in streams that this query does not read ({known}; it reads {', '.join(streams)}): "
@@ -205,7 +205,7 @@ def missing(places: Offset, streams: Collection[str]) -> str:
 
 
 def data_loss(stream: str, wanted: int, first: int) -> str:
-    """The words for messages that were discarded before they were read."""
+    """The message about data that were discarded before they were read."""
     return (
         f"messages {wanted} to {first - 1} of stream {stream} are gone, discarded by its limits or purged before they "
         "were read: set failOnDataLoss to false to go on with what there is"

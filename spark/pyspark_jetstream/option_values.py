@@ -17,9 +17,9 @@ _SHOWN = 80
 _TRUE_FALSE = {"true": True, "false": False}
 # Numbers below are seconds in the years from 1970 to 5138, and no stream is so old.
 _LEAST_MILLISECONDS = 100_000_000_000
-# The end of the year 9999; larger ones are of a finer unit.
+# The end of the year 9999; larger numbers are in a finer unit.
 _MOST_MILLISECONDS = 253_402_300_799_999
-# What the JVM and NATS count in.
+# The largest number of the JVM and of NATS.
 _MOST = 2**63 - 1
 _MOST_SECONDS = 86_400
 
@@ -31,7 +31,7 @@ def wrong(name: str, value: str, what_to_do: str) -> Misconfigured:
 
 
 class Values:
-    """The given options, asked for by their documented names, in any case."""
+    """The given options, read by their documented names, in any case."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = {name.lower(): str(value).strip() for name, value in given.items()}
@@ -41,11 +41,11 @@ class Values:
 
     def refuse_unknown(self, known: Iterable[str], instead: Mapping[str, str]) -> None:
         """Args:
-            instead: what to say of names, in lower case, that people try.
+            instead: the advice for names that people try, in lower case.
 
         Raises:
-        Misconfigured: an option has none of these names; with the name that it may mean. Or it is empty, as of a
-            variable that is not set: to take that for "all" or "none" would be a guess.
+        Misconfigured: an option has none of these names; the message has the likely one. Or it is empty, as from a
+            variable that is not set: "all" or "none" would be a guess.
         """
         names = {name.lower(): name for name in known}
         for given in self._given:
@@ -113,7 +113,7 @@ class Values:
         return by_case[text.lower()]
 
     def time(self, name: str) -> int:
-        """Nanoseconds since the epoch, of RFC 3339 with an offset, or of milliseconds as Spark's Kafka source has."""
+        """Nanoseconds since the epoch, from RFC 3339 with an offset or from milliseconds as in Spark's Kafka source."""
         text = self.text(name)
         if text.isascii() and text.isdecimal():
             if int(text) < _LEAST_MILLISECONDS:
@@ -130,7 +130,7 @@ class Values:
         return round(moment.timestamp() * 1_000_000) * 1_000
 
     def parsed(self, name: str, kind: type) -> Any:
-        """The JSON of a value."""
+        """The value, parsed as JSON."""
         text = self.text(name)
         try:
             value = json.loads(text)

@@ -18,10 +18,10 @@ from pyspark_jetstream.option_values import Values, wrong
 
 EARLIEST = "earliest"
 LATEST = "latest"
-# As Spark's Kafka source writes them in its JSON.
+# The numbers that stand for these words in the JSON of Spark's Kafka source.
 _KAFKA_WORDS = {-1: LATEST, -2: EARLIEST}
 
-# Large enough that making a consumer is nothing, small enough that 300,000 messages keep three cores busy.
+# Large enough that making a consumer hardly counts, small enough that 300,000 messages keep three cores busy.
 DEFAULT_PER_PARTITION = 100_000
 
 READ_OPTIONS = (
@@ -50,20 +50,20 @@ READ_OPTIONS = (
     "parseMode",
 )
 _ENDINGS = ("endingOffsets", "endingSequence", "endingTimestamp")
-# What people try, and what they should write.
+# Names that people try, and the options that they should write.
 _INSTEAD = {"path": "load() takes no path: name what is read in the option stream or channel"}
 _ILLEGAL_IN_STREAM = frozenset(" .*>/\\\t\r\n\0")
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """Where to start or to end, of one of four kinds.
+    """A place to start or to end at, of one of four kinds.
 
     Attributes:
-        word: `earliest` or `latest`, when nothing else is said of a stream.
-        sequence: for all streams; as an end, the first one that is not read.
-        time_ns: nanoseconds since the epoch: the first message that is not older.
-        by_stream: sequences or words by the stream's name, which win.
+        word: `earliest` or `latest`, for streams without another place.
+        sequence: the one for all streams; as an end, the first one that is not read.
+        time_ns: nanoseconds since the epoch; it stands for the first message that is not older.
+        by_stream: sequences or words by the stream's name; they override the others.
     """
 
     word: str
@@ -74,7 +74,7 @@ class StreamPosition:
 
 @dataclass(frozen=True, slots=True)
 class ChannelName:
-    """A channel as it is named in an option."""
+    """A channel as an option names it."""
 
     namespace: str
     name: str
@@ -82,7 +82,7 @@ class ChannelName:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a reader has to do; see docs/spark.md for the meaning of each option."""
+    """The options of a reader; docs/spark.md has the meaning of each."""
 
     access: Access
     streams: tuple[str, ...]
@@ -105,10 +105,10 @@ class ReadOptions:
 
 def read_options(given: Mapping[str, str], environment: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
     """Args:
-    streaming: None while it is not known, as when Spark asks for the columns.
+    streaming: None while it is not known, such as when Spark asks for the columns.
 
     Raises:
-        Misconfigured: naming the first wrong option.
+        Misconfigured: the message names the first wrong option.
     """
     values = Values(given)
     values.refuse_unknown(READ_OPTIONS, _INSTEAD)
@@ -158,7 +158,7 @@ def _refuse(values: Values, unwanted: tuple[str, ...], why: str) -> None:
 
 
 def _refuse_backwards(values: Values, starting: StreamPosition, ending: StreamPosition) -> None:
-    """What ends before it starts reads nothing, and would not say so. Equal offsets and times are an empty part."""
+    """Refuse an end before the start: it would read nothing in silence. Equal offsets and times are an empty part."""
     if starting.sequence is not None and ending.sequence is not None and starting.sequence >= ending.sequence:
         raise _backwards(values, "endingSequence", "startingSequence")
     if starting.time_ns is not None and ending.time_ns is not None and starting.time_ns > ending.time_ns:
@@ -197,7 +197,7 @@ def _channels(values: Values) -> tuple[ChannelName, ...]:
 
 def channel_name(option: str, text: str) -> ChannelName:
     """Raises:
-    Misconfigured: no channel can be named so.
+    Misconfigured: no channel can have that name.
     """
     namespace, slash, name = text.partition("/")
     if not slash:

@@ -19,17 +19,17 @@ from pyspark_jetstream.options import EARLIEST, ChannelName, ReadOptions, Stream
 
 PULL = "pull"
 DIRECT = "direct"
-# Several filters on a consumer, and batches of Direct Get.
+# The oldest server with several filters on a consumer, and with batches of Direct Get.
 OLDEST = "2.10"
 OLDEST_FOR_DIRECT = "2.11"
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """One stream, and what is read of it.
+    """One stream, and the selection to be read from it.
 
     Attributes:
-        filters: subjects; none for all.
+        filters: subjects; empty for all.
         mode: PULL or DIRECT.
     """
 
@@ -42,12 +42,12 @@ def selected(jetstream: BlockingApi, options: ReadOptions) -> dict[str, Selected
     """The streams that the options name, by name.
 
     Raises:
-        Misconfigured: one is not there, or can't be read as it should be.
+        Misconfigured: a stream does not exist, or can't be read as the options want it.
     """
     found: dict[str, Selected] = {}
     version = jetstream.connection.link.info.version
     if is_older(version, OLDEST):
-        # It would ignore several filters, and give all messages.
+        # An older server would ignore several filters, and give all messages.
         raise Misconfigured(f"the server is NATS {version}: at least {OLDEST} is needed", field="servers")
     for name in options.streams:
         info = jetstream.stream(name)
@@ -70,7 +70,7 @@ def selected(jetstream: BlockingApi, options: ReadOptions) -> dict[str, Selected
 
 
 def _refuse_unmatched(jetstream: BlockingApi, streams: Sequence[StreamInfo], filters: Sequence[str]) -> None:
-    """A filter that nothing can match would read nothing, and not say so."""
+    """Refuse a filter that no message can match: it would read nothing in silence."""
     for one in filters:
         if any(_may_match(jetstream, info, one) for info in streams):
             continue
@@ -81,19 +81,19 @@ def _refuse_unmatched(jetstream: BlockingApi, streams: Sequence[StreamInfo], fil
 def _may_match(jetstream: BlockingApi, info: StreamInfo, one: str) -> bool:
     if info.is_fed or not info.subjects or any(subject_pattern.overlap(one, subject) for subject in info.subjects):
         return True
-    # Of the time before its subjects were changed.
+    # A message from before the stream's subjects were changed may match.
     return jetstream.message_after(info.name, 1, (one,)) is not None
 
 
 def is_older(version: str, needed: str) -> bool:
-    """Whether a server's version is lower; one that says none is taken for a new one."""
+    """Whether a server's version is lower; a server without a version counts as new."""
     found = re.match(r"(\d+)\.(\d+)", version)
     major, _, minor = needed.partition(".")
     return found is not None and (int(found[1]), int(found[2])) < (int(major), int(minor))
 
 
 def mode_of(info: StreamInfo, wanted: str) -> str:
-    """How to read a stream: by a consumer, unless one would count as interest there, or is not wanted."""
+    """How to read a stream: by a consumer, unless it would count as interest there, or is not wanted."""
     is_queue = info.retention != "limits"
     if is_queue and wanted == PULL:
         raise wrong(
@@ -119,8 +119,8 @@ def start_of(jetstream: BlockingApi, info: StreamInfo, options: ReadOptions, *, 
     """The first sequence to read.
 
     Raises:
-        Refused: it is gone, and `failOnDataLoss` is true.
-        Misconfigured: it is behind the end, so that there is nothing, or nothing that is meant.
+        Refused: that sequence is gone, and `failOnDataLoss` is true.
+        Misconfigured: that sequence is behind the end, so there is no message, or not the one that is meant.
     """
     at = _sequence(jetstream, info, options.starting)
     if at < info.first:
@@ -133,7 +133,7 @@ def start_of(jetstream: BlockingApi, info: StreamInfo, options: ReadOptions, *, 
             "what is to come",
             field="startingSequence",
         )
-    # Of one sequence for several streams, a short one may have nothing.
+    # With one sequence for several streams, a short stream may have nothing to read.
     is_meant = info.name in options.starting.by_stream or len(options.streams) + len(options.channels) == 1
     if is_meant and at > info.last + 1:
         raise Misconfigured(
@@ -144,20 +144,20 @@ def start_of(jetstream: BlockingApi, info: StreamInfo, options: ReadOptions, *, 
 
 
 def range_of(jetstream: BlockingApi, info: StreamInfo, options: ReadOptions) -> Range:
-    """What a batch reads of a stream as it is now."""
+    """The range that a batch reads from a stream as it is now."""
     start = start_of(jetstream, info, options, streaming=False)
     end = min(_sequence(jetstream, info, options.ending), info.last + 1)
     return Range(info.name, info.created, start, end, opens=is_open(options.starting, info.name))
 
 
 def is_open(starting: StreamPosition, stream: str) -> bool:
-    """Whether a query starts with whatever is the first message, so that none before it is missed."""
+    """Whether a query starts with whichever message is the first, so that none before it is missed."""
     word = starting.by_stream.get(stream, starting.word)
     return word == EARLIEST and starting.sequence is None and starting.time_ns is None
 
 
 def sequence_at(jetstream: BlockingApi, info: StreamInfo, time_ns: int) -> int:
-    """The first sequence that was stored at a time or later; one behind the last if there is none.
+    """The first sequence that was stored at a time or later; the one behind the last if there is none.
 
     Bisection, since every server can answer that; streams are in the order of time.
     """
@@ -184,7 +184,7 @@ def _sequence(jetstream: BlockingApi, info: StreamInfo, position: StreamPosition
 
 
 def _of_channel(jetstream: BlockingApi, channel: ChannelName, options: ReadOptions) -> Selected:
-    """The stream of a channel, found by the subject that is its name; of an adopted stream its subject only."""
+    """The stream of a channel, found by the channel's subject; from an adopted stream only that subject is read."""
     shown = f"{channel.namespace}/{channel.name}"
     own = names.stream(channel.namespace, channel.name)
     subject = names.channel(channel.namespace, channel.name).subject

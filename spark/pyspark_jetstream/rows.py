@@ -16,16 +16,16 @@ from pyspark_jetstream.client.messages import Messages
 from pyspark_jetstream.header_maps import header_maps
 
 _ONLY_LINE = f"\r\n{ONLY.lower()}:".encode()
-# Its end, in any case: no copy in lower case is made to find that it is not there.
+# The end of the header's name, in any case, so that the search needs no copy in lower case.
 _MAY_BE_ONLY = re.compile(re.escape(f"-{ONLY.rpartition('-')[2]}:".encode()), re.IGNORECASE)
 
 Column = Callable[[Messages, str], "pa.Array"]
 
 
 def without_replays(messages: Messages) -> Messages:
-    """Without the copies that are for one subscriber of a channel: an event that is read twice was sent once."""
+    """The messages without the replays for one subscriber of a channel: with them an event would be read twice."""
     if _MAY_BE_ONLY.search(b"".join(messages.blocks)) is None:
-        # The usual case, and cheap: one look at all of them.
+        # The usual case is cheap: one look at all of them.
         return messages
     kept = [at for at, block in enumerate(messages.blocks) if _ONLY_LINE not in block.lower()]
     return messages if len(kept) == len(messages) else messages.chosen(kept)
@@ -39,7 +39,7 @@ def record_batch(messages: Messages, stream: str, schema: pa.Schema) -> pa.Recor
 
 
 def text_array(values: Sequence[bytes]) -> pa.Array:
-    """Bytes as text; what is not UTF-8 gets replacement characters, as everywhere in Spark."""
+    """Bytes as text; bytes that are not UTF-8 become replacement characters, as everywhere in Spark."""
     try:
         return pa.array(values, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
@@ -47,7 +47,7 @@ def text_array(values: Sequence[bytes]) -> pa.Array:
 
 
 def timestamps(messages: Messages, _stream: str) -> pa.Array:
-    """Microseconds, as Spark has them; rounded down."""
+    """The times in microseconds, Spark's unit, rounded down."""
     nanoseconds = pa.array(messages.timestamps(), pa.int64())
     return pc.divide(nanoseconds, 1000).cast(pa.timestamp("us", "UTC"))
 

@@ -21,7 +21,7 @@ MESSAGE_COLUMNS = {
     "headers": _MAP,
     "data": "binary",
 }
-# Without headers: an event's are its attributes and extensions. `subject` is the event's own.
+# Without headers: an event's headers are its attributes and extensions. `subject` is the event's own.
 EVENT_COLUMNS = {
     "id": "string",
     "source": "string",
@@ -37,7 +37,7 @@ EVENT_COLUMNS = {
     "timestamp": "timestamp",
     "error": "string",
 }
-# Only when `.schema` asks for them.
+# These columns are read only when `.schema` asks for them.
 _MORE_EVENT_COLUMNS = {"specversion": "string", "headers": _MAP}
 
 
@@ -58,7 +58,7 @@ def checked(columns: Iterable[tuple[str, str]], options: ReadOptions) -> tuple[s
         columns: names and types of the schema that Spark hands over.
 
     Raises:
-        Misconfigured: a column that there is not, or not of this type.
+        Misconfigured: a column does not exist, or has another type.
     """
     known = {**EVENT_COLUMNS, **_MORE_EVENT_COLUMNS} if options.cloudevents else MESSAGE_COLUMNS
     names = []

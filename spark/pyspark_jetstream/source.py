@@ -28,7 +28,7 @@ class JetStreamDataSource(DataSource):
         return "jetstream"
 
     def schema(self) -> str:
-        """The columns when the query names none; asked before it is known whether it is a batch."""
+        """The columns when the query names none; Spark calls it before it is known whether the query is a batch."""
         return default_ddl(self._read_options(streaming=None))
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -33,7 +33,7 @@ _log = logging.getLogger("pyspark_jetstream")
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Pickled to the executors before it connects."""
+    """Spark pickles the reader to the executors before it connects."""
 
     def __init__(self, options: ReadOptions, wanted: StructType) -> None:
         schema.checked(((field.name, field.dataType.simpleString()) for field in wanted), options)
@@ -45,8 +45,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._has_warned = False
 
     def initialOffset(self) -> dict[str, Any]:
-        """Asked twice on a first start, and again on each restart before the first batch is committed; whichever
-        answer counts is carried in the end offsets."""
+        """Called twice on a first start, and again on each restart before the first batch is committed; the end
+        offsets carry the answer that counts."""
         found = {}
         for name, info in self._states().items():
             at = plan.start_of(self._connected(), info, self._options, streaming=True)
@@ -54,7 +54,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offsets.to_json(found)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Spark knows one limit at a time; `latestOffset` obeys both."""
+        """Spark has one limit at a time; `latestOffset` obeys both."""
         if self._options.max_messages:
             return ReadMaxRows(self._options.max_messages)
         if self._options.max_bytes:
@@ -64,10 +64,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch; equal to `start` when there is nothing new.
 
-        A stream that the checkpoint does not know begins where the options say, at the first batch that is planned
-        with it.
+        A stream that the checkpoint does not know begins where the options say, in the first batch that is planned with
+        it.
         """
-        # Spark lifts the limit for a query that is to take all at once (Trigger.Once).
+        # Spark lifts the limit for a query that takes all at once (Trigger.Once).
         is_limited = not isinstance(limit, ReadAllAvailable)
         options = self._options
         limits = ReadLimits(options.max_messages, options.max_bytes) if is_limited else ReadLimits()
@@ -93,30 +93,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is stored from now on is for the next run."""
+        """Fix the end: messages that are stored from now on are for the next run."""
         self._target = self._states()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The parts between two offsets: the same messages whenever it is asked."""
+        """The parts between two offsets: the same messages at each call."""
         options = self._options
         wanted = offsets.ranges(offsets.from_json(start), offsets.from_json(end))
         cut = offsets.partitions(wanted, options.max_per_partition, options.min_partitions)
         streams = self._streams()
         found = []
         for one in cut:
-            # A stream that is not read any more can still be in a batch that a restart has to finish.
+            # A stream that is no longer read can still be in a batch that a restart has to finish.
             chosen = streams.get(one.stream) or self._former(one.stream)
             opens = one.opens and plan.is_open(options.starting, one.stream)
             found.append(InputPartition(part(_opening(one, opens), chosen, options)))
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a task; again from the beginning if the task is tried again."""
+        """Called in a task, and again from the beginning if the task is tried again."""
         if partition.value is not None:
             yield from record_batches(partition.value, self._options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing is acknowledged: the stream's own limits decide how long messages are kept."""
+        """Does nothing: messages are not acknowledged, and the stream's own limits decide how long they are kept."""
 
     def stop(self) -> None:
         if self._jetstream is not None:

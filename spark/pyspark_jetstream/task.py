@@ -20,10 +20,10 @@ _log = logging.getLogger("pyspark_jetstream")
 
 @dataclass(frozen=True, slots=True)
 class TaskPart:
-    """What a task is to read; pickled to it.
+    """The part that a task reads; Spark pickles it to the task.
 
     Attributes:
-        lenient_start: the query starts with whatever is the first message by now.
+        lenient_start: the query starts with whichever message is the first by now.
     """
 
     range: Range
@@ -37,7 +37,7 @@ def read(jetstream: BlockingApi, part: TaskPart) -> Iterator[Messages]:
     """The part's messages, in chunks.
 
     Raises:
-        Refused: they can't be what was planned.
+        Refused: the messages can't be the planned ones.
         Unavailable: NATS gave no answer for too long; the task may be tried again.
     """
     wanted = part.range
@@ -59,7 +59,7 @@ def read(jetstream: BlockingApi, part: TaskPart) -> Iterator[Messages]:
 
 
 def _check(jetstream: BlockingApi, part: TaskPart, reached: int, last: int) -> None:
-    """Whether a gap may be what the stream has discarded meanwhile, from its front on, and not what was deleted."""
+    """Judge a gap: messages that the stream has discarded from its front are a loss, deleted ones are not."""
     _judge(part, reached, last, _current(jetstream, part.range))
 
 
@@ -73,7 +73,7 @@ def _judge(part: TaskPart, reached: int, last: int, info: StreamInfo) -> None:
 
 
 def _current(jetstream: BlockingApi, wanted: Range) -> StreamInfo:
-    """The stream, if it is still the one that was planned for."""
+    """The stream, if it is still the planned one."""
     info = jetstream.stream(wanted.stream)
     if info is None or info.created != wanted.created or info.last + 1 < wanted.end:
         what = "is gone" if info is None else "was made again, or has shrunk,"

@@ -21,10 +21,10 @@ API_PREFIX = "$JS.API"
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where a secret is: a file, or a variable of the environment.
+    """The place of a secret: a file, or a variable of the environment.
 
     Attributes:
-        option: by which it was named, for errors.
+        option: the option that named it, for errors.
     """
 
     option: str
@@ -33,7 +33,7 @@ class Secret:
 
     def read(self) -> str:
         """Raises:
-        Misconfigured: it is not there, on this machine.
+        Misconfigured: this machine does not have it.
         """
         if self.file:
             return _read_file(self.file, self.option).strip()
@@ -52,12 +52,12 @@ class Access:
     """How to reach NATS.
 
     Attributes:
-        servers: URLs, comma separated; where they come from an environment variable that holds a password, a Secret.
+        servers: URLs, comma separated; a Secret if they are in an environment variable that holds a password.
         creds_file, nkey_seed_file, tls_ca_file, tls_cert_file, tls_key_file: paths, empty for none.
         user: with `password`; empty for none.
         tls_first: TLS before INFO.
         timeout: seconds without any progress, reconnects included, after which an operation is given up.
-        api_prefix: what the subjects of JetStream's API begin with; another one for another domain or account.
+        api_prefix: the beginning of the subjects of JetStream's API; another domain or account has another one.
     """
 
     servers: str | Secret
@@ -75,17 +75,17 @@ class Access:
 
     def addresses(self) -> list[Server]:
         """Raises:
-        Misconfigured: what is written there names no server.
+        Misconfigured: the URLs name no server.
         """
         if isinstance(self.servers, Secret):
             return read_servers(self.servers.read(), origin=self.servers.option)
         return read_servers(self.servers, origin="servers")
 
     def identity(self, server: Server, nonce: str) -> dict[str, str]:
-        """The fields of CONNECT that say who we are; userinfo in the URL wins.
+        """The fields of CONNECT that identify us; userinfo in the URL wins.
 
         Raises:
-            Misconfigured: a file or variable can't be read, or does not hold what it should.
+            Misconfigured: a file or variable can't be read, or has a wrong content.
         """
         if server.user is not None:
             return user_or_token(server.user, server.password)
@@ -101,7 +101,7 @@ class Access:
 
     @property
     def identity_options(self) -> str:
-        """What says who we are, for errors: the names of options, or of the variable that stands for them."""
+        """The options that identify us, for errors, or the variable that stands for them."""
         if self.creds_file:
             return f"credsFile ({self.creds_file})"
         if self.nkey_seed_file:
@@ -115,11 +115,11 @@ class Access:
         return "credsFile, nkeySeedFile, user or tokenFile: none of them is given"
 
     def wants_tls(self, server: Server) -> bool:
-        """Has the user asked for TLS? Then nothing is said to a server that does not offer it."""
+        """Has the user asked for TLS? Then we send nothing to a server that does not offer it."""
         return bool(server.tls or self.tls_first or self.tls_ca_file or self.tls_cert_file)
 
     def tls_context(self) -> ssl.SSLContext:
-        """Trusts the given CA, else the system's; shows our certificate, if there is one.
+        """A context that trusts the given CA, else the system's, and shows our certificate if there is one.
 
         Raises:
             Misconfigured: a file can't be read.

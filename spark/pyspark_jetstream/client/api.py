@@ -18,16 +18,16 @@ from headrace.core.nats.api_error import MESSAGE_NOT_FOUND, STREAM_NOT_FOUND, Ap
 from pyspark_jetstream.client.access import API_PREFIX
 from pyspark_jetstream.client.connection import Connection, NotReached
 
-# No leader just now, too few servers that are up, or the server is overloaded: others of its 5xx are answers.
+# No leader just now, too few servers up, or an overloaded server; all other 5xx are final answers.
 _NOT_ENABLED = frozenset((10039, 10076))  # for the account; at all
 _PASSING = frozenset((10005, 10008, 10009, 10023, 10077))
 
-# Of one try. JetStream answers in milliseconds, or not at all: what was asked of a leader that has died is never
-# answered. Busy cores get more time with each try.
+# The time of one try. JetStream answers in milliseconds or not at all: a leader that has died never answers a request.
+# Busy cores get more time with each try.
 FIRST_ANSWER_SECONDS = 1.0
 LONGEST_ANSWER_SECONDS = 8.0
 _PAUSE_SECONDS = 0.1
-# While a query is planned, for nobody being there for a subject of the API: a server that starts needs less.
+# How long a subject of the API may have no responders while a query is planned: a starting server needs less.
 NOBODY_SECONDS = 0.5
 
 
@@ -37,17 +37,17 @@ class _Nobody(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """What a planner has to know of a stream.
+    """The facts about a stream that planning needs.
 
     Attributes:
-        created: when it was made, as the server writes it: another value is another stream.
+        created: the time of creation as the server writes it; another value means another stream.
         first, last: sequences; `first` is `last` + 1 in an empty stream.
-        messages, bytes: that it holds.
+        messages, bytes: how many it holds.
         retention: `limits`, `interest` or `workqueue`.
         allow_direct: whether Direct Get is served.
-        subjects: that it captures.
-        is_fed: what it holds may have other subjects, too: it has sources, is a mirror, or writes subjects anew.
-        subject_transform: how it does the last.
+        subjects: those that it captures.
+        is_fed: its messages may have other subjects, too: it has sources, is a mirror, or transforms subjects.
+        subject_transform: the transform, if it has one.
     """
 
     name: str
@@ -67,18 +67,18 @@ class BlockingApi:
     """The API over one connection.
 
     Attributes:
-        connection: may be used for other things, too.
+        connection: others may use it, too.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
     def subject(self, what: str) -> str:
-        """The subject to ask for something, as `STREAM.INFO.ORDERS`."""
+        """The subject of an API request such as `STREAM.INFO.ORDERS`."""
         return f"{self.connection.access.api_prefix}.{what}"
 
     def call(self, subject: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Ask the API's subject of this name, for as long as the access's timeout.
+        """Send a request to the API, and try for as long as the access's timeout.
 
         Raises:
             ApiError: the server said no.
@@ -91,10 +91,10 @@ class BlockingApi:
             try:
                 return self._once(subject, body, seconds)
             except NotReached:
-                # That has taken all the time there is.
+                # NotReached has used up all the time.
                 raise
             except Unavailable as error:
-                # Broken, silence, no responders: another server may know more.
+                # The link broke, was silent, or had no responders: another server may know more.
                 if self.connection.planning and isinstance(error, _Nobody):
                     deadline = min(deadline, began + NOBODY_SECONDS)
                 if time.monotonic() + _PAUSE_SECONDS > deadline:
@@ -142,7 +142,7 @@ class BlockingApi:
         return StreamInfo(
             name=name,
             created=str(found["created"]),
-            # Servers say 0 of a stream that never had a message.
+            # Servers say 0 for a stream that never had a message.
             first=int(state["first_seq"]) if state["messages"] else last + 1,
             last=last,
             messages=int(state["messages"]),
@@ -161,7 +161,7 @@ class BlockingApi:
     def message_after(self, stream: str, sequence: int, filters: Sequence[str] = ()) -> dict[str, Any] | None:
         """The first message at this sequence or behind it that one of the filters matches; None without one.
 
-        AnswerRun by the stream's leader only, and so a proof of what there is and is not.
+        Only the stream's leader answers, and so the answer proves which messages exist.
         """
         found = [
             message
@@ -181,21 +181,21 @@ class BlockingApi:
         return message
 
     def make_consumer(self, stream: str, name: str, config: Mapping[str, Any], seconds: float) -> int:
-        """Make it, in one try of so many seconds; how many messages it has before it.
+        """Make a consumer, in one try of so many seconds; gives how many messages it has to deliver.
 
         Raises:
             ApiError: the server said no.
-            Unavailable: nobody has answered, and nobody may ever answer for this name: a cluster gives a consumer to a
-                server that has just died, for as long as it does not know. Another name may fall to another one.
+            Unavailable: no server has answered, and perhaps none ever does for this name: a cluster may give the
+                consumer to a server that has died unnoticed. Another name may fall to another server.
         """
         body = {"stream_name": stream, "config": {"name": name, **config}}
         return int(self._once(f"CONSUMER.CREATE.{stream}.{name}", body, seconds).get("num_pending", 0))
 
     def delete_consumer(self, stream: str, name: str, *, wait: bool = True) -> None:
-        """One try, and no word if it fails: its inactive threshold ends it anyway. Not worth a new connection.
+        """Try once to delete a consumer; a failure is ignored, since its inactive threshold ends it anyway.
 
         Args:
-            wait: for the answer, for a second at most; of no use when its server may be dead.
+            wait: wait for the answer, a second at most; useless when its server may be dead.
         """
         if not self.connection.is_open:
             return

@@ -18,33 +18,33 @@ from headrace.core.nats.nats_wire import Arrival, Bulk, Server, ServerPool, paus
 from pyspark_jetstream.client.access import Access
 from pyspark_jetstream.client.link import DIAL_SECONDS, BlockingLink, LinkBroken, TurnedAway
 
-# For one answer, if nothing else is said.
+# The default wait for one answer.
 ANSWER_SECONDS = 5.0
 # A server that does not answer a PING for so long is of no use.
 PONG_SECONDS = 3.0
 _INBOX_SID = 1
-# Of whoever plans: for what is not there at all, and for one server of it. Wrong names and ports are told soon.
+# While planning: the time until NATS counts as away, and for one dial. Wrong names and ports are reported soon.
 PLANNING_SECONDS = 2.0
 PLANNING_DIAL_SECONDS = 3.0
 
 
 class NotReached(Unavailable):
-    """No server has taken us, for as long as it was tried."""
+    """No server has accepted us in the whole time of trying."""
 
 
 class Connection:
-    """One at a time; a context manager that closes it.
+    """A connection with one link at a time; a context manager that closes it.
 
     Attributes:
         generation: grows with each new link.
         planning: see `__init__`.
-        bulk: where the messages of one subscription go, whatever is waited for.
+        bulk: takes the messages of one subscription, whichever call is waiting.
     """
 
     def __init__(self, access: Access, *, name: str = "pyspark-jetstream", planning: bool = False) -> None:
         """Args:
-        planning: nobody has used these options before, so that they may be wrong: then it is told soon, in place of
-            waiting for servers that come back. Ends with the first answer of JetStream.
+        planning: these options are new and may be wrong, so a failure is reported soon, without waiting for servers to
+            come back. Ends with the first answer of JetStream.
         """
         self.access = access
         self.planning = planning
@@ -71,8 +71,8 @@ class Connection:
         """The link, dialled if there is none.
 
         Raises:
-            NotReached: no server takes us within the access's timeout; soon, when that can't be expected.
-            Misconfigured: what we need for it can't be read.
+            NotReached: no server accepts us within the access's timeout, or soon if none can be expected to.
+            Misconfigured: a file or variable for it can't be read.
         """
         if self._link is None:
             self._link = self._dial()
@@ -82,12 +82,12 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a link that nothing bad is known of."""
+        """Whether there is a link, as far as we know a working one."""
         return self._link is not None
 
     @property
     def max_payload(self) -> int:
-        """Of the server, in bytes: the most that one message may have, headers included."""
+        """The server's limit for one message, headers included, in bytes."""
         return self.link.info.max_payload
 
     def close(self) -> None:
@@ -111,9 +111,9 @@ class Connection:
             raise
 
     def receive(self, timeout: float) -> list[Arrival]:
-        """What has come, waiting at most `timeout` seconds for it; messages of the bulk's subscription go there.
+        """The messages that have arrived, after a wait of at most `timeout` seconds; those for the bulk go there.
 
-        What a server says of itself is no arrival: it says much just when others of its cluster die.
+        INFO is no arrival: a server sends it often just when others of its cluster die.
 
         Raises:
             LinkBroken, Refused: as `BlockingLink.receive`.
@@ -133,7 +133,7 @@ class Connection:
         return arrivals
 
     def is_amid(self, seconds: float) -> bool:
-        """Whether a message has begun, and some of it has come in the last `seconds`: a large one takes its time."""
+        """Whether part of an unfinished message has come in the last `seconds`: a large one takes its time."""
         return self._link is not None and self._link.is_amid(seconds)
 
     def verify(self, seconds: float) -> None:
@@ -157,7 +157,7 @@ class Connection:
         timeout: float = ANSWER_SECONDS,
         headers: Mapping[str, str] | None = None,
     ) -> Arrival:
-        """The answer to one request; what else arrives meanwhile is kept for `receive`.
+        """The answer to one request; other messages that arrive meanwhile are kept for `receive`.
 
         Raises:
             LinkBroken: the link is gone, or the server at its other end does not answer a PING either.

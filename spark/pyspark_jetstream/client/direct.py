@@ -19,19 +19,19 @@ from pyspark_jetstream.client.patience import SILENCE_SECONDS, Lag, read_on
 from pyspark_jetstream.client.subjects import matching
 
 BATCH_MESSAGES = 8192
-# There is no flow control: what was asked for comes at once.
+# There is no flow control: a whole batch comes at once.
 BATCH_BYTES = 4 * 1024 * 1024
 
 
 def read_direct(
     jetstream: BlockingApi, stream: str, start: int, end: int, filters: Sequence[str] = ()
 ) -> Iterator[Messages]:
-    """As `read_pulled`."""
+    """Read by Direct Get; arguments and errors are those of `read_pulled`."""
     return read_on(_Read(jetstream, stream, start, end, filters), jetstream.connection.access.timeout)
 
 
 class _Read:
-    """One range, and how far it has got: a `patience.RangeReading`."""
+    """The reading of one range, a `patience.RangeReading`."""
 
     def __init__(self, jetstream: BlockingApi, stream: str, start: int, end: int, filters: Sequence[str]) -> None:
         self.next = start
@@ -44,7 +44,7 @@ class _Read:
         self._lag = Lag()
 
     def consume(self) -> Iterator[Messages]:
-        """Batch after batch."""
+        """Hand out batch after batch."""
         sid = self._connection.new_sid()
         bulk = Bulk(sid, answers=True)
         self._connection.bulk = bulk
@@ -66,14 +66,14 @@ class _Read:
             self._connection.bulk = None
 
     def _wait_for_leader(self) -> None:
-        """A replica has no more, and the leader has. Servers ask their own one first: so we may have to leave."""
+        """The replica lacks messages of the leader. A server asks its own replica first, so we may have to leave it."""
         if self._lag.is_too_long():
             self._lag.clear()
             self._connection.leave()
         raise Unavailable("the replica that answers lags behind the leader")
 
     def _batch(self, bulk: Bulk, inbox: str) -> bool:
-        """Have one batch come; whether the replica has more behind it."""
+        """Receive one batch; says whether the replica has more behind it."""
         generation = self._connection.generation
         body = json.dumps(self._wanted()).encode()
         subject = self._jetstream.subject(f"DIRECT.GET.{self.stream}")
@@ -91,7 +91,7 @@ class _Read:
                 raise Unavailable("Direct Get has not answered to its end")
 
     def _wanted(self) -> dict[str, Any]:
-        # Several filters: the server knows one only.
+        # The server knows one filter only.
         only = self._filters[0] if len(self._filters) == 1 else ">"
         count = min(BATCH_MESSAGES, self._end - self.next)
         return {"seq": max(self.next, 1), "batch": count, "max_bytes": BATCH_BYTES, "next_by_subj": only}

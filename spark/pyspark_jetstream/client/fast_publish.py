@@ -29,11 +29,11 @@ _START, _ADD, _END = 0, 1, 3
 
 
 class FastPublisher:
-    """As `Publisher`, over one; duplicates are not told apart.
+    """Works as the `Publisher` that it uses, but does not tell duplicates apart.
 
     Attributes:
-        stored: acknowledged messages, those of the window included.
-        troubles: batches that were given to the window.
+        stored: acknowledged messages, including those of the `Publisher`.
+        troubles: batches that were handed to the `Publisher`.
     """
 
     def __init__(self, connection: Connection, window: Publisher, *, most: int = WINDOW_MESSAGES) -> None:
@@ -43,7 +43,7 @@ class FastPublisher:
         self._connection = connection
         self._window = window
         self._most = most
-        # So that acks come of themselves before the window is full.
+        # With this flow acks come unasked before the window is full.
         self._flow = max(1, min(MOST_FLOW, most // 4))
         self._unacked: deque[Outgoing] = deque()
         self._unacked_bytes = 0
@@ -103,7 +103,7 @@ class FastPublisher:
         self._put(message.subject, message.data, message.block, number, op)
 
     def _begin(self) -> None:
-        """Raises Unavailable when messages of another connection's batch wait for their acks."""
+        """Begin a batch; raises Unavailable when messages of an earlier connection's batch still wait for acks."""
         self._connection.link  # noqa: B018  # dials, if need be
         if len(self._unacked) > 1:
             raise Unavailable("the connection was made anew")
@@ -119,7 +119,7 @@ class FastPublisher:
         try:
             frame = nats_wire.publish(subject, data, reply, block, self._connection.max_payload)
         except Refused as error:
-            # The window says it again, to whoever has to know.
+            # The `Publisher` meets the same refusal again, and reports it.
             raise Unavailable(str(error)) from error
         self._buffer.append(frame)
         self._buffered += len(frame)
@@ -136,7 +136,7 @@ class FastPublisher:
 
     def _wait(self, most: int, most_bytes: int) -> None:
         self.most = max(self.most, len(self._unacked))
-        # Few large messages fill the window before an ack is due; only the end of the batch brings one.
+        # A few large messages fill the window before an ack is due; only the end of the batch brings an ack.
         is_end = not most or len(self._unacked) < 2 * self._flow
         if is_end:
             self._put(self._unacked[-1].subject, b"", b"", self._first + len(self._unacked), _END)
@@ -155,7 +155,7 @@ class FastPublisher:
             self._prefix = ""
 
     def _answered(self, answer: Arrival) -> None:
-        """Raises Unavailable for whatever is no plain ack."""
+        """Take in an answer; raises Unavailable for any other than a plain ack."""
         if answer.status:
             raise Unavailable(f"the server answers {answer.status}")
         said = json.loads(answer.data)
@@ -176,7 +176,7 @@ class FastPublisher:
             self._first += 1
 
     def _give_up(self) -> None:
-        """Let the window find out, message by message, what has become of them."""
+        """Let the `Publisher` find out, message by message, which ones are stored."""
         self.troubles += 1
         messages, self._unacked = self._unacked, deque()
         self._unacked_bytes = 0

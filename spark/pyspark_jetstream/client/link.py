@@ -15,29 +15,29 @@ from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import Arrival, Bulk, Decoder, ErrorCost, Frame, Info, Server, ServerError, Signal
 from pyspark_jetstream.client.access import Access
 
-# For all of it, name resolution aside. A server that is there answers in milliseconds, and the cores may be busy.
+# For the whole dial except name resolution. A live server answers in milliseconds, but the cores may be busy.
 DIAL_SECONDS = 5.0
-# A server that takes no bytes for so long is as good as gone.
+# A server that takes no bytes for so long counts as gone.
 SEND_SECONDS = 10.0
 # The kernel's buffer holds no more at once; larger reads were not faster.
 RECEIVE_BYTES = 256 * 1024
 
 
 class LinkBroken(Unavailable):
-    """The connection is gone; what was asked on it may have happened or not."""
+    """The connection is gone; requests on it may have taken effect or not."""
 
 
 class TurnedAway(LinkBroken):
-    """A server is there and does not take us as we are, by TLS or by who we say we are: that does not pass soon."""
+    """A server refuses us for TLS or for our credentials, and that does not pass soon."""
 
 
 class BlockingLink:
     """One connection that the server has accepted; see `dial`.
 
     Attributes:
-        server: at the other end.
-        info: what it last said of itself.
-        arrivals: messages that nobody has taken yet, but for those that went to a Bulk.
+        server: the server at the other end.
+        info: its latest INFO.
+        arrivals: messages that nobody has taken yet, without those that went to a Bulk.
         heard: when the last byte came, on the monotonic clock.
     """
 
@@ -67,11 +67,11 @@ class BlockingLink:
             raise LinkBroken(f"{self.server.address}: {error}") from error
 
     def receive(self, timeout: float, bulk: Bulk | None = None) -> bool:
-        """Take what comes next; False when nothing has come within `timeout` seconds.
+        """Take in the next bytes; False when none have come within `timeout` seconds.
 
         Raises:
             LinkBroken: the connection is gone.
-            Refused: 403, the server forbids what we did last.
+            Refused: 403, the server forbids our latest operation.
         """
         data = self._read(timeout)
         if data is None:
@@ -93,7 +93,7 @@ class BlockingLink:
         return True
 
     def is_alive(self, seconds: float, bulk: Bulk | None = None) -> bool:
-        """Whether the server answers a PING in time; what comes before the answer is kept."""
+        """Whether the server answers a PING in time; messages before the answer are kept."""
         pongs, deadline = self._pongs, time.monotonic() + seconds
         self.send(nats_wire.PING)
         while self._pongs == pongs and (left := deadline - time.monotonic()) > 0:
@@ -101,7 +101,7 @@ class BlockingLink:
         return self._pongs > pongs
 
     def is_amid(self, seconds: float) -> bool:
-        """Whether a frame has begun that is not complete, and some of it has come in the last `seconds`."""
+        """Whether part of an incomplete frame has come in the last `seconds`."""
         return self._decoder.held > 0 and time.monotonic() - self.heard < seconds
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class BlockingLink:
             self.close()
             if self._pongs:
                 raise LinkBroken(f"{self.server.address}: {error}") from error
-            # With TLS 1.3 a server looks at our certificate when our own handshake is done.
+            # With TLS 1.3 a server checks our certificate after our own handshake is done.
             raise TurnedAway(
                 f"{self.server.address}: TLS failed ({error.reason or error}): check tlsCertFile and tlsKeyFile"
             ) from error

@@ -15,13 +15,13 @@ from typing import NamedTuple
 from headrace.core.nats.nats_wire import Bulk
 from headrace.core.nats.stored_message import nanoseconds
 
-# From `$JS.ACK.<stream>.<consumer>.…`, and from `$JS.ACK.<domain>.<account>.<stream>.<consumer>.….<random>`.
+# Places in `$JS.ACK.<stream>.<consumer>.…` and `$JS.ACK.<domain>.<account>.<stream>.<consumer>.….<random>`.
 _SEQUENCE_AT = {9: 5, 12: 7}
-# From the end: how many tokens there are behind what is before the time.
+# The time's place counted from the end, for splitting from the right.
 _BEHIND_TIME = {9: 2, 12: 3}
 _OWN_HEADERS = b"\r\nNats-Stream: "
 _OWN_NAMES = (b"Nats-Subject", b"Nats-Sequence", b"Nats-Time-Stamp", b"Nats-Last-Sequence")
-# As servers write them, today.
+# The form in which today's servers write them.
 _OWN_IN_ORDER = re.compile(
     rb"\r\nNats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d+)\r\nNats-Time-Stamp: ([^\r]*)"
     rb"(?:\r\nNats-Num-Pending: \d+)?(?:\r\nNats-Last-Sequence: (\d+))?\r\n\r\n"
@@ -34,7 +34,7 @@ class Messages:
 
     Attributes:
         blocks: header blocks as they were stored; empty for none.
-        replies: ack subjects, which tell the time; or else
+        replies: ack subjects, which hold the times; or else
         times: nanoseconds since the epoch.
     """
 
@@ -53,23 +53,23 @@ class Messages:
         return self.sequences[-1] - self.sequences[0] == len(self.sequences) - 1
 
     def timestamps(self) -> Sequence[int]:
-        """When the server stored each, nanoseconds since the epoch; read from the ack subjects when asked for."""
+        """When the server stored each, in nanoseconds since the epoch; read from the ack subjects on demand."""
         if not self.replies:
             return self.times
-        # From the end on, where only a token or two are in the way.
+        # Split from the end, where only a token or two are in the way.
         behind = _BEHIND_TIME.get(self.replies[0].count(b".") + 1)
         if behind is None:
             raise _no_ack_subject(self.replies[0])
         return [int(reply.rsplit(b".", behind)[1]) for reply in self.replies]
 
     def before(self, end: int) -> Messages:
-        """Those with a lower sequence."""
+        """The messages with a lower sequence."""
         if not self.sequences or self.sequences[-1] < end:
             return self
         return self.chosen(range(bisect_left(self.sequences, end)))
 
     def chosen(self, positions: Sequence[int]) -> Messages:
-        """Those at these positions."""
+        """The messages at these positions."""
         return Messages(
             [self.subjects[at] for at in positions],
             [self.sequences[at] for at in positions],
@@ -84,11 +84,11 @@ NOTHING = Messages((), (), (), ())
 
 
 class Delivered(NamedTuple):
-    """What a consumer has delivered in a row.
+    """A row of messages that a consumer has delivered.
 
     Attributes:
         first, last: numbers that the consumer gave: with a gap, something was lost on the way.
-        pending: how many the consumer had left after the last one, as its server knew.
+        pending: how many the consumer had left after the last one, as far as its server knew.
     """
 
     messages: Messages
@@ -98,13 +98,13 @@ class Delivered(NamedTuple):
 
 
 def delivered(bulk: Bulk) -> Delivered:
-    """Read the ack subjects of what is in a bulk, which must not be empty; ValueError for what is no ack subject."""
+    """Read the ack subjects in a bulk, which must not be empty; ValueError when one is no ack subject."""
     replies = bulk.replies
     first, number, _, _ = ack_numbers(replies[0])
     last, last_number, _, pending = ack_numbers(replies[-1])
     sequences: Sequence[int] = range(first, last + 1)
     if len(sequences) != len(replies):
-        # Sequences grow from message to message: only with a gap does each one have to be read.
+        # Sequences grow from message to message, so each one has to be read only if there is a gap.
         tokens, width, at = _tokens(replies)
         sequences = list(map(int, tokens[at::width]))
     messages = Messages(bulk.subjects, sequences, bulk.blocks, bulk.payloads, replies)
@@ -112,7 +112,7 @@ def delivered(bulk: Bulk) -> Delivered:
 
 
 def _tokens(replies: Sequence[bytes]) -> tuple[list[str], int, int]:
-    """All tokens of all ack subjects, how many one has, and which of them is the sequence."""
+    """All tokens of all ack subjects, how many one subject has, and which of them is the sequence."""
     tokens = b".".join(replies).decode("utf-8", "replace").split(".")
     width, odd = divmod(len(tokens), len(replies))
     at = _SEQUENCE_AT.get(width)
@@ -122,7 +122,7 @@ def _tokens(replies: Sequence[bytes]) -> tuple[list[str], int, int]:
 
 
 def ack_numbers(reply: bytes) -> tuple[int, int, int, int]:
-    """Stream sequence, consumer sequence, nanoseconds and pending of one ack subject; ValueError for another."""
+    """Stream sequence, consumer sequence, nanoseconds and pending of one ack subject; ValueError if it is none."""
     tokens = reply.split(b".")
     at = _SEQUENCE_AT.get(len(tokens))
     if at is None:
@@ -136,10 +136,10 @@ def _no_ack_subject(reply: bytes) -> ValueError:
 
 
 class Gotten(NamedTuple):
-    """What Direct Get has answered in a row.
+    """A row of messages that Direct Get has answered.
 
     Attributes:
-        before: the sequence that the server says it sent before each: with another one, something was lost on the way.
+        before: the sequence that the server sent before each, by its own words; with another one a message was lost.
     """
 
     messages: Messages
@@ -147,7 +147,7 @@ class Gotten(NamedTuple):
 
 
 def gotten(bulk: Bulk) -> Gotten:
-    """Read the headers that Direct Get adds behind the stored ones; ValueError when they are not there."""
+    """Read the headers that Direct Get adds behind the stored ones; ValueError when they are missing."""
     subjects, sequences, times, blocks, before = [], [], [], [], []
     for block in bulk.blocks:
         start = block.rfind(_OWN_HEADERS)
@@ -165,6 +165,6 @@ def gotten(bulk: Bulk) -> Gotten:
         sequences.append(int(sequence))
         times.append(nanoseconds(time.decode()))
         before.append(int(last or 0))
-        # Without headers of its own, the version line is all that is in front.
+        # Without headers of its own a message has only the version line in front.
         blocks.append(block[:start] + b"\r\n\r\n" if start > len(b"NATS/1.0") else b"")
     return Gotten(Messages(subjects, sequences, blocks, bulk.payloads, times=times), before)

@@ -13,15 +13,15 @@ from typing import Protocol
 from headrace.core.errors import Unavailable
 from pyspark_jetstream.client.messages import Messages
 
-# Two heartbeats missed, and some patience for busy cores; then the server, or what it should do for us, is gone.
+# Two missed heartbeats and some patience for busy cores; after that the server or its consumer counts as gone.
 SILENCE_SECONDS = 3.0
-# A replica that has been without what the leader has for so long is left for another one.
+# A replica that has lacked messages of the leader for so long is left for another one.
 LAG_SECONDS = 3.0
 _PAUSE_SECONDS = 0.1
 
 
 class RangeReading(Protocol):
-    """A range of one stream, and how far it has got.
+    """The reading of one stream's range.
 
     Attributes:
         next: the first sequence that was not handed out.
@@ -33,26 +33,26 @@ class RangeReading(Protocol):
     done: bool
 
     def consume(self) -> Iterator[Messages]:
-        """Hand out what is next; returns when `done`.
+        """Hand out the next messages; returns when `done`.
 
         Raises:
-            Unavailable: not now, or not this way: to be called again.
+            Unavailable: it can't go on now or in this way, and is to be called again.
         """
         ...
 
 
 class Lag:
-    """Since when there has been more than we were given."""
+    """The time since when the leader has had more than we were given."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     def clear(self) -> None:
-        """Something has come."""
+        """Note that a message has come."""
         self._since = None
 
     def is_too_long(self) -> bool:
-        """To be asked whenever nothing has come, and the leader has more."""
+        """Called whenever no message has come although the leader has more."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
@@ -60,13 +60,13 @@ class Lag:
 
 
 def read_on(reading: RangeReading, patience: float) -> Iterator[Messages]:
-    """All of a range, try after try.
+    """All messages of a range, try after try.
 
     Args:
-        patience: seconds without any progress after which it is given up.
+        patience: seconds without any progress after which the reading is given up.
 
     Raises:
-        Unavailable: there was none for so long.
+        Unavailable: there was no progress for so long.
         Refused: the server does not let us.
     """
     deadline = time.monotonic() + patience

@@ -22,24 +22,24 @@ from pyspark_jetstream.client.patience import SILENCE_SECONDS
 
 WINDOW_MESSAGES = 4096
 WINDOW_BYTES = 16 * 1024 * 1024
-# One write for so many bytes: a system call per message would be most of its cost.
+# One write for so many bytes: with a system call for each message, the calls would be most of the cost.
 WRITE_BYTES = 64 * 1024
 _PAUSE_SECONDS = 0.1
-# Subjects of which it is asked at a time whether any stream has them.
+# How many subjects are checked at a time for a stream that captures them.
 MOST_ASKED = 16
 
-# "message size exceeds maximum allowed": the one refusal that is about the message and not about the stream.
+# "message size exceeds maximum allowed": the only refusal that concerns the message and not the stream.
 TOO_LARGE = 10054
-# No leader just now, or too much at once: nothing is stored, and the next try may be.
+# No leader just now, or too many messages at once: this try has stored nothing, and the next one may succeed.
 _PASSING_CODES = frozenset((429, 503))
 
 
 class Outgoing(NamedTuple):
-    """A message on its way.
+    """A message to be published.
 
     Attributes:
         block: a header block, as `nats_wire.header_block` makes it; empty for none.
-        row: what whoever publishes knows it by.
+        row: the number by which the caller knows it.
     """
 
     subject: str
@@ -49,12 +49,12 @@ class Outgoing(NamedTuple):
 
 
 def raise_refusal(_message: Outgoing, refusal: Refused) -> None:
-    """What is done with a message that the server does not take, if nothing else is said."""
+    """The default for a message that the server does not take: the refusal is raised."""
     raise refusal
 
 
 class Publisher:
-    """One window on one connection. What else is asked on it meanwhile finds its answer, too.
+    """One window on one connection, on which other requests find their answers, too.
 
     Attributes:
         stored, duplicates: acks so far.
@@ -69,8 +69,8 @@ class Publisher:
         on_refusal: Callable[[Outgoing, Refused], None] = raise_refusal,
     ) -> None:
         """Args:
-        on_refusal: told of a message that can't be stored for what it is: too large (413), or on a subject that no
-            stream captures (404). What is wrong with the stream is always raised.
+        on_refusal: called with a message that can't be stored: it is too large (413), or no stream captures its subject
+            (404). A fault of the stream is always raised.
         """
         self.stored = 0
         self.duplicates = 0
@@ -91,7 +91,7 @@ class Publisher:
         """Hand one message over; returns before it is stored, and waits while the window is full.
 
         Raises:
-            Refused: the server will not store this one or an earlier one; the message says which subject.
+            Refused: the server will not store this message or an earlier one; the error names the subject.
             Unavailable: no progress for as long as the access's timeout.
         """
         subject, block, data, _ = message
@@ -110,11 +110,11 @@ class Publisher:
         if self._buffered >= WRITE_BYTES:
             self.flush()
         if len(unacked) >= self._window or self._unacked_bytes >= WINDOW_BYTES:
-            # Half of it, so that writes stay large.
+            # Wait until half of the window is free, so that writes stay large.
             self._wait(self._window // 2, WINDOW_BYTES // 2)
 
     def flush(self) -> None:
-        """Write what is buffered; a link that breaks is made good by whoever waits next."""
+        """Write the buffer; the next call that waits repairs a broken link."""
         try:
             self._write()
         except Unavailable:
@@ -150,7 +150,7 @@ class Publisher:
             self._generation = self._connection.generation
             self._again = True
         if self._again:
-            # Everything, in its order: the server knows by the ids what it has.
+            # All are sent again, in their order: by the ids the server knows which ones it has.
             self._buffer, self._again = [frame for frame, _ in self._unacked.values()], False
         if self._buffer:
             data = b"".join(self._buffer)
@@ -161,12 +161,12 @@ class Publisher:
         arrivals = self._connection.receive(SILENCE_SECONDS)
         if not arrivals and not self._connection.is_amid(SILENCE_SECONDS):
             self._connection.verify(SILENCE_SECONDS)
-            # Whoever subscribes to `>` takes a message that no stream does, and nobody says so.
+            # A subscriber to `>` takes a message that no stream captures, and then nothing reports it.
             for subject in list(dict.fromkeys(message.subject for _, message in self._unacked.values()))[:MOST_ASKED]:
                 self._refuse_if_missing(subject)
             if not self._unacked:
                 return
-            # The server is there and the answers are not: ask again, as a new leader may know nothing of them.
+            # The server is there, but the acks are not: send again, as a new leader may know nothing of the messages.
             self._again = True
             raise Unavailable("JetStream does not acknowledge")
         unknown: Unavailable | None = None
@@ -203,7 +203,7 @@ class Publisher:
                 self._on_refusal(message, Refused(f"no stream captures the subject {subject!r}", status=404))
 
     def _nobody(self, reply: str, message: Outgoing) -> None:
-        """No responders: because no stream captures the subject, or because JetStream is away?"""
+        """No responders: does no stream capture the subject, or is JetStream away?"""
         subject = message.subject
         if BlockingApi(self._connection).streams_of(subject):
             raise Unavailable(f"JetStream is away from {subject}")
@@ -226,7 +226,7 @@ class Publisher:
 
 
 class Refusal(NamedTuple):
-    """Code and `err_code` of an answer that is no ack; zeros when it is not even that."""
+    """Code and `err_code` of an answer that is no ack; zeros when it has none."""
 
     code: int
     err_code: int

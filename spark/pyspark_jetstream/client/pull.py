@@ -21,10 +21,10 @@ from pyspark_jetstream.client.api import FIRST_ANSWER_SECONDS, LONGEST_ANSWER_SE
 from pyspark_jetstream.client.messages import NOTHING, Delivered, Messages, ack_numbers, delivered
 from pyspark_jetstream.client.patience import SILENCE_SECONDS, Lag, read_on
 
-# One chunk: large enough that what is done once per chunk is nothing, small enough for an executor's memory.
+# One chunk: large enough that the work for each chunk hardly counts, small enough for an executor's memory.
 CHUNK_ROWS = 8192
 CHUNK_BYTES = 4 * 1024 * 1024
-# A pull, of which two are open: far below the 64 MiB at which a server takes us for a slow consumer.
+# One pull, of which two are open: far below the 64 MiB at which a server takes us for a slow consumer.
 PULL_MESSAGES = 8192
 PULL_BYTES = 8 * 1024 * 1024
 MOST_PULL_BYTES = 48 * 1024 * 1024
@@ -35,7 +35,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 class _Interrupted(Unavailable):
-    """The consumer is gone or something was lost: go on behind what was handed out, with another consumer."""
+    """The consumer is gone or a message was lost: the reading goes on behind the last chunk with another consumer."""
 
 
 def read_pulled(
@@ -44,7 +44,7 @@ def read_pulled(
     """The messages with `start <= sequence < end`, in chunks that are not empty.
 
     Args:
-        filters: subjects with wildcards, none of which includes another; none for all.
+        filters: subjects with wildcards, none of which includes another; empty for all.
 
     Raises:
         Unavailable: there was no progress for as long as the access's timeout.
@@ -54,11 +54,11 @@ def read_pulled(
 
 
 class _Read:
-    """One range, and how far it has got: a `patience.RangeReading`.
+    """The reading of one range, a `patience.RangeReading`.
 
     Attributes:
-        pull_bytes: that one pull asks for; grows when a single message is larger.
-        limits: what the server has told that one pull may ask for.
+        pull_bytes: how many one pull asks for; grows when a single message is larger.
+        limits: the server's limits for one pull, as it has reported them.
     """
 
     def __init__(self, jetstream: BlockingApi, stream: str, start: int, end: int, filters: Sequence[str]) -> None:
@@ -73,7 +73,7 @@ class _Read:
         self._answer_seconds = FIRST_ANSWER_SECONDS
 
     def consume(self) -> Iterator[Messages]:
-        """Make a consumer and hand out what it has."""
+        """Make a consumer and hand out its messages."""
         name = f"spark_{secrets.token_hex(8)}"
         is_answered = True
         try:
@@ -96,7 +96,7 @@ class _Read:
         try:
             waiting = self.jetstream.make_consumer(self.stream, name, self._config(), self._answer_seconds)
         except Unavailable:
-            # Not for this name any more; the next one gets more time, in case that the cores are only busy.
+            # This name is given up; the next one gets more time, in case the cores are only busy.
             self._answer_seconds = min(2 * self._answer_seconds, LONGEST_ANSWER_SECONDS)
             raise
         self._answer_seconds = FIRST_ANSWER_SECONDS
@@ -124,7 +124,7 @@ class _Read:
 
 
 class _Flow:
-    """The pulls on one consumer. More is asked for before all has come, so that the server never waits for us."""
+    """The pulls on one consumer. Each is sent before all messages of the last have come: the server never waits."""
 
     def __init__(self, read: _Read, name: str) -> None:
         self._read = read
@@ -144,7 +144,7 @@ class _Flow:
         self._connection.send(nats_wire.subscribe(f"{self._inbox}.*", sid))
 
     def chunk(self) -> Messages:
-        """The next messages; none of them when there was only something to learn."""
+        """The next messages; empty when only statuses have come."""
         self._is_idle = False
         while True:
             self._count()
@@ -169,7 +169,7 @@ class _Flow:
         most, expires, _ = self._read.limits.within(PULL_MESSAGES, expires, 0)
         if self._asked > most // 2:
             return
-        # More than there are sequences left is never needed; with gaps less would do.
+        # A pull never needs more messages than there are sequences left; with gaps fewer would do.
         left = self._read.end - self._read.next - len(self._bulk) - self._asked
         if self._asked > 0 and left <= 0:
             return
@@ -180,7 +180,7 @@ class _Flow:
             "batch": count,
             "max_bytes": self._read.pull_bytes,
             "expires": int(expires.total_seconds() * _NANOSECONDS),
-            # The server takes at most half of that time.
+            # The server accepts at most half of the expiry.
             "idle_heartbeat": int(min(HEARTBEAT_SECONDS, expires.total_seconds() / 2) * _NANOSECONDS),
         }
         inbox = f"{self._inbox}.{self._serial}"
@@ -191,7 +191,7 @@ class _Flow:
         if self._connection.generation != self._generation:
             raise _Interrupted("the connection was made anew")
         if not arrivals and len(self._bulk) == self._counted:
-            # Silence, or half a message. Is it the server, or only the consumer that is gone?
+            # Silence, or half a message: is the server gone, or only the consumer?
             self._quiet()
         for arrival in arrivals:
             if arrival.subject.startswith(self._inbox):
@@ -205,7 +205,7 @@ class _Flow:
             raise _Interrupted("the consumer is silent")
 
     def _told(self, status: Arrival) -> None:
-        """What a status says of a pull."""
+        """Take in a status of a pull."""
         end = pull_end(status.status, status.description)
         if end is None:
             self._is_idle = True
@@ -215,7 +215,7 @@ class _Flow:
             case PullEnd.EXPIRED:
                 self._is_idle = True
             case PullEnd.FILLED:
-                # Nothing of its bytes was used: not even one message fits.
+                # None of the pull's bytes were used, so not even one message fits.
                 if int(status.headers.get("nats-pending-bytes", 0)) == self._read.pull_bytes:
                     self._read.pull_bytes = min(self._read.pull_bytes * 2, MOST_PULL_BYTES)
             case PullEnd.LIMITED | PullEnd.REFUSED:
@@ -224,7 +224,7 @@ class _Flow:
                 raise _Interrupted(f"the server says {status.status} {status.description!r}")
 
     def _obey(self, words: str) -> None:
-        """Keep to a limit of messages or of time; one of bytes may be below a single message."""
+        """Keep to the server's limit of messages or of time; a limit of bytes may be below a single message."""
         limits = self._read.limits.and_also(told_limits(words))
         if limits.max_bytes or limits == self._read.limits:
             raise Refused(f"the limits of the stream's consumers refuse our pulls: {words}", status=403)
@@ -253,7 +253,7 @@ class _Flow:
         return messages
 
     def _parsed(self) -> Delivered:
-        """The bulk, if nothing of it was lost on the way."""
+        """The bulk's messages, if none was lost on the way."""
         found = delivered(self._bulk)
         count = len(found.messages)
         if found.first != self._delivered + 1 or found.last != self._delivered + count:

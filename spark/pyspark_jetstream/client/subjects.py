@@ -24,7 +24,7 @@ def includes(wide: str, narrow: str) -> bool:
 
 
 def without_included(filters: Iterable[str]) -> tuple[str, ...]:
-    """The same without those that another one includes: a consumer refuses filters that overlap so."""
+    """The filters without those that another one includes: a consumer refuses such overlaps."""
     once = list(dict.fromkeys(filters))
     return tuple(one for one in once if not any(other != one and includes(other, one) for other in once))
 

@@ -10,7 +10,7 @@ from headrace.core.plural import counted
 WIDTH = 900
 HEIGHT = 320
 LEFT, RIGHT, TOP, BOTTOM = 60, 20, 40, 40
-# Told apart in print and by most eyes; more kinds than that share the last one.
+# Colours that print and most eyes tell apart; all further kinds share the last one.
 COLOURS = ("#2f6f9f", "#d9a441", "#7a9e5f", "#a3506b", "#6b6fa8", "#999999")
 _MOST_LABELS = 8
 

@@ -14,8 +14,8 @@ from headrace.core.errors import Misconfigured
 @dataclass(frozen=True, slots=True)
 class File:
     """Attributes:
-    path: whole.
-    size: bytes; zero of a folder.
+    path: the whole path.
+    size: bytes; zero for a folder.
     """
 
     path: str
@@ -25,7 +25,7 @@ class File:
 
 
 class Files:
-    """Under one root. Paths are given relative to it, with slashes."""
+    """The files under one root. Paths are relative to it, with slashes."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.root = root.rstrip("/")
@@ -39,7 +39,7 @@ class Files:
         return f"{self.root}/{relative}" if relative else self.root
 
     def list(self, relative: str = "") -> list[File]:
-        """What lies in a folder, by name; nothing when it is not there."""
+        """The content of a folder, by name; empty when there is none."""
         path = self._path(relative)
         if not self._system.exists(path):
             return []
@@ -68,7 +68,7 @@ class Files:
         return found
 
     def write(self, relative: str, content: dict[str, Any]) -> None:
-        """A JSON object, whole or not at all: written beside, then renamed."""
+        """Write a JSON object, whole or not at all: the file is written beside its place, then renamed."""
         half = f"{relative}.half"
         stream = self._system.create(self._path(half), True)
         try:
@@ -79,7 +79,7 @@ class Files:
 
     def rename(self, old: str, new: str) -> None:
         """Raises:
-        Misconfigured: the file system would not.
+        Misconfigured: the file system refused.
         """
         target = self._path(new)
         self._system.mkdirs(target.getParent())
@@ -89,7 +89,7 @@ class Files:
             )
 
     def delete(self, relative: str) -> None:
-        """With all that is in it; nothing when it is not there."""
+        """Delete a file or a folder with its content, if it exists."""
         self._system.delete(self._path(relative), True)
 
     def _path(self, relative: str) -> Any:

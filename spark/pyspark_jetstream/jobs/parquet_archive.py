@@ -32,10 +32,10 @@ _PARQUET = ".parquet"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A range that is in: `start <= sequence < end`.
+    """A range that the archive holds: `start <= sequence < end`.
 
     Attributes:
-        created: when the stream was made, as its server writes it; another value is another stream.
+        created: when the stream was made, as its server writes it; another value means another stream.
     """
 
     stream: str
@@ -52,7 +52,7 @@ class ParquetArchive:
         self._files = Files(spark, root)
 
     def recover(self) -> None:
-        """Finish, or throw away, what an earlier run has left."""
+        """Finish or throw away the work that an earlier run has left."""
         for folder in self._files.list(STAGING):
             moves = f"{STAGING}/{folder.name}/{_MOVES}"
             if self._files.exists(moves):
@@ -72,10 +72,10 @@ class ParquetArchive:
         return Commit(**self._files.read(f"{COMMITS}/{names[-1]}")) if names else None
 
     def add(self, frame: DataFrame, stream: str, created: str, start: int, end: int) -> Commit:
-        """Put a range in.
+        """Add a range.
 
         Args:
-            frame: its rows, with the columns date and type.
+            frame: the range's rows, with the columns date and type.
         """
         name = f"{start:020d}-{end:020d}"
         staging = f"{STAGING}/{name}"
@@ -93,7 +93,7 @@ class ParquetArchive:
         """Replace many small files of a partition by few large ones.
 
         Args:
-            before: a date; of it and later ones nothing is touched, as more may come.
+            before: a date; its files and later ones are left alone, as more may come.
             least_files: partitions with fewer are left as they are.
 
         Yields:
@@ -110,7 +110,7 @@ class ParquetArchive:
                     yield partition, len(files), self._compact(partition, files, wanted)
 
     def _compact(self, partition: str, files: list[File], wanted: int) -> int:
-        # Named by what goes in, so that no later compaction has the name.
+        # Named by the files that go in, so that no later compaction has the name.
         name = f"{files[0].name[:20]}-{files[-1].name[:41]}-{len(files)}"
         folder = f"{COMPACTION}/{name}"
         self._files.delete(folder)

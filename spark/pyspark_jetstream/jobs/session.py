@@ -25,7 +25,7 @@ _OURS = re.compile(r"^\s*(?:headrace\.core\.errors|pyspark_jetstream\.[\w.]+)\.\
 
 
 def session(name: str) -> SparkSession:
-    """The session of spark-submit, or one of this machine; with the source registered, for `--py-files`."""
+    """The session of spark-submit, or a local one; the source is registered in it, for `--py-files`."""
     found: SparkSession = SparkSession.builder.appName(name).getOrCreate()
     # Dates and hours of reports and folders are the same wherever the job runs.
     found.conf.set("spark.sql.session.timeZone", "UTC")
@@ -37,15 +37,15 @@ def session(name: str) -> SparkSession:
 
 
 def _finds_the_source(spark: SparkSession) -> bool:
-    """Whether it is installed, so that Spark knows it; Spark warns of a source that is registered all the same."""
+    """Whether Spark finds the installed source by itself; it would warn of one that is registered all the same."""
     if spark._jvm is None:
         return False
     return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists("jetstream"))
 
 
 def say(words: str) -> None:
-    """One line of progress. To stderr: reports alone go to stdout."""
-    # In one write: Spark's own processes log to the same stderr.
+    """Write one line of progress to stderr: only reports go to stdout."""
+    # The line is one write, since Spark's own processes log to the same stderr.
     sys.stderr.write(f"{words}\n")
     sys.stderr.flush()
 
@@ -53,18 +53,18 @@ def say(words: str) -> None:
 def run(
     main: Callable[[list[str]], None], words: list[str] | None = None, says: Mapping[str, str] | None = None
 ) -> None:
-    """Exit status 2 for what the caller can mend, with words and no traceback.
+    """Run a job; exit status 2, with a message and no traceback, for an error that the caller can mend.
 
     Args:
-        words: those of the command line, if not given.
-        says: what the source calls its options, and how the job's arguments say it.
+        words: the arguments; those of the command line by default.
+        says: the source's words for its options, and the job's words for the same arguments.
     """
     try:
         main(sys.argv[1:] if words is None else words)
     except HeadraceError as error:
         said = str(error)
     except PySparkException as error:
-        # Raised in a process of Spark's: there our words are a line in its traceback.
+        # The error was raised in a process of Spark's, whose traceback has our message as one line.
         found = _OURS.findall(str(error))
         if not found:
             raise
@@ -106,7 +106,7 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, str]:
 
 def named_options(texts: list[str], argument: str) -> dict[str, str]:
     """Raises:
-    Misconfigured: one of them has no value.
+    Misconfigured: one text has no value.
     """
     found = {}
     for text in texts:
@@ -127,7 +127,7 @@ def where(frame: DataFrame, condition: str | None) -> DataFrame:
     """The rows that `--where` chooses; all without one.
 
     Raises:
-        Misconfigured: it is no condition on these columns.
+        Misconfigured: the text is no condition on these columns.
     """
     if not condition:
         return frame
@@ -142,12 +142,12 @@ def where(frame: DataFrame, condition: str | None) -> DataFrame:
 
 
 def first_line(error: PySparkException) -> str:
-    """What Spark has to say, without the plan that it shows."""
+    """Spark's message, without the plan that it shows."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).rstrip(". ")
 
 
 def check_target(options: dict[str, str]) -> None:
-    """Whether what options of writing name is there, and a run that they name is not another one.
+    """Check that the target in options of writing exists, and that a run of this name is no other one.
 
     Raises:
         HeadraceError: as `writers.look`.
@@ -156,10 +156,10 @@ def check_target(options: dict[str, str]) -> None:
 
 
 def stream_of(options: dict[str, str]) -> StreamInfo:
-    """The one stream that options of reading name, as it is now.
+    """The single stream in options of reading, as it is now.
 
     Raises:
-        Misconfigured: there is none.
+        Misconfigured: there is no such stream.
     """
     wanted = read_options(options, environment(), streaming=False)
     with Connection(wanted.access, name="spark job", planning=True) as connection:

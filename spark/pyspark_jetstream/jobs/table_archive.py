@@ -8,9 +8,9 @@ from pyspark.sql import functions as f
 
 from headrace.core.errors import Misconfigured
 
-# A class of each format that is there when its package is.
+# A class of each format, which is there when the format's package is.
 _CLASSES = {"delta": "io.delta.tables.DeltaTable", "iceberg": "org.apache.iceberg.spark.SparkCatalog"}
-# Their names hold the Spark version that they are made for.
+# The packages' names hold the Spark version that they are made for.
 _PACKAGES = {"delta": "io.delta:delta-spark_{}_2.13", "iceberg": "org.apache.iceberg:iceberg-spark-runtime-{}_2.13"}
 
 
@@ -28,7 +28,7 @@ class TableArchive:
         self._is_path = "/" in table
 
     def next(self, stream: str) -> int | None:
-        """The first sequence that is not in; None while there is no table, or nothing of the stream."""
+        """The first sequence that the table lacks; None while there is no table, or no row of the stream."""
         try:
             found = self._rows().where(f.col("stream") == stream).agg(f.max("sequence")).first()
         except AnalysisException:
@@ -36,7 +36,7 @@ class TableArchive:
         return None if found is None or found[0] is None else int(found[0]) + 1
 
     def add(self, frame: DataFrame, stream: str, start: int, end: int) -> int:
-        """The number of rows that are in now of `start <= sequence < end`, as the table itself counts them."""
+        """Add a range; gives the number of rows in `start <= sequence < end`, as the table itself counts them."""
         writer = frame.write.format(self._kind).mode("append").partitionBy("date", "type")
         if self._is_path:
             writer.save(self._table)
@@ -57,7 +57,7 @@ def _check_installed(spark: SparkSession, kind: str) -> None:
         raise Misconfigured("this session has no JVM of its own: submit the job with spark-submit", field="spark")
     try:
         jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_CLASSES[kind])
-    # py4j has one class for every error of the JVM, and no import of it is worth a dependency here.
+    # py4j has one class for all errors of the JVM, which is not worth a dependency here.
     except Exception as error:
         package = _PACKAGES[kind].format(".".join(spark.version.split(".")[:2]))
         raise Misconfigured(

@@ -23,7 +23,7 @@ _MAP = ("map<string,string>",)
 _TEXT = ("string",)
 _BYTES = ("binary", "string")
 _TIME = ("timestamp", "string")
-# What CloudEvents has types for; all are written as their canonical strings.
+# The types that CloudEvents has, too; all are written as their canonical strings.
 _SCALARS = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "timestamp", "binary")
 _REQUIRED = ("id", "source", "type")
 _ATTRIBUTES = {
@@ -52,8 +52,8 @@ class Parts:
     """The positions of columns.
 
     Attributes:
-        attributes: of an event, by name; empty for messages.
-        others: by the names of the constants above, and `subject`, `headers`, `extensions`, `data`.
+        attributes: those of an event, by name; empty for messages.
+        others: those with the names of the constants above, and `subject`, `headers`, `extensions`, `data`.
     """
 
     attributes: Mapping[str, int]
@@ -64,7 +64,7 @@ def parts(columns: Iterable[tuple[str, str]], options: WriteOptions) -> Parts:
     """The parts of a frame's columns, given with their types as Spark's `simpleString` writes them.
 
     Raises:
-        Misconfigured: a column that can't be written, or a part that is missing.
+        Misconfigured: a column can't be written, or a part is missing.
     """
     found = _event_parts(columns) if options.cloudevents else _message_parts(columns)
     subject = NATS_SUBJECT if options.cloudevents else "subject"

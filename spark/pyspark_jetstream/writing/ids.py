@@ -19,13 +19,13 @@ BLOCK_ROWS = 131_072
 
 
 def prefix(run: str, epoch: int, partition: int) -> str:
-    """What all ids of one partition of one epoch begin with, and no others."""
+    """The beginning of all ids of one partition of one epoch, and of no others."""
     text = f"{len(run)}:{run}:{epoch}:{partition}"
     return f"s.{_short(blake2b(text.encode(), digest_size=9).digest())}."
 
 
 class ContentIds:
-    """The ids of one partition, asked for once per row, in any order."""
+    """The ids of one partition; `of` is called once per row, in any order."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -34,12 +34,12 @@ class ContentIds:
 
     def of(self, row: int, subject: str, block: bytes, data: bytes) -> str:
         """Args:
-        row: its number in the partition, from 0, faulty ones counted.
+        row: the row's number in the partition, from 0; faulty rows count.
         """
         number = row // BLOCK_ROWS
         if number != self._block:
             self._block, self._seen = number, {}
-        # Lengths first: so nothing that is in one part can be taken for a piece of another.
+        # Lengths come first, so that no piece of one part can be taken for another part's.
         head = f"{number}:{len(subject)}:{len(block)}:{subject}".encode()
         digest = blake2b(head + block + data, digest_size=15).digest()
         key = int.from_bytes(digest[:8], "big")
@@ -49,5 +49,5 @@ class ContentIds:
 
 
 def _short(digest: bytes) -> str:
-    # Of digests whose length is a multiple of three: so there is no padding.
+    # The digests' lengths are multiples of three, so there is no padding.
     return b2a_base64(digest, newline=False).decode()

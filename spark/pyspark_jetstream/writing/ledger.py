@@ -20,11 +20,11 @@ from headrace.core.plural import counted
 from pyspark_jetstream.client import BlockingApi
 
 DIGEST_BYTES = 8
-# Of one task, 8 MB in the marker's stream. What comes behind them is not compared before the run is complete.
+# For one task; they take 8 MB in the marker's stream. Rows behind them are not compared before the run is complete.
 MOST_DIGESTS = 1_000_000
 _PAUSE_SECONDS = 0.1
 
-# Digests by the partition that had them.
+# Digests by their partition.
 Digests = Mapping[int, set[bytes]]
 
 
@@ -33,21 +33,21 @@ class Ledger:
 
     def __init__(self, jetstream: BlockingApi, stream: str, subject: str) -> None:
         """Args:
-        subject: of the run's marker.
+        subject: the subject of the run's marker.
         """
         self._jetstream = jetstream
         self._stream = stream
         self._subject = subject
-        # Another one for each attempt at a task: two of them may run at a time.
+        # Each attempt at a task has its own token, since two of them may run at a time.
         self._token = secrets.token_hex(8)
         self._written = 0
 
     def add(self, partition: int, attempt: str, digests: Iterable[bytes]) -> None:
-        """Write them down; they are stored when this returns.
+        """Note digests; they are stored when this returns.
 
         Raises:
             Unavailable: there is no answer, for as long as the access's timeout.
-            Refused: the stream does not take it.
+            Refused: the stream does not take them.
         """
         data = b"".join(digests)[: (MOST_DIGESTS - self._written) * DIGEST_BYTES]
         if not data:
@@ -69,7 +69,7 @@ class Ledger:
         self._written += len(data) // DIGEST_BYTES
 
     def of(self, attempt: str, partition: int | None = None) -> Digests:
-        """What a try had, in one partition or in all that it had begun."""
+        """The digests of one try, in one partition or in all that it had begun."""
         found: dict[int, set[bytes]] = {}
         for at, data in self._chunks(f"{self._subject}.{'*' if partition is None else partition}.{attempt}.*"):
             digests = (data[place : place + DIGEST_BYTES] for place in range(0, len(data), DIGEST_BYTES))
@@ -77,7 +77,7 @@ class Ledger:
         return found
 
     def forget(self) -> None:
-        """The run is complete. Without the right to purge they stay, of no more use."""
+        """Purge the digests of a complete run. Without the right to purge, they stay without use."""
         with suppress(Refused, Unavailable):
             self._jetstream.call(f"STREAM.PURGE.{self._stream}", {"filter": f"{self._subject}.>"})
 
@@ -90,7 +90,7 @@ class Ledger:
 
 def refuse_missing(run: str, partition: int, had: int, missing: int) -> None:
     """Raises:
-    Refused: rows that a partition had in the first try are not in it now.
+    Refused: a partition lacks rows that it had in the first try.
     """
     if missing:
         raise Refused(
@@ -103,13 +103,13 @@ def refuse_missing(run: str, partition: int, had: int, missing: int) -> None:
 
 
 def refuse_uncovered(run: str, stream: str, had: Digests, has: Digests, *, by_partition: bool) -> None:
-    """Of whole tries, when all is written.
+    """Compare whole tries, when all is written.
 
     Args:
-        by_partition: rows have ids of their partition: one that has moved to another partition is another message.
+        by_partition: ids contain the partition, so a row that has moved to another partition is another message.
 
     Raises:
-        Refused: what the first try had is not all there now.
+        Refused: rows of the first try are missing now.
     """
     everywhere = set[bytes]().union(*has.values())
     missing = sum(len(rows - (has.get(at, set()) if by_partition else everywhere)) for at, rows in had.items())

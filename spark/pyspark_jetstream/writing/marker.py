@@ -27,13 +27,13 @@ from pyspark_jetstream.client import BlockingApi, read_pulled
 from pyspark_jetstream.writing.ledger import Ledger
 from pyspark_jetstream.writing.target import Target
 
-# Version 1 knew no tries. It is read, too.
+# Version 1 had no tries; it can still be read.
 VERSION = 2
 
 _WRONG_LAST_SEQUENCE = 10071
 _NAME_IN_USE = 10058
 _SUBJECTS = "headrace.spark.commits"
-# Between columns; no type that is written has it.
+# The separator of columns; no type that is written has it.
 _COLUMNS = ", "
 _TRIES = 20
 _NANOSECONDS = 1_000_000_000
@@ -43,12 +43,12 @@ _ID = re.compile(rb"\r\nNats-Msg-Id:[ \t]*([^\r]*)", re.IGNORECASE)
 @dataclass(frozen=True, slots=True)
 class Marker:
     """Attributes:
-    stream, created: the target.
+    stream, created: those of the target.
     after: its last sequence before anything of the epoch was written.
     is_complete: all of the epoch is stored.
-    rows, content: of a complete epoch: how many, and the sum of their hashes; empty where an earlier version set it.
-    begun_by: the try that set it first, by which its digests are found (`ledger`); empty in version 1.
-    columns, selection: of a batch: what its rows have, and what chose them in the words of `runSelection`.
+    rows, content: number of rows of a complete epoch, and the sum of their hashes; empty in an earlier version's.
+    begun_by: the try that set it first, and whose digests are in the `ledger`; empty in version 1.
+    columns, selection: a batch's columns, and its choice of rows in the words of `runSelection`.
     """
 
     run: str
@@ -76,10 +76,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a batch says of itself, for its marker; nothing, for an epoch of a streaming query.
+    """A batch's description for its marker; empty for an epoch of a streaming query.
 
     Attributes:
-        attempt: which try at the run this is: one per job.
+        attempt: names the try at the run; there is one per job.
         columns: names and types of all columns that are written.
         selection: the option `runSelection`.
     """
@@ -94,11 +94,11 @@ NO_BATCH = Batch()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a task does with its rows.
+    """The work of a task on its rows.
 
     Attributes:
         begins: write a marker for this epoch first.
-        passes: write nothing, as all of it is stored.
+        passes: write nothing, since all rows are stored.
         reads: ask the target for the ids behind the marker's place first.
     """
 
@@ -108,11 +108,11 @@ class Decision:
 
 
 def decide(found: Found | None, epoch: int, target: Target) -> Decision:
-    """Pure. Raises Refused when the marker is ahead of the epoch."""
+    """Decide a task's work, purely. Raises Refused when the marker is ahead of the epoch."""
     if found is None or found.marker.epoch < epoch:
         return Decision(begins=True)
     if found.marker.created != target.created:
-        # Another stream of that name: nothing of ours is in it.
+        # This is another stream of that name, which holds none of our rows.
         return Decision(begins=True)
     if found.marker.epoch > epoch:
         raise Refused(
@@ -123,7 +123,7 @@ def decide(found: Found | None, epoch: int, target: Target) -> Decision:
     if found.marker.is_complete:
         return Decision(passes=True)
     age = (target.now_ns - found.stored_ns) / _NANOSECONDS
-    # By half, so that a repetition that is slower than the first try is covered, too.
+    # Half of the window, so that a repetition that is slower than the first try is covered, too.
     return Decision(reads=age > target.window_seconds / 2)
 
 
@@ -135,10 +135,10 @@ class Markers:
         self._stream = stream
 
     def ensure(self, replicas: int) -> None:
-        """Make the stream if it is not there.
+        """Make the markers' stream if it does not exist.
 
         Args:
-            replicas: as many as the target has: it must not be lost before it.
+            replicas: as many as the target has, so that the markers are not lost before it.
         """
         if self._jetstream.stream(self._stream) is not None:
             return
@@ -174,16 +174,16 @@ class Markers:
     def entered(
         self, run: str, epoch: int, look: Callable[[], Target], batch: Batch = NO_BATCH
     ) -> tuple[Marker, Decision]:
-        """Find or make the marker of an epoch; what the task is to do.
+        """Find or make the marker of an epoch; gives it and the task's work.
 
         Args:
             look: gives the target as it is now.
 
         Raises:
-            Refused: the marker is ahead, or of a batch that is another one by what it says of itself.
+            Refused: the marker is ahead, or belongs to a batch with another description.
         """
         for _ in range(_TRIES):
-            # In this order: nothing of the epoch may be behind the place that is noted.
+            # The target is read first: no row of the epoch may lie before the place that is noted.
             target = look()
             found = self.find(run, target.stream)
             decision = decide(found, epoch, target)
@@ -211,14 +211,14 @@ class Markers:
         return Ledger(self._jetstream, self._stream, _subject(run, target))
 
     def complete(self, run: str, target: str, epoch: int, rows: int, content: str = "") -> None:
-        """Note that all of an epoch is stored. May be repeated, with the same rows.
+        """Note that an epoch is stored wholly. The call may be repeated, with the same rows.
 
         Args:
-            content: of a batch, the sum of its rows' hashes; of a streaming query empty, as Spark itself says there
-                that it is the same epoch.
+            content: the sum of a batch's row hashes; empty for a streaming query, whose epochs Spark itself repeats
+                unchanged.
 
         Raises:
-            Refused: it was complete before, with other rows: those of now were passed over, and are nowhere.
+            Refused: it was complete before with other rows; the present ones were passed over and are not stored.
         """
         for _ in range(_TRIES):
             found = self.find(run, target)
@@ -234,7 +234,7 @@ class Markers:
         raise Unavailable(f"the commit marker of {run} could not be set in {self._stream}")
 
     def _set(self, marker: Marker, last: int) -> bool:
-        """Whether it is known to be set; if not, whoever asks looks again."""
+        """Whether the marker is known to be set; if not, the caller looks again."""
         headers = {"Nats-Expected-Last-Subject-Sequence": str(last)}
         data = json.dumps(asdict(marker)).encode()
         try:
@@ -250,7 +250,7 @@ class Markers:
 
 def refuse_others(complete: Marker, rows: int, content: str) -> None:
     """Raises:
-    Refused: these are not the rows that a run was completed with.
+    Refused: the run was completed with other rows.
     """
     if rows == complete.rows and complete.content in ("", content):
         return
@@ -265,12 +265,12 @@ def refuse_others(complete: Marker, rows: int, content: str) -> None:
 
 def refuse_another(begun: Marker, batch: Batch) -> None:
     """Raises:
-    Refused: a batch is not the one that a run was begun with, as can be said before any of its rows is seen.
+    Refused: the run was begun with another batch, as its description shows before any row is read.
     """
     had, has = set(begun.columns.split(_COLUMNS)), set(batch.columns.split(_COLUMNS))
     columns = ("columns", _COLUMNS.join(sorted(had - has)), _COLUMNS.join(sorted(has - had)))
     for what, before, now in (("runSelection", begun.selection, batch.selection), columns):
-        # Earlier versions noted neither.
+        # Earlier versions noted neither columns nor selection.
         if before == now or not (begun.columns if what == "columns" else before):
             continue
         state = "was complete before" if begun.is_complete else "was begun"
@@ -283,7 +283,7 @@ def refuse_another(begun: Marker, batch: Batch) -> None:
 
 
 def ids_behind(jetstream: BlockingApi, marker: Marker, target: Target, subject: str, prefix: str) -> set[bytes]:
-    """The ids with a prefix that lie on a subject of the target since a marker was set."""
+    """The ids with a prefix on a subject of the target since a marker was set."""
     found: set[bytes] = set()
     start = prefix.encode()
     for chunk in read_pulled(jetstream, target.stream, marker.after + 1, target.last + 1, (subject,)):
@@ -295,6 +295,6 @@ def ids_behind(jetstream: BlockingApi, marker: Marker, target: Target, subject: 
 
 
 def _subject(run: str, target: str) -> str:
-    """Both may hold what no subject may."""
+    """The marker's subject; a digest, since both names may hold characters that no subject may."""
     digest = blake2b(f"{len(run)}:{run}{target}".encode(), digest_size=16).hexdigest()
     return f"{_SUBJECTS}.{digest}"

@@ -37,7 +37,7 @@ class RowFault:
 
     Attributes:
         row: its number in the partition, from 0.
-        reason: with the event's id, if it has one.
+        reason: why, with the event's id if it has one.
     """
 
     row: int
@@ -47,7 +47,7 @@ class RowFault:
 def messages(
     batch: pa.RecordBatch, parts: Parts, options: WriteOptions, ids: ContentIds, first: int
 ) -> Iterator[Outgoing | RowFault]:
-    """One of both per row, in their order.
+    """One message or fault for each row, in their order.
 
     Args:
         first: the number of the batch's first row in its partition.
@@ -85,10 +85,10 @@ class _Frame:
         self.attributes: list[tuple[str | None, ...]] = list(zip(*found, strict=True)) if found else []
         self.extensions = other("extensions", _maps)
         place = parts.others.get("headers")
-        # Asked once per batch, of the names that there are: few batches have one.
+        # The distinct names are judged once per batch, since few batches have a control header.
         names = [] if place is None else pc.unique(batch.column(place).keys).to_pylist()
         self.has_control_headers = any(map(_is_control, names))
-        # Of messages only: an event has headers of its own.
+        # Only messages have plain blocks: an event has headers of its own.
         is_plain = place is not None and not parts.attributes and all(can_carry(name, "") for name in names)
         self.blocks = _blocks(batch.column(place)) if is_plain and not self.has_control_headers else None
         self.headers: Sequence[Any] = nothing if self.blocks is not None else other("headers", _maps)
@@ -99,7 +99,7 @@ class _Frame:
         self.nats_subjects = other(columns.NATS_SUBJECT, texts)
 
     def name_of(self, at: int) -> str:
-        """How a person may find the row: the event's id, if there is one."""
+        """Words by which a person may find the row: the event's id, if there is one."""
         if "id" not in self.names:
             return ""
         id = self.attributes[at][self.names.index("id")]
@@ -154,7 +154,7 @@ def _checked_id(text: str) -> str:
 
 
 def _with_id(block: bytes, id: str) -> bytes:
-    """A header block with this id, and no other."""
+    """The header block with this id, and no other."""
     line = f"{MSG_ID}: {id}\r\n".encode()
     if not block:
         return b"".join((_START, line, b"\r\n"))
@@ -168,7 +168,7 @@ def texts(values: pa.Array) -> list[str | None]:
     """CloudEvents' canonical strings of any column that `columns` lets pass."""
     kind = values.type
     if pa.types.is_timestamp(kind):
-        # To UTC, and the zone off: so no table of time zones is asked.
+        # The times go to UTC and lose the zone, so that no table of time zones is read.
         naive = values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
         written = pc.replace_substring(naive.cast(pa.string()), " ", "T")
         trimmed = pc.replace_substring_regex(written, r"\.?0*$", "")
@@ -202,9 +202,9 @@ def _blocks(values: pa.Array) -> list[bytes] | None:
 
 
 def _maps(values: pa.Array) -> Sequence[list[tuple[str, str]] | None]:
-    """Names and values of each map; by their columns, since maps are slow to take out one by one.
+    """Names and values of each map; taken out by columns, since taking out single maps is slow.
 
-    A name whose value is null says nothing, and is left out.
+    A name whose value is null is left out.
     """
     pairs = list(zip(values.keys.to_pylist(), values.items.to_pylist(), strict=True))
     found: list[list[tuple[str, str]]] = [pairs[start:end] for start, end in pairwise(values.offsets.to_pylist())]

@@ -43,27 +43,27 @@ WRITE_OPTIONS = (
 _OF_SPARK = ("checkpointLocation", "path", "queryName")
 _BY_SUBJECT = "a stream is written to by a subject that it captures: use subject, or channel for a channel's"
 _INSTEAD = {"stream": _BY_SUBJECT, "streams": _BY_SUBJECT, "channels": "a sink has one: use channel"}
-# Far below what a server remembers as sent and not yet stored.
+# Far below the number of messages that a server keeps between arrival and storing.
 _MOST_WINDOW = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a writer has to do.
+    """The options of a writer.
 
     Attributes:
-        subject: of every message; empty when a column says it.
-        is_channel: whether it is a channel's, so that room is left for parking.
-        cloudevents: rows are events; else subject, headers and data.
+        subject: that of every message; empty when a column has it.
+        is_channel: whether the subject is a channel's, so that room is left for parking.
+        cloudevents: rows are events; otherwise they have subject, headers and data.
         msg_ids: EVENT, from source and id; or CONTENT, from the run and the row's content.
-        run: of a batch, the same again for a repetition; empty for one that nobody repeats.
-        selection: what chose the run's rows, in whatever words; empty when it is not said.
+        run: names a batch, with the same name for a repetition; empty for a batch that nobody repeats.
+        selection: the choice of the run's rows, in free words; empty when it is not given.
         window: messages that may be unacknowledged at once, per task.
         fast: use fast ingest where the stream allows it.
         on_faulty_row: FAIL or SKIP.
-        marker_stream: where the commit marker lies; empty for none.
-        rows_per_second: that one task publishes at most; zero for no limit.
-        summary_file: of the driver's machine, to which a line of JSON is added per batch; empty for none.
+        marker_stream: the stream of the commit marker; empty for no marker.
+        rows_per_second: the limit for one task; zero for no limit.
+        summary_file: a file on the driver's machine that gets a line of JSON per batch; empty for none.
     """
 
     access: Access
@@ -83,7 +83,7 @@ class WriteOptions:
 
 def write_options(given: Mapping[str, str], environment: Mapping[str, str], *, streaming: bool) -> WriteOptions:
     """Raises:
-    Misconfigured: naming the first wrong option.
+    Misconfigured: the message names the first wrong option.
     """
     values = Values(given)
     values.refuse_unknown((*WRITE_OPTIONS, *_OF_SPARK), _INSTEAD)

@@ -12,13 +12,13 @@ from pyspark_jetstream.writing.task import CONTENT_MODULUS, MOST_SHOWN, RowsOf, 
 
 
 def content(parts: Iterable[Written]) -> str:
-    """What the rows of all tasks are, whichever task has which, and in whatever order; as a marker holds it."""
+    """The sum of all tasks' row hashes as a marker holds it, independent of the rows' tasks and order."""
     return f"{sum(one.content for one in parts) % CONTENT_MODULUS:016x}"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What has become of the rows of all tasks; the sums of `Written`, and the first faults of all."""
+    """The fate of the rows of all tasks: the sums of `Written`, and the first faults."""
 
     tasks: int
     rows: int
@@ -53,7 +53,7 @@ class Summary:
         return f"{words}; {'; '.join(self.faults)}" if self.faults else words
 
     def record(self, place: RowsOf, stream: str) -> dict[str, Any]:
-        """As `summaryFile` has it."""
+        """The line for `summaryFile`."""
         return {
             "run": place.run,
             "batch": place.epoch,

@@ -10,7 +10,7 @@ from headrace.core.nats.stored_message import nanoseconds
 from pyspark_jetstream.client import BlockingApi
 from pyspark_jetstream.writing.options import WriteOptions
 
-# Spark is back after a crash of its driver in a minute or two; so is the server's own default.
+# Spark is back a minute or two after a crash of its driver; the server's own default is as long.
 PLAUSIBLE_RESTART_SECONDS = 120.0
 _NANOSECONDS = 1_000_000_000
 
@@ -18,11 +18,11 @@ _NANOSECONDS = 1_000_000_000
 @dataclass(frozen=True, slots=True)
 class Target:
     """Attributes:
-    last: its last sequence just now.
+    last: the stream's last sequence at this moment.
     now_ns: the server's clock, nanoseconds since the epoch.
     window_seconds: how long the server remembers ids.
     allows_fast: whether it takes fast ingest.
-    most_bytes: of one message, headers included, as the stream limits it; zero for no limit.
+    most_bytes: the stream's limit for one message, headers included; zero for no limit.
     """
 
     stream: str
@@ -68,14 +68,14 @@ def read(jetstream: BlockingApi, stream: str) -> Target:
 
 
 def most_bytes(options: WriteOptions, max_payload: int, target: Target | None) -> int:
-    """The largest message that may be written; into a channel one that can still be parked."""
+    """The size of the largest message that may be written; in a channel it must still fit when it is parked."""
     most = max_payload - HEADROOM_BYTES if options.is_channel else max_payload
     return min(most, target.most_bytes) if target is not None and target.most_bytes else most
 
 
 def check_retention(target: Target) -> None:
     """Raises:
-    Misconfigured: messages vanish from it that tell what was stored.
+    Misconfigured: the stream drops messages that prove what was stored.
     """
     if target.retention != "limits":
         raise Misconfigured(
@@ -86,7 +86,7 @@ def check_retention(target: Target) -> None:
 
 
 def short_window(stream: str, window_seconds: float) -> str:
-    """The warning for a stream that forgets ids sooner than a job comes back; empty when there is none."""
+    """The warning about a stream that forgets ids before a job is back; empty when there is none."""
     if window_seconds >= PLAUSIBLE_RESTART_SECONDS:
         return ""
     return (

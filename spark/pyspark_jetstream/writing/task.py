@@ -23,14 +23,14 @@ from pyspark_jetstream.writing.options import CONTENT, SKIP, WriteOptions
 from pyspark_jetstream.writing.spool import Spool
 from pyspark_jetstream.writing.target import Target
 
-# Faults that travel to the driver; all are counted.
+# Only so many faults travel to the driver; all are counted.
 MOST_SHOWN = 5
 _ID_AT = len(b"NATS/1.0\r\nNats-Msg-Id: ")
 CONTENT_MODULUS = 2**64
-# What the ledger has before any of it is published. Acks are waited for each time: these are several windows of them.
+# So many rows enter the ledger before any is published. Each time all acks are awaited, so these are several windows.
 _NOTED_ROWS = 16_384
 _NOTED_BYTES = 8 * 1024 * 1024
-# A pause shorter than that is left to the next one.
+# A shorter pause is added to the next one.
 _PAUSE_SECONDS = 0.05
 
 
@@ -40,7 +40,7 @@ class FaultyRow(Refused):
 
 @dataclass(frozen=True, slots=True)
 class RowsOf:
-    """Which rows these are; the same whenever they are written again, but for the try at a batch."""
+    """The identity of a partition's rows; it is the same when they are written again, except for the try at a batch."""
 
     run: str
     epoch: int
@@ -50,16 +50,16 @@ class RowsOf:
 
 @dataclass(slots=True)
 class Written:
-    """What has become of the rows of a partition.
+    """The fate of a partition's rows.
 
     Attributes:
-        stored: acknowledged; with fast ingest with those that the server had.
-        duplicates: acknowledged as being there already.
-        known: not sent, since the commit marker or the target's own messages say that they are there.
-        skipped: faulty, with `onFaultyRow` skip; `faults` holds the first ones in words.
+        stored: acknowledged rows; with fast ingest they include those that the server had.
+        duplicates: rows that were acknowledged as being there already.
+        known: rows that were not sent, since the commit marker or the target's own messages prove that they are there.
+        skipped: faulty rows, with `onFaultyRow` skip; `faults` describes the first ones.
         is_passed: the commit marker says that all of them were stored before.
-        content: of a run with a name and a marker, the sum of the hashes of its rows, which no order changes.
-        has_own_ids: ids are of events or of a column, and so the same in whichever partition a row is.
+        content: the sum of the row hashes of a run with a name and a marker; the rows' order does not change it.
+        has_own_ids: ids come from events or a column, and so do not depend on a row's partition.
         window_seconds: how long the target remembers ids; None when there is no single target.
     """
 
@@ -84,8 +84,8 @@ def write(batches: Iterable[pa.RecordBatch], parts: Parts, options: WriteOptions
     """Store all rows; they are acknowledged when this returns.
 
     Raises:
-        FaultyRow: unless such are to be skipped.
-        Misconfigured, Refused, Unavailable: as the client.
+        FaultyRow: a row can't be stored, and such rows are not to be skipped.
+        Misconfigured, Refused, Unavailable: as the client raises them.
     """
     with Connection(options.access, name=f"spark write {place.partition}") as connection:
         jetstream = BlockingApi(connection)
@@ -126,13 +126,13 @@ class _Task:
         if options.fast and one is not None and one.allows_fast:
             self._publisher = FastPublisher(connection, self._window, most=options.window)
             self.written.is_fast = True
-        # Of a batch with a name: of a streaming query Spark itself knows which rows an epoch has.
+        # Only a batch with a name has a ledger: Spark itself knows which rows an epoch of a streaming query has.
         self._ledger: Ledger | None = None
         self._had: set[bytes] = set()  # in the first try at the run, if this is a later one
         self._turn = 0.0  # when the next row may be published, on the monotonic clock
 
     def enter(self, jetstream: BlockingApi, one: Target) -> bool:
-        """Whether there is something to write; with what is known to be there already, in hand."""
+        """Whether there are rows to write; also reads which ones are known to be stored."""
         target.check_retention(one)
         markers = marker.Markers(jetstream, self._options.marker_stream)
         markers.ensure(one.replicas)
@@ -142,18 +142,18 @@ class _Task:
         )
         if self._options.run:
             self._ledger = markers.ledger(place.run, one.stream)
-            # Rows with ids of their own may be in another partition now: of these only the driver can tell.
+            # Rows with ids of their own may be in another partition now, so only the driver can judge them.
             if found.begun_by not in ("", place.batch.attempt) and not has_own_ids and not decision.passes:
                 self._had = self._ledger.of(found.begun_by, place.partition).get(place.partition, set())
         if decision.reads:
-            # Ids that are not made here have no prefix: then all of the target's are asked for.
+            # Ids that are not made here have no prefix, so then all ids of the target are read.
             prefix = "" if has_own_ids else self._prefix
             now = target.read(jetstream, one.stream)
             self._known = marker.ids_behind(jetstream, found, now, self._options.subject, prefix)
         return not decision.passes
 
     def passed(self, batches: Iterable[pa.RecordBatch]) -> Written:
-        """All of it is stored: it is counted, and goes nowhere; whether it is the same is for the driver to say."""
+        """Count the rows of a stored epoch without sending them; the driver judges whether they are the same rows."""
         written = self.written
         written.is_passed = True
         for batch in batches:
@@ -166,10 +166,10 @@ class _Task:
         return written
 
     def begun(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches, once all rows that the run had here before are seen in them: until then they are kept.
+        """The same batches, held back until all rows have been seen that the run had in this partition before.
 
         Raises:
-            Refused: some are not there.
+            Refused: some of those rows are missing.
         """
         missing = set(self._had)
         if missing:
@@ -218,7 +218,7 @@ class _Task:
         return written
 
     def _wait_for_turn(self, rate: int) -> None:
-        """What was not used of a rate while there was nothing to publish is not made up for."""
+        """Wait as the rate demands; time without rows to publish is not made up for."""
         now = time.monotonic()
         self._turn = max(self._turn, now - _PAUSE_SECONDS) + 1 / rate
         if self._turn - now > _PAUSE_SECONDS:
@@ -226,7 +226,7 @@ class _Task:
             time.sleep(self._turn - now)
 
     def _noted(self, rows: Iterator[Outgoing | RowFault], ledger: Ledger) -> Iterator[Outgoing | RowFault]:
-        """The same, some at a time, each of them after it is written down that the run has it."""
+        """The same rows, some at a time, after the ledger has noted that the run has them."""
         while some := list(_some(rows)):
             keys = []
             for one in some:
@@ -244,14 +244,14 @@ class _Task:
         self.written.content = (self.written.content + int.from_bytes(content, "big")) % CONTENT_MODULUS
 
     def _key(self, one: Outgoing, content: bytes) -> bytes:
-        """What a row is known by in the ledger: an id that is not made here says which one it is."""
+        """The ledger's key of a row: an id that is not made here identifies it, otherwise its content does."""
         id = _id_of(one.block)
         if id.startswith(self._prefix.encode()):
             return content
         return blake2b(b"%b %b" % (one.subject.encode(), id), digest_size=DIGEST_BYTES).digest()
 
     def _content(self, one: Outgoing) -> bytes:
-        """Ids that are made of the content tell of the partition, too, and so are no part of it."""
+        """The hash of a row's content, without an id that is made here: such an id contains the partition."""
         is_ours = _id_of(one.block).startswith(self._prefix.encode())
         block = one.block[one.block.index(b"\r\n", _ID_AT) :] if is_ours else one.block
         digest = blake2b(b"%d:%d:" % (len(one.subject), len(block)), digest_size=DIGEST_BYTES)
@@ -273,7 +273,7 @@ class _Task:
 
 
 def _some(rows: Iterator[Outgoing | RowFault]) -> Iterator[Outgoing | RowFault]:
-    """The next ones, few enough to be held."""
+    """The next rows, few enough to be held in memory."""
     size = 0
     for one in islice(rows, _NOTED_ROWS):
         yield one
@@ -283,5 +283,5 @@ def _some(rows: Iterator[Outgoing | RowFault]) -> Iterator[Outgoing | RowFault]:
 
 
 def _id_of(block: bytes) -> bytes:
-    """Of a block that we have made: the id comes first."""
+    """The id in a header block that we have made, in which it comes first."""
     return block[_ID_AT : block.index(b"\r\n", _ID_AT)]

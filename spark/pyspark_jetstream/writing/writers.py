@@ -32,25 +32,25 @@ from pyspark_jetstream.writing.task import RowsOf, Written, write
 _log = logging.getLogger("pyspark_jetstream")
 _EPOCH = "streaming.sql.batchId"
 _QUERY = "sql.streaming.queryId"
-# The driver's part is a new process each time, which can't know what was said before.
+# The driver's part is a new process each time, which can't know the earlier warnings.
 _WARN_EVERY = 100
 
 
 def look(options: WriteOptions, columns: str | None = None) -> None:
-    """On the driver, before there is any task: whether NATS takes us, and what is to be written.
+    """Check on the driver, before there is any task, that NATS accepts us and the rows.
 
     Args:
-        columns: of a batch, as `named` gives them; None when they are not known yet.
+        columns: those of a batch, as `named` gives them; None when they are not known yet.
 
     Raises:
-        Misconfigured: there is no such target, or none that a marker can be kept of.
-        Refused: a run with this name was begun as another one.
+        Misconfigured: there is no such target, or no marker can be kept for it.
+        Refused: a run of this name was begun with another batch.
         Unavailable: NATS or JetStream is not there.
     """
     with Connection(options.access, name="spark planning", planning=True) as connection:
         jetstream = BlockingApi(connection)
         if not options.subject:
-            # Each row says where to: that NATS takes us is all that can be seen.
+            # Each row has its own subject, so we can only check that NATS accepts us.
             _ = connection.link
             return
         one = target.find(jetstream, options.subject)
@@ -66,7 +66,7 @@ def look(options: WriteOptions, columns: str | None = None) -> None:
 
 @dataclass
 class Committed(WriterCommitMessage):
-    """What a task tells the driver."""
+    """A task's report to the driver."""
 
     written: Written
 
@@ -79,7 +79,7 @@ class BatchWriter(DataSourceArrowWriter):
         _check_summary_file(options)
         self._options = options
         self._parts = _parts(schema, options)
-        # Made once, on the driver: a task that is tried again has the same.
+        # The name is made once, on the driver, so that a task that is tried again has the same.
         self._run = options.run or uuid4().hex
         self.batch = Batch(uuid4().hex[:12], named(schema), options.selection)
 
@@ -91,17 +91,17 @@ class BatchWriter(DataSourceArrowWriter):
         _commit(messages, self._options, warn=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Also when the commit has failed."""
+        """Spark calls it also when the commit has failed."""
         summary = Summary.of(_written(messages))
         if summary.is_passed:
-            # The commit has said that the run was complete before: nothing of it is new.
+            # The commit has already reported that the run was complete before, so no row is new.
             return
         again = f"they are written again with runId {self._run}"
         _log.warning("not all of the rows could be written: %s", unknown(summary, again, self._options))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream.format("jetstream")`. An epoch is known by the query's id, which lies in its checkpoint."""
+    """`df.writeStream.format("jetstream")`. An epoch is identified by the query's id, which lies in its checkpoint."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         _refuse_overwrite(overwrite)
@@ -148,17 +148,17 @@ def _commit(messages: Sequence[WriterCommitMessage | None], options: WriteOption
 
 
 def _check_covered(markers: marker.Markers, written: Sequence[Written]) -> None:
-    """Whether what a run had when it broke off is all there. Tasks see that only of their own partition.
+    """Check that all rows of a run's broken-off try are there. A task can check only its own partition.
 
     Raises:
-        Refused: it is not.
+        Refused: some are missing.
     """
     place, stream = written[0].place, written[0].stream
     found = markers.find(place.run, stream)
     if found is None or found.marker.is_complete or found.marker.begun_by in ("", place.batch.attempt):
         return
     if max(one.rows for one in written) > MOST_DIGESTS:
-        # Not all of what is here now was written down.
+        # The ledger has not noted all rows of this try.
         return
     ledger = markers.ledger(place.run, stream)
     had, has = ledger.of(found.marker.begun_by), ledger.of(place.batch.attempt)
@@ -166,12 +166,12 @@ def _check_covered(markers: marker.Markers, written: Sequence[Written]) -> None:
 
 
 def named(schema: StructType) -> str:
-    """Names and types, as a commit marker has them: the order of columns says nothing."""
+    """Names and types as a commit marker has them, sorted, since the order of columns does not matter."""
     return ", ".join(sorted(f"{field.name} {field.dataType.simpleString()}" for field in schema))
 
 
 def _note(record: Mapping[str, object], file: str) -> None:
-    """Add a line to the summary file. All is stored by now: that it can't be told is no failure of the write."""
+    """Add a line to the summary file. All rows are stored by now, so an error here is no failure of the write."""
     try:
         with Path(file).open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(record) + "\n")
@@ -180,7 +180,7 @@ def _note(record: Mapping[str, object], file: str) -> None:
 
 
 def unknown(summary: Summary, again: str, options: WriteOptions) -> str:
-    """What is known when a write has failed: tasks that failed tell nothing of what they have stored.
+    """The knowledge after a failed write: tasks that failed do not report what they have stored.
 
     Args:
         again: how to write the same rows once more.
@@ -191,7 +191,7 @@ def unknown(summary: Summary, again: str, options: WriteOptions) -> str:
 
 
 def warning(written: Written, options: WriteOptions) -> str:
-    """What the user should know of the target; empty for nothing."""
+    """The warning about the target for the user; empty when there is none."""
     if written.window_seconds is None or options.marker_stream:
         return ""
     return target.short_window(written.stream, written.window_seconds)
@@ -206,7 +206,7 @@ def _parts(schema: StructType, options: WriteOptions) -> Parts:
 
 
 def _check_summary_file(options: WriteOptions) -> None:
-    """On the driver, before anything is written."""
+    """Check the file on the driver, before any row is written."""
     file = options.summary_file
     if file and not Path(file).parent.is_dir():
         raise wrong("summaryFile", file, "there is no such folder on the driver's machine: make it, or name another")
