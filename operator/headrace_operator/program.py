@@ -106,8 +106,6 @@ class MetricSources:
 
 
 class Operator:
-    """One operator process."""
-
     def __init__(self, settings: OperatorSettings, way: Way, nats: NatsSettings, token: Token) -> None:
         self._settings = settings
         self._way = way

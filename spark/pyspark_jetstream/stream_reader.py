@@ -133,7 +133,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._selected
 
     def _states(self) -> dict[str, StreamInfo]:
-        """The streams as they are now."""
         found = {}
         for name in self._streams():
             info = self._connected().stream(name)

@@ -16,7 +16,6 @@ _LONGEST_NAME = 63
 
 
 def channel(namespace: str, name: str, spec: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> Any:
-    """A NatsJetStreamChannel."""
     return {**CHANNEL, "metadata": {**(metadata or {}), "namespace": namespace, "name": name}, "spec": dict(spec)}
 
 

@@ -31,7 +31,6 @@ class Return:
     subscriptions: tuple[CatalogSubscription, ...]
 
     def consequences(self) -> list[str]:
-        """The consequences, in lines."""
         of = counted(len(self.subscriptions), "Subscription")
         lines = [f"Channel {self.channel.ref} goes back to the Go channel, with {of}."]
         for one in self.subscriptions:

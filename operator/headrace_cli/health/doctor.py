@@ -25,7 +25,6 @@ Bodies = Sequence[Mapping[str, Any]]
 
 
 def in_scope(objects: Iterable[Mapping[str, Any]], scope: ChannelScope) -> Bodies:
-    """The channel objects that a scope covers."""
     return [
         body
         for body in objects

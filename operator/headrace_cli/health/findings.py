@@ -56,7 +56,6 @@ def _server(facts: Facts) -> Iterator[Finding]:
 
 
 def by_severity(found: Iterable[Finding]) -> list[Finding]:
-    """The findings, the worst first."""
     return sorted(found, key=lambda finding: (-finding.severity, finding.where))
 
 

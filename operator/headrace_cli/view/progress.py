@@ -44,7 +44,6 @@ class Progress:
         self._say(self.line(now) + (f"  {more}" if more else ""))
 
     def line(self, now: float) -> str:
-        """The line that is shown."""
         seconds = max(now - self._began, 1e-9)
         rate = self.done / seconds
         of, rest, what = "", "", self._what if (self.total or self.done) == 1 else f"{self._what}s"

@@ -105,7 +105,6 @@ def may_own(child: Child, parent: Mapping[str, Any]) -> bool:
 
 
 def owner(parent: Mapping[str, Any], *, shared: bool) -> Body:
-    """The ownerReference to a channel."""
     reference = {
         "apiVersion": CHANNEL.api_version,
         "kind": CHANNEL.kind,

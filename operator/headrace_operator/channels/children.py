@@ -88,7 +88,6 @@ class Children:
         return frozenset(filter(self._discovery.serves, (SERVING_API, KEDA_API)))
 
     def all(self) -> Iterator[tuple[Spot, Body]]:
-        """Every child that there is."""
         for kind, watch in self._watches.items():
             for body in watch.cache:
                 yield (kind, key(body)), body

@@ -71,7 +71,6 @@ class Wants:
         self._seen.add(uid)
 
     def forget(self, uid: str) -> None:
-        """The channel is gone."""
         self._drop(uid, set(self._wanted.get(uid, ())))
         self._seen.discard(uid)
 

@@ -47,7 +47,6 @@ class Leadership:
         world.related.listeners.append(self._on_related)
 
     async def run(self) -> None:
-        """Work until cancelled."""
         await self._world.channels.wait_until_listed()
         await self._children.watch_what_is_served()
         self._children.begin()

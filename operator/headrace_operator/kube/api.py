@@ -137,7 +137,6 @@ class KubeApi:
         return await self._call("apply", "PATCH", path, body, content=APPLY, parameters=parameters)
 
     async def merge(self, path: str, body: Mapping[str, Any]) -> Body:
-        """Merge patch."""
         parameters = {"fieldManager": FIELD_MANAGER}
         return await self._call("patch", "PATCH", path, body, content=MERGE, parameters=parameters)
 

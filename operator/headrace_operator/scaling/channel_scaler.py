@@ -72,7 +72,6 @@ class ChannelScaler:
 
     @property
     def streams(self) -> list[str]:
-        """The streams that are served."""
         return list(self._channels)
 
     def put(self, channel: Mapping[str, Any], *, look: bool = False) -> None:

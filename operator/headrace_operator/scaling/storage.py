@@ -89,7 +89,6 @@ class Storage:
             await asyncio.sleep(READ_SECONDS)
 
     async def read(self) -> None:
-        """Read everything now."""
         reading, limit = StorageReading(), asyncio.Semaphore(AT_ONCE)
 
         async def one(work: Callable[[], Awaitable[None]]) -> None:

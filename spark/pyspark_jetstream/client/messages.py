@@ -63,13 +63,11 @@ class Messages:
         return [int(reply.rsplit(b".", behind)[1]) for reply in self.replies]
 
     def before(self, end: int) -> Messages:
-        """The messages with a lower sequence."""
         if not self.sequences or self.sequences[-1] < end:
             return self
         return self.chosen(range(bisect_left(self.sequences, end)))
 
     def chosen(self, positions: Sequence[int]) -> Messages:
-        """The messages at these positions."""
         return Messages(
             [self.subjects[at] for at in positions],
             [self.sequences[at] for at in positions],

@@ -205,7 +205,6 @@ class _Flow:
             raise _Interrupted("the consumer is silent")
 
     def _told(self, status: Arrival) -> None:
-        """Take in a status of a pull."""
         end = pull_end(status.status, status.description)
         if end is None:
             self._is_idle = True

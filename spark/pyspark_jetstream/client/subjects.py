@@ -30,7 +30,6 @@ def without_included(filters: Iterable[str]) -> tuple[str, ...]:
 
 
 def matching(filters: Iterable[str]) -> Callable[[str], bool]:
-    """A test for subjects."""
     words = {"*": "[^.]+", ">": ".+"}
     patterns = (r"\.".join(words.get(token) or re.escape(token) for token in one.split(".")) for one in filters)
     pattern = re.compile("|".join(f"(?:{one})" for one in patterns))

@@ -58,7 +58,6 @@ class Files:
         return bool(self._system.exists(self._path(relative)))
 
     def read(self, relative: str) -> dict[str, Any]:
-        """The JSON object in a file."""
         stream = self._system.open(self._path(relative))
         try:
             text = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")

@@ -207,7 +207,6 @@ class Markers:
         raise Unavailable(f"the commit marker of {run} could not be set in {self._stream}")
 
     def ledger(self, run: str, target: str) -> Ledger:
-        """The digests of a run's rows."""
         return Ledger(self._jetstream, self._stream, _subject(run, target))
 
     def complete(self, run: str, target: str, epoch: int, rows: int, content: str = "") -> None:

@@ -187,7 +187,6 @@ class _Task:
         yield from batches
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Publish the rows of a batch."""
         written, send, most = self.written, self._publisher.send, self._most
         rate, known = self._options.rows_per_second, self._known
         rows = messages.messages(batch, self._parts, self._options, self._ids, written.rows)
