@@ -78,7 +78,7 @@ class MetricSources:
     election: Election
 
     def storage(self) -> Storage:
-        """The reader of what the streams hold; an operator that does not lead reads nothing."""
+        """The reader of the streams' contents; in an operator that does not lead it reads nothing."""
         return Storage(
             JetStreamApi(self.client),
             lambda: self.work.served.streams if self.election.leads else (),

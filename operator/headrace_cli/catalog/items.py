@@ -152,7 +152,7 @@ def sunk_item(sunk: Sunk | None) -> dict[str, Any] | None:
 
 
 def sunk_text(sunk: Item | None) -> str:
-    """The same in words; empty for nothing."""
+    """The events that a dead letter sink took, in words; empty for none."""
     if sunk is None:
         return ""
     return f"{counted(sunk['events'], 'event')}, the last at {sunk['last']}: {sunk['lastAnswer']}"

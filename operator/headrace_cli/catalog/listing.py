@@ -57,7 +57,7 @@ async def describe_channel(session: Session, wanted: NamespacedName, now: dateti
 
 
 async def list_subscriptions(session: Session, scope: ChannelScope, now: datetime) -> Listing:
-    """The Subscriptions of a channel, whatever their namespaces; without one, those of the scope's namespace."""
+    """The Subscriptions of a channel, from all namespaces; without a channel, those of the scope's namespace."""
     known = await all_subscriptions(session, scope.channel)
     chosen = [one for one in known if scope.channel is not None or scope.covers(one.ref)]
     return Listing([items.subscription_item(one, now) for one in chosen], len(known))

@@ -25,7 +25,7 @@ def of_channel(
         stream: the name of the stream that it is to use, which may exist.
 
     Raises:
-        Misconfigured: a value, or what they make together, is not possible.
+        Misconfigured: a value, or the combination of values, is not possible.
     """
     wanted: dict[str, Any] = {"overrideName": stream} if stream else {}
     if config:
@@ -38,7 +38,7 @@ def of_channel(
     try:
         manifest.parse({**body, "metadata": {**metadata, "uid": "none-yet", "generation": 1}})
         if annotations:
-            # Brings YAML, which whoever only looks into NATS may not have.
+            # This import needs YAML, which may not be installed where people only look into NATS.
             from headrace_cli.manifests import our_annotations
             from headrace_cli.manifests.documents import Document
 
@@ -59,9 +59,9 @@ def of_subscription(
         delivery: members of spec.delivery.
 
     Raises:
-        Misconfigured: a value, or what they make together, is not possible.
+        Misconfigured: a value, or the combination of values, is not possible.
     """
-    # Brings YAML, which whoever only looks into NATS may not have.
+    # This import needs YAML, which may not be installed where people only look into NATS.
     from headrace_cli.manifests import kinds
     from headrace_cli.manifests.documents import Document
 

@@ -28,7 +28,7 @@ def _completion(*, shell: str) -> int:
     if script is None:
         raise Misconfigured(f"{shell} can't be completed for", field="SHELL")
     tree = click.get_current_context().find_root().command
-    # A shell completes the words behind a program: of `kn jetstream` that is kn, which is not ours.
+    # A shell completes the words behind a program; in `kn jetstream` the program is kn, which is not ours.
     click.echo(script(tree, {}, program.name().replace(" ", "-"), program.completion_variable()).source())
     return 0
 

@@ -16,29 +16,29 @@ from headrace_cli.view.output import Column, Item, item_text, list_text, sentenc
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """A sentence, or several lines, for people."""
+    """Print a sentence, or several lines, for people."""
     click.echo(sentences(text), err=err)
 
 
 def tell(text: str) -> None:
-    """Something beside the result: to standard error."""
+    """Print a remark beside the result, to standard error."""
     say(text, err=True)
 
 
 def show(text: str) -> None:
-    """A result that is laid out already, with its line end."""
+    """Print a result that is laid out already, with its line end."""
     click.echo(text, nl=False)
 
 
 def show_list(items: Sequence[Item], output: str, columns: Sequence[Column], *, none: str = "") -> None:
-    """Show a list; beside an empty table people read `none`."""
+    """Show a list; for an empty table people also get `none` to read."""
     show(list_text(items, output, columns))
     if none and not items and output == "table":
         tell(none)
 
 
 def show_item(item: Item, output: str, lines: Callable[[Item], str]) -> None:
-    """Show one thing: `lines` makes its text for people."""
+    """Show one item; `lines` makes its text for people."""
     show(item_text(item, output, lines))
 
 
@@ -46,7 +46,7 @@ def confirmed(question: str, *, yes: bool, otherwise: str = "") -> bool:
     """Ask, unless `--yes` has answered.
 
     Args:
-        otherwise: what to tell who says no.
+        otherwise: the sentence for a person who says no.
 
     Raises:
         Misconfigured: there is nobody to ask.

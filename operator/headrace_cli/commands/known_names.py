@@ -48,6 +48,6 @@ def _named(
     except (HeadraceError, TimeoutError):
         return []
     namespace = given.get("namespace")
-    # The short form of the command's namespace, and the long one of all.
+    # Names of the command's namespace in the short form, and all names in the long one.
     offered = [ref.name for ref in refs if ref.namespace == namespace] + [str(ref) for ref in refs]
     return [name for name in offered if name.startswith(begun)]

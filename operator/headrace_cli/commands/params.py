@@ -21,7 +21,7 @@ def examples(text: str) -> str:
 
 
 class Words(NamedTuple):
-    """What `--help` says of a verb.
+    """The text of `--help` for a verb.
 
     Attributes:
         short: for the list of verbs; default: the first sentence of the text.
@@ -42,15 +42,15 @@ def verb(
     formats: Sequence[str] = (),
     obeys: Sequence[Unless] = (),
 ) -> click.Command:
-    """A verb about what is in a namespace and in NATS: its own parameters, and behind them those that all have.
+    """A verb about a namespace and NATS: its own parameters, and behind them those that all verbs have.
 
     Args:
-        run: gets the name, and the values of the options.
-        own: in the order in which `--help` shows them.
-        every: it takes all namespaces, too.
-        objects: it can ask a cluster's API server for them.
-        formats: that it can show; the first is the default. None: there is nothing to choose.
-        obeys: which of its own options have no effect when; those of namespaces are added.
+        run: called with the name and the values of the options.
+        own: its own parameters, in the order in which `--help` shows them.
+        every: the verb takes all namespaces, too.
+        objects: the verb can ask a cluster's API server for objects.
+        formats: its output formats, the first by default. None: there is no choice.
+        obeys: when its own options have no effect; the rules of namespaces are added.
     """
     named = next((each.name for each in own if each.name in ("channel", "subscription")), None)
     shared = [*namespace(every=every), *nats(), *(cluster() if objects else ())]
@@ -72,7 +72,7 @@ def value(
     """An option that takes text.
 
     Args:
-        names: of the option, with a blank between two; the last may be its name in Python.
+        names: the option's names, with a blank between two; the last may be its name in Python.
     """
     more = _default(default)
     return click.Option(names.split(), metavar=metavar, help=help, multiple=multiple, required=required, **more)
@@ -91,7 +91,7 @@ def choice(names: str, among: Sequence[str], help: str, *, default: str | None =
 
 
 def _default(default: str | int | None) -> dict[str, Any]:
-    # A default of None would be one for click, and a required option never missing.
+    # To click even None is a default, with which a required option would never be missing.
     return {} if default is None else {"default": default, "show_default": default != ""}
 
 
@@ -100,7 +100,7 @@ def flag(names: str, help: str) -> click.Option:
 
 
 def nats() -> list[click.Parameter]:
-    """Where NATS is."""
+    """The address of NATS."""
     return [
         value(
             "--nats",
@@ -136,12 +136,12 @@ def output(*formats: str) -> click.Option:
 
 
 def channel() -> click.Argument:
-    """The channel that is meant."""
+    """The channel that a verb is about."""
     return click.Argument(["channel"], metavar="CHANNEL", shell_complete=_channels)
 
 
 def subscription() -> list[click.Parameter]:
-    """The Subscription that is meant."""
+    """The Subscription that a verb is about."""
     return [
         click.Argument(["subscription"], metavar="SUBSCRIPTION", shell_complete=_subscriptions),
         value("--channel", "CHANNEL", "Only if it is a Subscription of this channel."),
@@ -149,7 +149,7 @@ def subscription() -> list[click.Parameter]:
 
 
 def event_filters() -> list[click.Parameter]:
-    """Which events are meant."""
+    """The options that select events."""
     return [
         value(
             "--type types", "PATTERN", "Only of this type; * and ? stand for any. Repeatable.", multiple=True
@@ -165,7 +165,7 @@ def event_filters() -> list[click.Parameter]:
 
 
 def address(option: str, help: str) -> click.Option:
-    """An address that is POSTed to; one that can't be is refused before anything is done."""
+    """An address for POSTs; an impossible one is refused before any work is done."""
 
     def checked(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
         from headrace.core.event.uri import checked_uri

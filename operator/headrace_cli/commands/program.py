@@ -17,7 +17,7 @@ def version() -> str:
 
 
 def name() -> str:
-    """How it was called: as the plugin, or by its own name."""
+    """The name by which the program was called: the plugin's, or its own."""
     return "kn jetstream" if PurePath(sys.argv[0]).stem == "kn-jetstream" else "headrace"
 
 

@@ -14,7 +14,7 @@ import click
 
 from headrace.core.errors import Misconfigured
 
-# What click hands to a verb: the values of its options by their names.
+# The values of a verb's options by their names, as click hands them over.
 Given: TypeAlias = dict[str, Any]
 
 
@@ -23,8 +23,8 @@ class Unless(NamedTuple):
 
     Attributes:
         option: its name in Python.
-        useful: whether it has one beside what else was given.
-        says: why it has none and what to do, behind its name.
+        useful: whether it has an effect beside the other options that were given.
+        says: the reason why it has none and the cure; its name stands in front.
     """
 
     option: str
@@ -33,10 +33,10 @@ class Unless(NamedTuple):
 
 
 def obeying(run: Callable[[Given], int], rules: Sequence[Unless]) -> Callable[..., int]:
-    """What click calls: the verb, which refuses what would have no effect.
+    """The callback for click: the verb, which refuses options that would have no effect.
 
     Raises:
-        Misconfigured: exit status 2, when it is called.
+        Misconfigured: from the callback; the exit status is 2.
     """
 
     def checked(**given: Any) -> int:
@@ -67,7 +67,7 @@ def _asked(context: click.Context, option: str) -> bool:
 
 def of_namespaces(argument: str, *, every: bool) -> list[Unless]:
     """Args:
-    argument: that may be NAMESPACE/NAME; empty: there is none. every: there is -A, too.
+    argument: the one that may be NAMESPACE/NAME; empty: there is none. every: there is -A, too.
     """
     rules = []
     if argument:
@@ -100,10 +100,10 @@ def of_namespaces(argument: str, *, every: bool) -> list[Unless]:
 
 
 def one_of(*options: str, says: str) -> list[Unless]:
-    """Of options that say the same thing the second one is refused.
+    """Refuse the second one of options that say the same thing.
 
     Args:
-        says: what, as in `where to begin`.
+        says: the thing, as in `where to begin`.
     """
     *most, last = (f"--{option.replace('_', '-').rstrip('-')}" for option in options)
     words = f"is not alone: of {', '.join(most)} and {last} one says {says}"

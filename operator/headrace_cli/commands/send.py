@@ -25,7 +25,7 @@ They go over HTTP to a `headrace up` that runs here, or to --url; else straight 
 receiver would store them.
 """
 
-# What describes the one event of --type, and would be passed over with a file.
+# The options that describe the single event of --type, and would be ignored with a file.
 OF_ONE = ("source", "id", "subject", "dataschema", "named", "data", "fields", "content_type", "count")
 
 EPILOG = params.examples("""\

@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
 
 def in_place(given: Given, work: Callable[[Place, Given], Coroutine[Any, Any, int]]) -> int:
-    """Do something with the place that the options and the environment name; the exit status.
+    """Do the work with the place that the options and the environment name; gives the exit status.
 
     Raises:
-        Misconfigured: they contradict each other. Whatever the work raises.
+        Misconfigured: the two contradict each other. The errors of the work are raised, too.
     """
     import asyncio
 
     from headrace.io.process import log
     from headrace_cli.access import place
 
-    # What the connection has to say is in the errors; its log would be for those who run servers.
+    # The connection's news is in the errors; its log would be for people who run servers.
     log.configure("error", plain=True)
     return asyncio.run(work(place.find(given["nats"]), given))
 
 
 def on_nats(given: Given, work: Callable[[Session, Given], Awaitable[int]]) -> int:
-    """Do something in a session; the exit status.
+    """Do the work in a session; gives the exit status.
 
     Raises:
-        Unavailable: NATS is not there. Whatever the work raises.
+        Unavailable: NATS does not answer. The errors of the work are raised, too.
     """
     from headrace_cli.access import session
 
@@ -67,10 +67,10 @@ def cluster(given: Given) -> Objects:
 
 
 def on_cluster(given: Given, work: Callable[[Objects, Given], Coroutine[Any, Any, int]]) -> int:
-    """Do something with the objects of a cluster; a namespace that nobody named is that of its context.
+    """Do the work with a cluster's objects; the default namespace is that of the kubeconfig's context.
 
     Raises:
-        Misconfigured: as `cluster` does. Whatever the work raises.
+        Misconfigured: as `cluster` does. The errors of the work are raised, too.
     """
     import asyncio
 

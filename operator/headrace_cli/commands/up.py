@@ -45,7 +45,7 @@ FORWARD_MAX_IN_FLIGHT. The NATS_* ones count with --nats only.
 
 def _up(**given: Any) -> int:
     asked = _asked(given)
-    # Nothing runs yet that a Ctrl-C would have to end in order; as an exception it can be lost inside an import.
+    # No process runs yet that a Ctrl-C would have to end in order; as an exception it can be lost inside an import.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from headrace_cli.laptop import up
@@ -85,7 +85,7 @@ COMMAND = click.Command(
             multiple=True,
             required=True,
         ),
-        # What a shell makes of -f *.yaml.
+        # The further files that a shell makes of -f *.yaml.
         click.Argument(["more"], nargs=-1, metavar=""),
         params.value(
             "--listen", "HOST:PORT", "Where events are received; port 0: any free one.", default="127.0.0.1:8080"

@@ -167,7 +167,7 @@ _COLUMNS: tuple[Column, ...] = (
 
 
 def text(numbers: dict[str, Any]) -> str:
-    """The same for people."""
+    """The numbers of one run, for people."""
     published = numbers["published"]
     latency = ", ".join(f"{name} {value} ms" for name, value in published["latencyMs"].items())
     head = (

@@ -80,7 +80,7 @@ def report(now: Facts, before: Facts | None = None) -> dict[str, Any]:
 
 
 def text(numbers: dict[str, Any]) -> str:
-    """The same for people."""
+    """The numbers, for people."""
     account = numbers["account"]
     used_of = f", {account['used'] * 100:.0f} % of its {account['limit']}" if account["limit"] else ""
     head = (

@@ -134,7 +134,7 @@ def _key(document: Document) -> Key:
 
 
 def _check(document: Document, parent: Mapping[str, Any]) -> None:
-    """Refuse here, where file and document are known, what `reconcile` would refuse later."""
+    """Refuse here, where file and document are known, an object that `reconcile` would refuse later."""
     our_annotations.of_channel(document, parent["metadata"].get("annotations") or {})
     try:
         manifest.parse(parent)

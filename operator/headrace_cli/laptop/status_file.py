@@ -19,7 +19,7 @@ _log = log.get("up")
 
 
 class StatusFile:
-    """Writes what `collect` gives, soon after each `touch`."""
+    """Writes the result of `collect` soon after each `touch`."""
 
     def __init__(self, path: Path | None, collect: Callable[[], Mapping[str, Any]]) -> None:
         self._path = path

@@ -64,7 +64,8 @@ def read_files(paths: Sequence[str]) -> list[Document]:
     """All documents of files and directories, in order; a directory's files by name, without its subdirectories.
 
     Raises:
-        InvalidSpec: a file can't be read, is no YAML, or holds what JSON can't; names file and document.
+        InvalidSpec: a file can't be read, is no YAML, or holds values that JSON can't; the message names file and
+            document.
     """
     return [
         document for path in paths for file in _files(Path(path)) for document in _documents(str(file), _text(file))

@@ -88,7 +88,7 @@ async def to_channel(
 
 @asynccontextmanager
 async def to_uri(uri: str) -> AsyncIterator[ReplayTarget]:
-    """An address, for as long as the block lasts."""
+    """An address as the receiver, for as long as the block lasts."""
     client = HttpClient()
     try:
         yield ReplayTarget(_to_uri(client, uri), uri)

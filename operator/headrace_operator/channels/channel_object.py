@@ -42,7 +42,7 @@ def mentioned(channel: Mapping[str, Any]) -> set[str]:
 
 
 def says_the_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Has nothing changed but what the operator writes itself?"""
+    """Has nothing changed except the parts that the operator writes itself?"""
     keys = ("uid", "generation", "labels", "deletionTimestamp")
     lost = is_held(old) and not is_held(new)
     before, after = (dict(one["metadata"].get("annotations") or {}) for one in (old, new))

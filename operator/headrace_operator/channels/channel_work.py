@@ -79,7 +79,7 @@ class ChannelWork:
             self._active = False
 
     def add(self, place: Key) -> None:
-        """Pass over it soon."""
+        """Pass over the channel soon."""
         if self._active:
             self.queue.add(place)
 

@@ -98,7 +98,7 @@ class Children:
         return found
 
     def observed(self, parent: Mapping[str, Any]) -> dict[str, dict[str, Body]]:
-        """The channel's children as the hook is told of them."""
+        """The channel's children as the hook sees them."""
         found: dict[str, dict[str, Body]] = {}
         for (kind, place), body in self._of(parent["metadata"]["uid"]):
             own = place[0] == parent["metadata"]["namespace"]
@@ -106,7 +106,7 @@ class Children:
         return found
 
     def shared(self, parent: Mapping[str, Any]) -> dict[str, dict[str, Body]]:
-        """The children that the channel may share with others, as the hook is told of them."""
+        """The children that the channel may share with others, as the hook sees them."""
         found: dict[str, dict[str, Body]] = {}
         for kind, place in self._index.shared:
             body, own = self._watch(kind).cache.get(place), place[0] == parent["metadata"]["namespace"]
@@ -165,7 +165,7 @@ class Children:
     @property
     def unwanted(self) -> list[Spot]:
         """Shared children that no channel owns and, as far as is known, no channel wants."""
-        # In a single namespace a channel owns what it wants; a child without owner may be wanted from elsewhere.
+        # In a single namespace each channel owns its children; one without owner may be wanted from another namespace.
         if self.own_namespace:
             return []
         return [spot for spot in self._index.shared if not self._wants.by(spot) and not self._owned(spot)]

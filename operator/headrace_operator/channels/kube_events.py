@@ -120,7 +120,7 @@ class EventWriter:
             pass
 
     async def _write_next(self) -> bool:
-        """False when the API server did not answer."""
+        """Write the next Event; False when the API server did not answer."""
         name, body = self._waiting.popitem(last=False)
         try:
             await self._write(name, body)

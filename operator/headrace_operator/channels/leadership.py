@@ -81,7 +81,7 @@ class Leadership:
                         await self._removed.wait()
 
     async def _release_shared(self) -> bool:
-        """False when that failed."""
+        """Delete the unwanted shared children; False when that failed."""
         try:
             problems = [problem.words for _, problem in await self._children.release()]
         except Unavailable as error:

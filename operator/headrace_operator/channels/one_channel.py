@@ -69,7 +69,7 @@ class OneChannel:
         return known is None or known.written is None or known.written == (channel.get("status") or {})
 
     async def work(self, place: Key) -> float | None:
-        """One pass; seconds until the next is wanted, None when something changes.
+        """Make one pass; gives the seconds until the next, None: the next is due when something changes.
 
         Raises:
             HeadraceError: the pass did not come to its end, and is to be tried again.

@@ -141,7 +141,7 @@ class RelatedObjects:
             late.discard(channel)
 
     def written(self, channel: Body) -> bytes:
-        """The `related` of a request for it."""
+        """The `related` of a request for a channel."""
         groups: dict[str, list[bytes]] = {}
         for rule in self._rules.get(key(channel), ()):
             for (kind, *_), texts in self._of(rule):

@@ -132,7 +132,7 @@ class KubeApi:
         return await self._call("update", "PUT", path, body, parameters={"fieldManager": FIELD_MANAGER})
 
     async def apply(self, path: str, body: Mapping[str, Any]) -> Body:
-        """Server-side apply; what others have written into our fields is overwritten."""
+        """Server-side apply; our fields are overwritten where others have written them."""
         parameters = {"fieldManager": FIELD_MANAGER, "force": "true"}
         return await self._call("apply", "PATCH", path, body, content=APPLY, parameters=parameters)
 
@@ -148,7 +148,7 @@ class KubeApi:
         return await self._call("patch", "PATCH", path, [test, *operations], content=JSON_PATCH, parameters=parameters)
 
     async def delete(self, path: str, uid: str) -> None:
-        """Delete the object with this uid, and in the background what it owns; one that is gone is no error."""
+        """Delete the object with this uid, and in the background its dependents; one that is gone is no error."""
         body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
         try:
             await self._call("delete", "DELETE", path, body)

@@ -78,11 +78,11 @@ class Discovery:
         return api_version in self._served or "/" not in api_version
 
     async def by_kind(self, api_version: str, kind: str) -> Kind | None:
-        """None when the cluster does not serve it. Raises as `refresh`."""
+        """The kind, or None when the cluster does not serve it. Raises as `refresh`."""
         return await self._first(api_version, lambda one: one.kind == kind)
 
     async def by_plural(self, api_version: str, plural: str) -> Kind | None:
-        """None when the cluster does not serve it. Raises as `refresh`."""
+        """The kind, or None when the cluster does not serve it. Raises as `refresh`."""
         return await self._first(api_version, lambda one: one.plural == plural)
 
     async def _first(self, api_version: str, fits: Callable[[Kind], bool]) -> Kind | None:

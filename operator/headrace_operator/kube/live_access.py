@@ -22,7 +22,7 @@ class Way(Protocol):
     """The way to an API server."""
 
     def now(self) -> KubeAccess:
-        """That of this moment."""
+        """The access of this moment."""
 
 
 class LiveAccess:
@@ -40,7 +40,7 @@ class LiveAccess:
         self._problem = ""
 
     def now(self) -> KubeAccess:
-        """That of this moment."""
+        """The access of this moment."""
         stamps = _stamped(self._access)
         if stamps != self._stamps:
             self._stamps = stamps

@@ -106,7 +106,7 @@ class ScaledConsumer:
 
     @property
     def row(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The consumer's state as JSON values."""
         known = self.outlook.counters
         return {
             "namespace": self.subscriber.namespace,

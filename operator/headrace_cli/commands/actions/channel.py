@@ -80,7 +80,7 @@ async def create_in_cluster(objects: Objects, given: Given) -> int:
 
 
 async def create_in_nats(session: Session, given: Given) -> int:
-    # Brings the story of `reconcile`, which nobody needs to look.
+    # This imports the code of `reconcile`, which other verbs do not need.
     from headrace_cli.catalog import creation
 
     where, wanted = channel_of(given), _manifest(given)
@@ -113,12 +113,12 @@ async def delete_in_nats(session: Session, given: Given) -> int:
 
 
 def show_document(manifest: Mapping[str, Any], output: str) -> None:
-    """It may be put behind another one with `>>`."""
+    """Show a document that may be appended to another with `>>`."""
     show(("---\n" if output == "yaml" else "") + text_of(manifest, output))
 
 
 def show_created(sentence: str, made: Mapping[str, Any], output: str) -> None:
-    """What was created: a sentence, or the object where somebody has asked for a format."""
+    """Show a creation: as a sentence, or as the object if a format was asked for."""
     if rules.asked("output"):
         show_document(made, output)
     else:

@@ -92,7 +92,7 @@ async def discard(session: Session, given: Given) -> int:
 
 
 async def _settle(shelf: Shelf, selection: Selection, given: Given, verb: str, how: str, work: Work) -> int:
-    """The exit status; what fails is said, and stays."""
+    """Settle the events; gives the exit status. An event that fails is reported, and stays."""
     failed, dry = 0, given["dry_run"]
     with Progress(verb) as progress:
         try:

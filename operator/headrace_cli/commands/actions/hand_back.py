@@ -15,10 +15,10 @@ from headrace_cli.hand_back.plan import Return
 
 
 async def hand_back(session: Session, given: Given, objects: Objects | None) -> int:
-    """The exit status: 1 when some could not be handed back.
+    """Hand channels back; gives the exit status: 1 when some could not be handed back.
 
     Args:
-        objects: of the cluster that says which consumerType a channel has; None: the options say it.
+        objects: those of a cluster, which have each channel's consumerType; None: the options have it.
     """
     plans = await plan.plan(session, scope_of(given), force=given["force"])
     if not plans:

@@ -40,7 +40,7 @@ async def report(connected: Session, given: Given) -> int:
 
 
 async def run_check(place: Place, given: Given) -> int:
-    """The exit status of a monitoring plugin; whatever goes wrong is a status, too."""
+    """Check; gives the exit status of a monitoring plugin, to which an error is a status, too."""
     try:
         limits = Limits(
             **{
@@ -53,7 +53,7 @@ async def run_check(place: Place, given: Given) -> int:
         async with session(place) as connected:
             known = await facts.gather(connected, scope)
         if not known.channels and scope.namespace is not None:
-            # A monitor that looks at nothing must not be content for ever.
+            # A monitor without any channel must not report OK for ever.
             raise Misconfigured(f"there is no channel in namespace {scope.namespace}: add -A, or name one", field="-n")
     except (Unavailable, Refused) as error:
         return _failed(given, Status.CRITICAL, error)
@@ -75,12 +75,12 @@ def _failed(given: Given, status: Status, error: HeadraceError) -> int:
 
 
 async def examine(place: Place, given: Given) -> int:
-    """The exit status: 1 when anything is wrong that keeps events from arriving."""
+    """Examine NATS; gives the exit status: 1 when a fault keeps events from arriving."""
     return _show(await doctor.examine_up(place, scope_of(given)), given)
 
 
 async def examine_cluster(objects: Objects, given: Given) -> int:
-    """The same of a cluster's objects; and of what is in NATS, where somebody has said where that is."""
+    """Examine a cluster's objects, and also NATS if its address was given; gives the exit status as `examine`."""
     scope = scope_of(given)
     bodies = doctor.in_scope(await objects.channels(scope.namespace), scope)
     if scope.channel is not None and not bodies:
@@ -110,7 +110,7 @@ async def step_down(connected: Session, given: Given) -> int:
 
 
 IN_SESSION = {"report": report, "step-down": step_down}
-# These say so when NATS is away.
+# These verbs report it themselves when NATS is away.
 IN_PLACE = {"check": run_check, "doctor": examine}
 
 

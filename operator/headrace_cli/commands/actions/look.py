@@ -64,7 +64,7 @@ def _print(stored: StreamMessage, output: str) -> None:
         about = {"stream": stored.stream, "sequence": stored.sequence, "stored": stamp(stored.time)}
         show(f"{event_view.line(stored.event, **about)}\n")
         return
-    # What else a reader should know of it.
+    # A reader should know that the event is a replay for one consumer only.
     only = stored.headers.get("headrace-only")
     marks = {"replay for": only} if only else {}
     show(event_view.pretty(stored.event, f"#{stored.sequence}  {stamp(stored.time)}", about=marks) + "\n")

@@ -35,7 +35,7 @@ async def replay(session: Session, given: Given) -> int:
         if given["dry_run"]:
             bring, checkpoint = _nothing, None
         elif checkpoint is not None:
-            # A file that can't be written is an error before anything is brought.
+            # A file that can't be written is an error before any event is brought.
             position.save(checkpoint, at)
         pace = SendRate(None if given["dry_run"] else given["rate"])
         with Progress("looked at", at.last - at.next + 1) as progress:
@@ -47,7 +47,7 @@ async def replay(session: Session, given: Given) -> int:
 
 
 async def _nothing(*_: object) -> None:
-    """What a dry run does with an event."""
+    """Bring an event nowhere, for a dry run."""
 
 
 async def _target(session: Session, source: CatalogChannel, given: Given, stack: AsyncExitStack) -> ReplayTarget:

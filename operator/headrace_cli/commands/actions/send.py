@@ -26,7 +26,7 @@ from headrace_cli.view.output import harmless
 from headrace_cli.view.progress import Progress
 from headrace_cli.view.units import stamp
 
-# Whoever sends parked events again within the window must not take it for a delivery.
+# A person who sends parked events again within the window must not take this for a delivery.
 STORED_BEFORE = "stored before and not delivered again: source and id are in the stream's duplicate window"
 
 
@@ -34,7 +34,7 @@ def events_of(given: Given) -> Iterator[Event]:
     """The events that the options describe, one after the other as they are sent.
 
     Raises:
-        Misconfigured: an option, the data or a line of the file is wrong; of a file only when its turn has come.
+        Misconfigured: an option, the data or a line of the file is wrong; a line only when its turn has come.
     """
     if given["file"]:
         return _from_file(given["file"], new_ids=given["new_ids"])

@@ -58,7 +58,7 @@ def _line(each: Single) -> str:
 
 
 async def save(session: Session, given: Given) -> int:
-    """What an interrupted run has finished is kept, and not done again."""
+    """Save a channel's streams; the snapshots that an interrupted run has finished are kept."""
     found = await channel(session.api, channel_of(given))
     known = backup.begin(Path(given["directory"]), found, again=given["again"])
     for name in backup.streams_of(found):
@@ -75,7 +75,7 @@ async def save(session: Session, given: Given) -> int:
 
 
 async def restore(session: Session, given: Given) -> int:
-    """Streams that an interrupted run has brought back are left alone."""
+    """Bring the streams back, except those that an interrupted run has brought back already."""
     known = backup.load(Path(given["directory"]))
     if not known.complete:
         problem = "was interrupted: run `kn jetstream backup` again, it goes on"
