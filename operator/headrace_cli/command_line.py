@@ -20,7 +20,8 @@ from headrace_cli.commands import program, root
 from headrace_cli.commands.console import say
 
 INTERRUPTED = 130
-# Errors of a disk that takes the output. A pipe that nobody reads any more, as behind `| head`, is an end for click.
+# Errors of the disk that takes the output. A pipe that nobody reads any more, as behind `| head`, click takes for an
+# end.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 

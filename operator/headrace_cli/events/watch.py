@@ -1,4 +1,4 @@
-"""Looks into a channel: what lies in its stream (`peek`), and what comes (`tail`). Leaves no trace on the server."""
+"""Looks at a channel's events: the stored ones (`peek`) and the coming ones (`tail`). Leaves no trace on the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the functions of a `headrace up` tell of themselves, for the page that has the operator's metrics.
+"""The metrics of the functions of a `headrace up`, for the page that has the operator's metrics.
 
 Each function has its `/metrics` on a loopback port of its own, apart from the port of its events. So a scrape wakes no
 function and keeps none alive, and the page says nothing of a function that does not run. A page may have a family only

@@ -1,6 +1,6 @@
 """Takes a child away: deletes it, or leaves a shared one to the other channels that own it.
 
-`headrace_operator.channels.children` knows who is left, and calls this.
+`headrace_operator.channels.children` knows the owners that are left, and calls this.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A copy of all objects of one kind, kept up to date by a watch.
 
 A watch lists the objects once and follows their changes from there. When a connection ends, the next one goes on where
-it was; when the API server has forgotten that place (410), the watch lists again and tells of what has vanished
-meanwhile. This module knows nothing of channels. `Cache.complete` says whether the copy can be believed to hold
-everything.
+it was; when the API server has forgotten that place (410), the watch lists again and reports the objects that have
+vanished meanwhile. This module knows nothing of channels. `Cache.complete` says whether the copy can be believed to
+hold everything.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class ChannelScaler:
             raise
 
     def _repair(self, stream: str) -> None:
-        """A stream or consumer is missing that reconcile had made; before that, reconcile tries again by itself."""
+        """A stream or consumer that reconcile had made is missing; until it has made one, it tries by itself."""
         place = self._channels.get(stream)
         if place is None or place not in self._stored:
             return

@@ -1,6 +1,6 @@
 """What failed leases do to the outlook of their consumer: after which pause one lease tries for all.
 
-After a failure one lease, the *trial*, finds out whether `forward` is back. The trial is short, and is asked to tell of
+After a failure one lease, the *trial*, finds out whether `forward` is back. The trial is short, and is asked to report
 its events soon: as soon as one of them is settled all other leases may open, before the trial ends (ADR 011). This
 module is pure, like `headrace_operator.scaling.lag`, which reads the number of leases off the outlook. Called by
 `headrace_operator.scaling.scaler` and `.open_lease`.

@@ -139,7 +139,7 @@ def parsed(text: str, url: str) -> LeaseAnswer:
 
 
 def refusal(who: str, url: str, status: int, text: str, headers: Mapping[str, str]) -> HeadraceError:
-    """The error for an answer that is not 200: 4xx is refused, any other status may pass."""
+    """The error for an answer that is not 200: 4xx is refused, any other status may be better later."""
     words = f"{who} at {url} answered {status}: {_detail(text)}"
     if 400 <= status < 500 and status not in (408, 429):
         return Refused(words, status=status)

@@ -1,6 +1,6 @@
 """Signs that events vanished while they waited for their retry: a limit discarded them, or somebody purged them.
 
-Nobody tells of a loss: the consumer just has fewer events out than before, and no lease of ours has settled them. When
+Nobody reports a loss: the consumer just has fewer events out than before, and no lease of ours has settled them. When
 this module suspects a loss, `reconcile` counts. The module is pure; `headrace_operator.scaling.scaler` and
 `.served_streams` call it before they take in news.
 """

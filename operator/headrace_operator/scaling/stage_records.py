@@ -1,7 +1,7 @@
 """The times at which un-acked events are due again, read from the stage records in an aside stream.
 
 `forward` writes one record for each consumer and sequence before it NAKs with a delay, and deletes it when the event is
-settled. Here a scaler finds the due times that no lease has told it of: after its start all of them, later all but the
+settled. Here a scaler finds the due times that no lease has reported: after its start all of them, later all but the
 earliest of each lease. It reads each record once, since a cursor over the sequences of the aside stream makes every
 further look cheap.
 """

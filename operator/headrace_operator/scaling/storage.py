@@ -1,7 +1,7 @@
 """How old the oldest unsettled event of each consumer is, and how much the streams and their aside streams hold.
 
 It is read from JetStream every 15 s, and only while somebody scrapes: nothing else needs it. A value that can't be read
-this time is left out, and the time of the last whole reading is told.
+this time is left out, and the time of the last whole reading is given.
 """
 
 from __future__ import annotations
