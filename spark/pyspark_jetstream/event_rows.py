@@ -26,7 +26,7 @@ DROPMALFORMED = "DROPMALFORMED"
 FAILFAST = "FAILFAST"
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
-# Columns of the message, whatever it holds.
+# Columns of the message itself, which also a message without an event has.
 _PLACE = ("stream", "sequence", "timestamp", "headers")
 _COLUMNS = frozenset(
     ("id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "schemaurl", "specversion")

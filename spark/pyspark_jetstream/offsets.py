@@ -5,7 +5,7 @@ An offset is `{"v":1,"streams":{<stream>:{"next":N,"base":B,"created":T}}}`:
     next     the first sequence that is not read
     base     where the query started in this stream. Spark keeps no initial offset, and asks for it more than once: an
              end that carries its start is what keeps messages between two askings from being lost
-    created  when the stream was made: of another stream of that name, no sequence means anything
+    created  when the stream was made: in another stream of that name the sequences mean nothing
     init     true in an initial offset only, which any end's base overrules
 
 A stream that the query does not read any more keeps its part: when it is read again, the query goes on there. There are

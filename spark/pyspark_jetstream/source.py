@@ -1,6 +1,6 @@
 """The data source `jetstream`, which Spark calls first.
 
-Options are checked here, on the driver, so that a wrong one is told before anything runs. Readers connect when they
+Options are checked here, on the driver, so that a wrong one is reported before any task runs. Readers connect when they
 plan. A writer plans nothing, so the source itself looks whether there is a stream to write to.
 """
 

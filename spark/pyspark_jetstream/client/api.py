@@ -19,7 +19,7 @@ from pyspark_jetstream.client.access import API_PREFIX
 from pyspark_jetstream.client.connection import Connection, NotReached
 
 # No leader just now, too few servers up, or an overloaded server; all other 5xx are final answers.
-_NOT_ENABLED = frozenset((10039, 10076))  # for the account; at all
+_NOT_ENABLED = frozenset((10039, 10076))  # for the account; on the server
 _PASSING = frozenset((10005, 10008, 10009, 10023, 10077))
 
 # The time of one try. JetStream answers in milliseconds or not at all: a leader that has died never answers a request.
@@ -130,7 +130,7 @@ class BlockingApi:
         return f"{asked}: is the option domain or apiPrefix right, and may this user ask?"
 
     def stream(self, name: str) -> StreamInfo | None:
-        """None when there is no such stream."""
+        """The facts about a stream; None when there is no such stream."""
         try:
             found = self.call(f"STREAM.INFO.{name}")
         except ApiError as error:

@@ -1,7 +1,7 @@
 """A link that is made anew, on another server if need be; and requests with their answers.
 
 Nothing happens in the background: a lost link is noticed, and replaced, by the next call. Subscriptions do not survive
-a link; `generation` tells whoever has one that it has to subscribe again.
+a link; `generation` tells a subscriber that it has to subscribe again.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class FastPublisher:
         self._generation = -1
         self._inbox = f"_INBOX.{secrets.token_hex(11)}"
         self._batch = 0
-        self._prefix = ""  # of the open batch's answers; empty while there is none
+        self._prefix = ""  # the prefix of the open batch's replies; empty while there is none
         self._buffer: list[bytes] = []
         self._buffered = 0
 

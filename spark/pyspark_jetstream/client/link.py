@@ -1,7 +1,7 @@
 """One connection to one server: TCP, INFO, TLS, CONNECT, then frames in and bytes out.
 
 Blocking, with a time-out on everything. It answers PING by itself, and raises LinkBroken when the connection is of no
-use any more; whoever uses it decides what that costs.
+use any more; its caller decides what that costs.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def run(
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
-    """The arguments that every job has: where NATS is, and any other option of the source."""
+    """Add the arguments that every job has: the address of NATS, and any other option of the source."""
     parser.add_argument("--servers", help="NATS URLs, comma separated; else NATS_URL, as all of NATS_* is read")
     parser.add_argument(
         "--option",
@@ -90,7 +90,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 
 
 def add_origin(parser: argparse.ArgumentParser) -> None:
-    """The arguments that name what is read."""
+    """Add the arguments that name the origin."""
     origin = parser.add_mutually_exclusive_group(required=True)
     origin.add_argument("--channel", metavar="NAMESPACE/NAME")
     origin.add_argument("--stream")

@@ -1,6 +1,6 @@
 """`Nats-Msg-Id`s that are the same whenever the same row is written again. Pure.
 
-    events     source and id, as `receive` makes it: an event is itself, whoever publishes it
+    events     source and id, as `receive` makes it: an event keeps its id with every publisher
     messages   s.<run, epoch, partition>.<content>[.<which of equal ones>]
 
 A message's id is of its content and not of the row's number, since after a shuffle the rows of a partition may come in

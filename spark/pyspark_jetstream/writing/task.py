@@ -128,7 +128,7 @@ class _Task:
             self.written.is_fast = True
         # Only a batch with a name has a ledger: Spark itself knows which rows an epoch of a streaming query has.
         self._ledger: Ledger | None = None
-        self._had: set[bytes] = set()  # in the first try at the run, if this is a later one
+        self._had: set[bytes] = set()  # digests of the first try at the run, if this is a later one
         self._turn = 0.0  # when the next row may be published, on the monotonic clock
 
     def enter(self, jetstream: BlockingApi, one: Target) -> bool:
