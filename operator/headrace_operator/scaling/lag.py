@@ -61,7 +61,7 @@ class Outlook:
         probe_at, probes: when the next lease probes for un-acked events without a known due time, and how many have.
         broken_at: when the latest row of failures began, or when the consumer was first seen: its un-acked events then
             belong to another scaler, whose leases may have died with it.
-        empties, failures: how many leases in a row found no event though one was pending; how many broke.
+        empties, failures: how many leases in a row found no event though one was pending, and how many in a row broke.
         not_before: no lease is opened earlier.
     """
 

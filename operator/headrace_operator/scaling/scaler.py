@@ -184,8 +184,7 @@ class Scaler:
     async def _sweep_for_ever(self) -> None:
         while True:
             self._sweep_now.clear()
-            # A NATS that has just come back may not answer yet, and no hint reports the events that were stored
-            # meanwhile.
+            # NATS may not answer yet when it has just come back, and no hint reports events that were stored meanwhile.
             pause = self._sweep_seconds if await self._sweep.once() else SWEEP_AGAIN_SECONDS
             self._tell_listeners()
             with suppress(TimeoutError):
