@@ -17,7 +17,7 @@ def with_our_context(api: Any) -> Any:
     if given.verify_ssl:
         named = given.ssl_ca_cert or getattr(given, "ca_cert_data", None)
         context = trust.context() if named else tls.of_system()
-        # As urllib3 and Go do.
+        # As in urllib3 and Go, a common name counts as no host name.
         context.hostname_checks_common_name = False
         api.rest_client.pool_manager.connection_pool_kw["ssl_context"] = context
     return api

@@ -18,7 +18,7 @@ from headrace_cli.manifests.documents import Document
 
 OF_BOTH = (order_spec.DELIVERY_ORDER, order_spec.ORDER_KEY, scale_spec.LAG_THRESHOLD, scale_spec.MAX_SCALE)
 OF_CHANNEL = (RETAIN,)
-# They say where functions run in a cluster and what wakes them there; on a laptop that is fixed: `receive` always runs.
+# These say where functions run and what wakes them in a cluster; on a laptop both are fixed: `receive` always runs.
 NOT_OBEYED = (placement_spec.RUNTIME, placement_spec.ISOLATION, placement_spec.KEDA, scale_spec.WAKE)
 
 
