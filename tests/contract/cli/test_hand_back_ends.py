@@ -23,6 +23,7 @@ from tests.support.functions.reconciling import Hook
 from tests.support.laptop.cli import Cli
 from tests.support.nats.go_channel import OURS, PUSH, RETENTION, STREAM, THEIRS, GoChannel
 from tests.support.nats.nats_server import NatsServer
+from tests.support.nats.strangers import flushed
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ async def test_it_refuses_while_a_lease_is_open(
     inbox = stranger.new_inbox()
     waiting = await stranger.subscribe(inbox)
     await stranger.publish(f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{THEIRS}", b'{"batch":1,"expires":60000000000}', inbox)
-    await stranger.flush()
+    await flushed(stranger)
 
     refused = await hand_back(cli)
 
@@ -162,14 +163,14 @@ async def test_it_refuses_while_an_operator_is_at_work_though_there_is_nothing_t
 ) -> None:
     await hook.sync(channel(entry("aaaa-1")))
     heard = await stranger.subscribe(names.wake_subject(">"))
-    await stranger.flush()
+    await flushed(stranger)
 
     refused = await hand_back(cli)
 
     assert (refused.status, "an operator is at work" in refused.err) == (1, True)
     assert await marks(hook) != []
     await heard.unsubscribe()
-    await stranger.flush()
+    await flushed(stranger)
     (await hand_back(cli)).ok()
     assert await marks(hook) == []
 

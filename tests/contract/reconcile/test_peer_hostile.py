@@ -11,6 +11,7 @@ from headrace.io.nats.client import Client
 from tests.support.functions.channels import channel, entry
 from tests.support.functions.reconciling import Hook, condition
 from tests.support.nats.go_channel import DELIVER, STREAM, SUBJECT, THEIRS, GoChannel
+from tests.support.nats.strangers import flushed
 
 SECOND = 1_000_000_000
 READY = [{"uid": "aaaa-1", "observedGeneration": 1, "ready": "True"}]
@@ -165,7 +166,7 @@ async def test_a_push_consumer_with_a_subscriber_beside_its_group_is_still_deliv
     """Without a group: the first dispatchers made it so."""
     await peer.make("limits", deliver_subject=DELIVER)
     listening = await stranger.subscribe(DELIVER)
-    await stranger.flush()
+    await flushed(stranger)
     answer = await hook.sync(channel(entry("aaaa-1")))
     assert condition(answer, "PeerTakenOver")["reason"] == "PeerStillDelivers"
     assert await hook.durables(STREAM) == [THEIRS]

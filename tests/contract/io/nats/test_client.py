@@ -14,6 +14,7 @@ from headrace.io.nats import hints
 from headrace.io.nats.client import Client
 from headrace.io.nats.contract import Arrival, Broken, Closed
 from tests.support.nats.nats_server import NatsServer, free_port
+from tests.support.nats.strangers import flushed
 from tests.support.waiting import until
 
 
@@ -84,7 +85,7 @@ async def test_a_client_that_is_not_ours_reads_what_we_send_and_we_read_what_it_
     await client.ready(5)
     arrivals = await heard(client, "from.stranger")
     theirs = await stranger.subscribe("from.us")
-    await stranger.flush()
+    await flushed(stranger)
 
     await client.publish("from.us", b"a\r\nb", reply="inbox.1", headers=headers)
     read = await theirs.next_msg(5)
