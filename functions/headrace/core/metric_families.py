@@ -28,7 +28,7 @@ STARTED = Family(
     ("function", "until"),
     fold=Fold.LEAST,
 )
-WORKERS = Family("headrace_workers", FamilyKind.GAUGE, "Processes that serve, and are added up here", ("function",))
+WORKERS = Family("headrace_workers", FamilyKind.GAUGE, "1 of each process that serves", ("function",))
 NATS_CONNECTED = Family(
     "headrace_nats_connected", FamilyKind.GAUGE, "Connections to NATS that stand: one for each process", ("function",)
 )

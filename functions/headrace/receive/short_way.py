@@ -61,10 +61,14 @@ class Intake:
                 answer(response)
             effects.stored(message.subject, outcome, effects.monotonic() - began)
 
-        if not effects.publish_now(message, effects.publish_seconds, published):
-            waiting.drop(held)
-            return None
-        return 0
+        taken = False
+        try:
+            taken = effects.publish_now(message, effects.publish_seconds, published)
+        finally:
+            # Also where a fault of ours ends the call: bytes that nobody answers for would stay counted for good.
+            if not taken:
+                waiting.drop(held)
+        return 0 if taken else None
 
     def hold(self, size: int, held: int) -> bool:
         """Count more bytes of a message that is on its way in; False: there is no room for them."""

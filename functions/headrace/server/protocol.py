@@ -120,7 +120,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self.flow.write_paused and (front := self._front or self._find_front()) is not None:
             try:
                 lacks = front.take(data, self._answer)
-            except Exception:  # the parser's way may meet the fault again
+            except Exception:  # a fault of ours is logged, nothing has happened, and the parser's way answers
                 self.logger.exception("the short way failed")
         if lacks == 0:
             current = self._on_its_way

@@ -226,3 +226,14 @@ def test_whoever_waits_alone_may_be_of_any_size() -> None:
     assert waiting.add(1000, held=1000)
     waiting.drop(2000)
     assert waiting.size == 0
+
+
+def test_a_fault_on_the_short_way_leaves_no_bytes_counted() -> None:
+    def faulty(*_: object) -> bool:
+        raise RuntimeError("a fault of ours")
+
+    world = World()
+    intake = Intake(replace(world.effects(), publish_now=faulty), world.waiting)
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        intake.take(post(HOST, *EVENT), world.answer)
+    assert world.waiting.size == 0

@@ -1,7 +1,7 @@
 """JetStream's answers as values: acknowledged publishes and pulled messages.
 
-Knows the ack subject grammar; how pulls end is `headrace.core.nats.pull_status`'s. Shared by both NATS clients in
-`headrace.io`.
+Knows the ack subject grammar; how pulls end is `headrace.core.nats.pull_status`'s. Shared by `headrace.io`
+and Spark's client.
 """
 
 from __future__ import annotations
