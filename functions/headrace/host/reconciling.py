@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace.core import caller_token
 from headrace.core import metric_families as families
 from headrace.core.channel.hook import Installation
 from headrace.core.errors import Misconfigured
 from headrace.core.http import Request, Response, json_response, problem
-from headrace.core.installation import channel_defaults, config_choice
+from headrace.core.installation import channel_defaults, config_choice, tenants
 from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.installation.secret_names import SecretNames
+from headrace.core.installation.tenants import Tenants
 from headrace.core.metrics import LONG_BOUNDS, Distribution, Labels, Snapshot, Timings
 from headrace.core.nats import own_account as lent
 from headrace.core.quoting import quoted
@@ -46,6 +48,7 @@ LONGEST_CALL = 2 * 1024 * 1024
 # A ConfigMap has a megabyte at most.
 LONGEST_DEFAULTS = 1024 * 1024
 
+Value = TypeVar("Value")
 _log = log.get("reconcile")
 
 
@@ -80,9 +83,9 @@ class Reconciling:
         self._client = client
         self._admin = Admin(api, JetStream(client, api))
         self._timings: dict[Labels, Timings] = {}
-        self._defaults = LastGood(self._read_defaults)
-        # The latest text and the defaults in it: most calls find the same text.
-        self._known: tuple[str, Defaults] = ("", Defaults())
+        mounted = settings.defaults_dir
+        self._defaults = LastGood(_reader(mounted, config_choice.DEFAULTS_KEY, _read_defaults))
+        self._tenants = LastGood(_reader(mounted, tenants.KEY, tenants.read))
 
     async def handle(self, request: Request, receive: web.Receive, send: web.Send) -> None:
         watched, began = Watched(send), time.monotonic()
@@ -121,6 +124,7 @@ class Reconciling:
         token = await asyncio.to_thread(self._token.read) if self._settings.image else None
         around = Around(
             self._defaults_now() if self._settings.defaults_dir else None,
+            self._tenants_now(),
             self._named_now(),
             digests=None if token is None else caller_token.digests(token),
             delivery_keys=None if token is None else caller_token.delivery_keys(token),
@@ -150,11 +154,31 @@ class Reconciling:
             return channel_defaults.kept(Defaults(), str(error))
         return channel_defaults.kept(reading.value, reading.problem) if reading.problem else reading.value
 
-    def _read_defaults(self) -> Defaults:
-        files = texts(self._settings.defaults_dir or "", (config_choice.DEFAULTS_KEY,), longest=LONGEST_DEFAULTS)
-        text = files.get(config_choice.DEFAULTS_KEY, "")
-        if text != self._known[0]:
-            self._known = text, channel_defaults.read(files)
-            for remark in self._known[1].remarks:
-                _log.warning("not all of the ConfigMap is obeyed", why=remark)
-        return self._known[1]
+    def _tenants_now(self) -> Tenants:
+        """The mounted list; while it is broken the last good one, or an empty one, and the channels' status says so."""
+        try:
+            reading = self._tenants.now()
+        except Misconfigured as error:
+            return Tenants(problem=str(error))
+        return replace(reading.value, problem=reading.problem)
+
+
+def _reader(directory: str | None, key: str, read: Callable[[Mapping[str, str]], Value]) -> Callable[[], Value]:
+    """Read one key of the mounted ConfigMap; its text is parsed only where it differs from the one before."""
+    known: list[tuple[str, Value]] = []
+
+    def now() -> Value:
+        files = texts(directory, (key,), longest=LONGEST_DEFAULTS) if directory else {}
+        text = files.get(key, "")
+        if not known or known[0][0] != text:
+            known[:] = [(text, read(files))]
+        return known[0][1]
+
+    return now
+
+
+def _read_defaults(files: Mapping[str, str]) -> Defaults:
+    found = channel_defaults.read(files)
+    for remark in found.remarks:
+        _log.warning("not all of the ConfigMap is obeyed", why=remark)
+    return found

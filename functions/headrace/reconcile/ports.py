@@ -10,6 +10,7 @@ from headrace.core.caller_token import DeliveryKeys, Digests
 from headrace.core.channel.hook import Installation
 from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.secret_names import SecretNames
+from headrace.core.installation.tenants import Tenants
 from headrace.core.nats.action import Action, Outcome
 from headrace.core.raw_config import Config
 
@@ -70,6 +71,7 @@ class Around:
 
     Attributes:
         defaults: for channels whose authors have left settings out; None where no defaults are kept.
+        tenants: what channels may have beyond the usual, by namespace.
         named: the Secrets that our own ConfigMap names, and its trouble.
         digests: with them functions check their callers' tokens; needed where there are functions.
         delivery_keys: with them functions know one another's deliveries; needed likewise.
@@ -78,6 +80,7 @@ class Around:
     """
 
     defaults: Defaults | None = None
+    tenants: Tenants = Tenants()
     named: SecretNames = SecretNames()
     digests: Digests | None = None
     delivery_keys: DeliveryKeys | None = None

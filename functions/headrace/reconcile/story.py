@@ -104,10 +104,9 @@ class _Call:
 
         def told(body: dict[str, Any]) -> dict[str, Any]:
             body = merged.told(body, self._now)
-            broken = settings_condition(account)
             asked = unenforced.condition(request.parent, request.related, request.unseen)
-            for one in (*asked, *([broken] if broken is not None else [])):
-                body = added(body, one, request.parent, self._now)
+            for one in (*asked, settings_condition(account), self._around.tenants.condition):
+                body = added(body, one, request.parent, self._now) if one is not None else body
             return body
 
         wish = desired(request.parent, self._settings, request.related, truth.read(request), request.unserved)

@@ -145,3 +145,20 @@ def config_maps(answer: dict[str, Any]) -> dict[str, str]:
     paths = {one["name"]: one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
     found = {one["name"]: one["projected"]["sources"][0].get("configMap", {}) for one in pod["volumes"]}
     return {paths[name]: source["name"] for name, source in found.items() if source}
+
+
+async def test_a_list_of_tenants_that_can_not_be_read_is_told_and_stops_nothing(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    mount = Mount(tmp_path / "defaults", tenants="- {namespaces: [shop], subjects: [legacy.orders]}")
+    with Function("reconcile", nats_server.url, tmp_path, HEADRACE_DEFAULTS_DIR=mount.path) as function:
+        good = called(function, "sync", channel())
+        mount.swap(tenants="- {namespaces: [shop], subject: [legacy.orders]}")
+        broken = called(function, "sync", channel())
+
+    assert "TenantsRead" not in conditions(good)
+    assert conditions(broken)["Ready"]["status"] == "True"
+    assert conditions(broken)["TenantsRead"]["message"] == (
+        "ConfigMap config-ch-jetstream-defaults, key tenants: [0].subject is unknown: check its spelling; "
+        "the last good list holds"
+    )

@@ -40,6 +40,7 @@ KEYS = (PROPOSED_KEY, PEER_KEY)
 # The Go channel dials this when its ConfigMap names no server.
 PEER_URL = "nats://nats.nats-io.svc.cluster.local"
 
+_EXAMPLE = "an object, as `url: nats://…`"
 _BEGIN_CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 _NEVER_GIVES_UP = "Headrace never gives up on NATS, and its pauses grow from 0.05 to 2 s"
 _UNUSED = ("retryOnFailedConnect", "maxReconnects", "reconnectWaitMilliseconds", "reconnectWait")
@@ -148,8 +149,14 @@ def read_nats(data: Mapping[str, str], *, name: str = "") -> NatsConfig | None:
     return NatsConfig(url, _ca_bundle(tls.ca_bundle, origin), tls.handshake_first, secrets, tuple(remarks))
 
 
-def document(model: type[Document], text: str, origin: str) -> Document:
+def document(
+    model: type[Document], text: str, origin: str, *, empty: object = None, example: str = _EXAMPLE
+) -> Document:
     """One key of a ConfigMap, which is YAML, as a value.
+
+    Args:
+        empty: what an empty text means; by default an object without members.
+        example: of the whole, for a text of another form.
 
     Raises:
         Misconfigured: it is not YAML, or does not fit the model.
@@ -162,13 +169,15 @@ def document(model: type[Document], text: str, origin: str) -> Document:
         place = f" (line {where.line + 1}, column {where.column + 1})" if where else ""
         problem = getattr(error, "problem", None) or "it can't be read"
         raise Misconfigured(f"{origin}: it is not YAML{place}: {problem}", field=origin) from None
+    if raw is None:
+        raw = {} if empty is None else empty
     try:
-        return model.model_validate({} if raw is None else raw)
+        return model.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     if not first["loc"]:
         shown = json.dumps(raw, default=str)[:40]
-        raise Misconfigured(f"{origin}: it is {shown}: write an object, as `url: nats://…`", field=origin)
+        raise Misconfigured(f"{origin}: it is {shown}: write {example}", field=origin)
     path = path_of("", first["loc"])
     raise Misconfigured(f"{origin}: {sentence(path, first)}", field=path)
 

@@ -111,7 +111,8 @@ class ReconcileSettings(FunctionsSettings):
     defaults_dir: str | None = Field(
         None,
         alias="HEADRACE_DEFAULTS_DIR",
-        description="ConfigMap `config-ch-jetstream-defaults`, mounted; read at each call",
+        description="ConfigMap `config-ch-jetstream-defaults`, mounted: the defaults of channels, and the list of "
+        "tenants; read at each call",
     )
     address: str | None = Field(
         None,

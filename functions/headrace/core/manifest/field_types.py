@@ -83,7 +83,9 @@ def _timeout(span: timedelta) -> timedelta:
     return span
 
 
-def _matching(pattern: str, says: str) -> AfterValidator:
+def matching(pattern: str, says: str) -> AfterValidator:
+    """Text that a pattern matches as a whole; `says` what it should be."""
+
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
             raise PydanticCustomError(SENTENCE, "{says}", {"says": says})
@@ -160,7 +162,7 @@ Timeout = Annotated[
     ),
 ]
 _PERCENTAGE_SAYS = "it should be a percentage, like 30 or 30%"
-Percentage = Annotated[str, _matching(_PERCENTAGE, _PERCENTAGE_SAYS), _text(4, _matches(_PERCENTAGE), _PERCENTAGE_SAYS)]
+Percentage = Annotated[str, matching(_PERCENTAGE, _PERCENTAGE_SAYS), _text(4, _matches(_PERCENTAGE), _PERCENTAGE_SAYS)]
 Sequence = Annotated[
     int,
     BeforeValidator(_digits),
@@ -188,7 +190,7 @@ _SUBJECT_SAYS = "it should be a NATS subject: tokens with dots between, no blank
 Subject = Annotated[
     str,
     Field(max_length=_LONGEST_SUBJECT),
-    _matching(_SUBJECT, _SUBJECT_SAYS),
+    matching(_SUBJECT, _SUBJECT_SAYS),
     _text(_LONGEST_SUBJECT, _matches(_SUBJECT), _SUBJECT_SAYS),
 ]
 _STREAM_SAYS = "a stream's name has at most 200 characters, no blanks and none of . * > / \\"
@@ -199,7 +201,7 @@ _OBJECT_SAYS = "it should be the name of an object: a-z, 0-9, - and ., at most 2
 ObjectName = Annotated[
     str,
     Field(max_length=253),
-    _matching(_OBJECT, _OBJECT_SAYS),
+    matching(_OBJECT, _OBJECT_SAYS),
     WithJsonSchema(
         {
             "type": "string",
@@ -213,7 +215,7 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 _Subject = Annotated[
     str,
     Field(max_length=_LONGEST_SUBJECT),
-    _matching(_SUBJECT, _SUBJECT_SAYS),
+    matching(_SUBJECT, _SUBJECT_SAYS),
     WithJsonSchema(
         {
             "type": "string",

@@ -48,6 +48,8 @@ def sentence(field: str, error: ErrorDetails) -> str:
     """The fault in a field, with its value quoted and the advice."""
     if error["type"] == "missing" or error["input"] is None:
         return f"{field} is missing: give it"
+    if error["type"] == "extra_forbidden":
+        return f"{field} is unknown: check its spelling"
     rule = error["ctx"] if error["type"] == RULE else None
     if rule and rule["value"] in (None, ""):
         return f"{field} is missing: {rule['says']}"
@@ -65,6 +67,8 @@ def _problem(error: ErrorDetails) -> str:
             return f"it should be at least {bounds['ge']}"
         case "less_than_equal":
             return f"it should be at most {bounds['le']}"
+        case "too_short":
+            return f"it should have at least {bounds['min_length']}"
         case kind:
             return _WORDS.get(kind) or error["msg"].replace("Input should", "it should")
 

@@ -1,0 +1,78 @@
+"""The administrator's list of tenants: which entries hold for a namespace, and how a slip in the list is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.core.errors import Misconfigured
+from headrace.core.installation import tenants
+from headrace.core.installation.tenants import Tenants, stands_for
+
+LIST = """
+- {namespaces: [shop, "team-*"], subjects: [legacy.orders.>]}
+- namespaces: ["*"]
+  streams: ["AUDIT_*"]
+"""
+
+
+def read(text: str) -> Tenants:
+    return tenants.read({"tenants": text})
+
+
+def test_all_entries_that_match_a_namespace_hold_for_it_together():
+    known = read(LIST)
+
+    assert [one.subjects for one in known.of("shop")] == [("legacy.orders.>",), ()]
+    assert [one.streams for one in known.of("team-a")] == [(), ("AUDIT_*",)]
+    assert [one.streams for one in known.of("other")] == [("AUDIT_*",)]
+    assert known.condition is None
+
+
+@pytest.mark.parametrize("data", [{}, {"tenants": ""}, {"tenants": "# - {namespaces: [shop]}"}])
+def test_without_a_list_nobody_has_an_entry(data: dict[str, str]):
+    assert tenants.read(data) == Tenants()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "matches"),
+    [
+        ("shop", "shop", True),
+        ("shop", "shop-a", False),
+        ("team-*", "team-a", True),
+        ("team-*", "team-", True),
+        ("*-prod", "shop-prod", True),
+        ("a*b*c", "a-b-b-c", True),
+        ("*", "anything", True),
+        ("s.op", "shop", False),
+        ("s[h]op", "shop", False),
+        ("shop", "shop\n", False),
+    ],
+)
+def test_only_the_asterisk_is_a_wildcard(pattern: str, name: str, matches: bool):
+    assert stands_for(pattern, name) is matches
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("shop: {}", 'it is {"shop": {}}: write a list, as `- {namespaces: [shop], subjects: [legacy.orders]}`'),
+        ("- [half", "it is not YAML (line 1, column 8): expected ',' or ']', but got '<stream end>'"),
+        ("- {subjects: [a]}", "[0].namespaces is missing: give it"),
+        ("- {namespaces: []}", "[0].namespaces is []: it should have at least 1"),
+        ("- {namespaces: [Shop]}", "[0].namespaces[0] is 'Shop': it should be a namespace, in which * stands for"),
+        ("- {namespaces: [shop], subject: [a]}", "[0].subject is unknown: check its spelling"),
+        ("- {namespaces: [shop], subjects: [a b]}", "[0].subjects[0] is 'a b': it should be a NATS subject: "),
+        ("- {namespaces: [shop], streams: [A.B]}", "[0].streams[0] is 'A.B': it should be the name of a stream, in"),
+    ],
+)
+def test_a_slip_is_told_with_its_place_and_its_value(text: str, says: str):
+    with pytest.raises(Misconfigured) as wrong:
+        read(text)
+    assert str(wrong.value).startswith(f"ConfigMap config-ch-jetstream-defaults, key tenants: {says}")
+
+
+def test_a_broken_list_is_a_condition_of_severity_info():
+    known = Tenants(read(LIST).entries, problem="[0].namespaces is missing: give it").condition
+    assert known is not None
+    assert (known.type, known.reason, known.informative) == ("TenantsRead", "TenantsBroken", True)
+    assert known.message == "[0].namespaces is missing: give it; the last good list holds"
