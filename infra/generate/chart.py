@@ -19,6 +19,7 @@ _RECONCILE = {"deployment": ("reconcile.yaml", "deployment"), "base": ("reconcil
 
 # There the operator may ask Knative what its autoscaler allows, and what its flags are.
 _ONLY_IF = {
+    "network-policies.yaml": ".Values.networkPolicies.enabled",
     "rbac-serving.yaml": 'include "headrace.asksKnative" .',
     "rbac-eventing.yaml": 'include "headrace.asksEventing" .',
 }

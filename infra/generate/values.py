@@ -120,6 +120,21 @@ class Functions(_Values):
     keda_monitoring: str = Field("", description="Host and port of NATS's monitoring, for KEDA to scale Deployments.")
 
 
+class NetworkPolicies(_Values):
+    enabled: bool = Field(
+        True,
+        description="NetworkPolicies for the pods in the release's namespace: receive takes events from anywhere, the "
+        "rest only what its part asks of it (docs/install.md).",
+    )
+    monitoring: Texts = Field(
+        {"headrace.dev/monitoring": "true"}, description="Labels of the namespaces that may read metrics."
+    )
+    gateways: list[str] = Field(
+        ["knative-serving", "kourier-system", "istio-system", "contour-internal"],
+        description="Names of the namespaces of Knative Serving and of its gateways.",
+    )
+
+
 class ServiceMonitor(_Values):
     enabled: bool = Field(False, description="ServiceMonitor of the operator and a PodMonitor of all functions.")
     labels: Texts = Field({}, description="That your Prometheus selects by.")
@@ -148,6 +163,7 @@ class Values(_Values):
     operator: Operator = Field(Operator(), description="")
     reconcile: Reconcile = Field(Reconcile(), description="The function that the operator asks about each channel.")
     functions: Functions = Field(Functions(), description="receive and forward, which reconcile answers.")
+    network_policies: NetworkPolicies = Field(NetworkPolicies(), description="Who may connect to our pods.")
     service_monitor: ServiceMonitor = Field(ServiceMonitor(), description="For the Prometheus operator.")
     dashboards: Dashboards = Field(Dashboards(), description="")
     alerts: Alerts = Field(Alerts(), description="")

@@ -22,6 +22,7 @@ from tests.support.programs.page import CHANNEL, Shell, channel_commands, of, ru
 NEIGHBOURS = ROOT / "tests/control_plane/crds/neighbours.yaml"
 OURS = (
     "deployments,services,services.serving.knative.dev,serviceaccounts,roles,rolebindings,poddisruptionbudgets,"
+    "networkpolicies,"
     "clusterroles,clusterrolebindings"
 )
 ORDERS = """
@@ -76,12 +77,12 @@ def token(shell: Shell) -> str:
 def test_every_block_that_is_to_be_run_is_run_by_a_test_here() -> None:
     marked = {block.section for block in blocks() if block.about == "run"}
     with_metacontroller = "With a stock Metacontroller"
-    others = {"kubectl", "kustomize", "Helm", "Knative's default channel", "Upgrade", "Uninstall"}
+    others = {"kubectl", "kustomize", "Who may connect", "Helm", "Knative's default channel", "Upgrade", "Uninstall"}
     assert marked == {with_metacontroller, *others}
     # Those of func are run by test_func.py, these in a cluster with pods.
     elsewhere = ("func ", "makers", "aside")
     ours = {block.about for block in blocks() if not block.about.startswith(elsewhere)}
-    assert ours == {"", "run", CHANNEL, STREAMS, "mine/kustomization.yaml"}
+    assert ours == {"", "run", CHANNEL, STREAMS, "mine/kustomization.yaml", "shop/kustomization.yaml"}
     func = {"func config", "func run", "func invoke", "func deploy"}
     assert {block.about for block in blocks()} - ours == {*func, "makers", "aside"}
 
@@ -146,6 +147,13 @@ def test_by_kustomize_as_deployments_it_is_the_users_too(tmp_path: Path) -> None
     built = subprocess.run([kustomize, "build", tmp_path / "mine"], capture_output=True, text=True, timeout=60)
     assert built.stdout.count("registry.example/headrace:0.1.0") == 3, built.stderr
     assert "headrace.example" not in built.stdout
+
+
+def test_the_namespace_of_a_prometheus_is_labelled_and_a_namespace_gets_the_policies(shell: Shell) -> None:
+    shell("kubectl create namespace monitoring; kubectl create namespace shop")
+    run_section(shell, "Who may connect")
+    assert len(shell("kubectl -n shop get networkpolicies -o name").split()) == 5
+    assert "monitoring" in shell("kubectl get namespaces -l headrace.dev/monitoring=true -o name")
 
 
 def test_with_a_metacontroller_it_has_the_token_and_there_is_no_operator(shell: Shell) -> None:

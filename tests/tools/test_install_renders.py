@@ -12,12 +12,13 @@ import pytest
 
 from headrace.reconcile import VERBS
 from infra.programs import tool_binaries
-from tests.support.kube.install import INFRA, SYSTEM, by_name, container, documents, in_file, variables
+from tests.support.kube.install import INFRA, SYSTEM, blocks, by_name, container, documents, in_file, variables
 
 CHART = INFRA / "chart"
 DEPLOYMENT = "apps/v1 Deployment"
 KNATIVE = "serving.knative.dev/v1 Service"
 TOKEN = ("v1 Secret", SYSTEM, "headrace-token")
+POLICY = "networking.k8s.io/v1 NetworkPolicy"
 CRD = "apiextensions.k8s.io/v1 CustomResourceDefinition"
 # Our Helm is built without its release's word on the newest Kubernetes.
 KUBERNETES = ("--kube-version", "1.34.0")
@@ -50,6 +51,15 @@ def rendered(helm: Path, *options: str, namespace: str = SYSTEM, chart: Path = C
     return by_name(documents(said(*command)))
 
 
+def mine(tmp_path: Path, folder: str, component: str) -> Path:
+    """A user's folder beside `infra`, with a component."""
+    shutil.copytree(INFRA, tmp_path / "infra")
+    (tmp_path / "mine").mkdir()
+    text = f"resources: [../infra/{folder}]\ncomponents: [../infra/components/{component}]\n"
+    (tmp_path / "mine" / "kustomization.yaml").write_text(text, encoding="utf-8")
+    return tmp_path / "mine"
+
+
 def sorted_variables(objects: Objects) -> Objects:
     """With the variables of each program in the order of their names: a patch moves what it changes."""
     for body in objects.values():
@@ -72,12 +82,28 @@ def test_the_overlay_knative_is_the_base_by_now(kustomize: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["base", "overlays/deployment"])
+def test_without_network_policies_all_the_rest_is_as_it_was(kustomize: Path, tmp_path: Path, folder: str) -> None:
+    found = built(kustomize, mine(tmp_path, folder, "without-network-policies"))
+    base = built(kustomize, INFRA / folder)
+    assert found == {key: one for key, one in base.items() if key[0] != POLICY}
+    assert len(found) < len(base)
+
+
+def test_a_namespace_with_functions_of_its_own_can_have_the_policies_too(kustomize: Path, tmp_path: Path) -> None:
+    shutil.copytree(INFRA / "base/network", tmp_path / "infra/base/network")
+    (tmp_path / "shop").mkdir()
+    (found,) = [one for one in blocks() if one.about == "shop/kustomization.yaml"]
+    (tmp_path / "shop/kustomization.yaml").write_text(found.text)
+    policies, base = built(kustomize, tmp_path / "shop"), built(kustomize, INFRA / "base")
+    assert {namespace for _, namespace, _ in policies} == {"shop"}
+    assert {name: one["spec"] for (_, _, name), one in policies.items()} == {
+        name: one["spec"] for (kind, _, name), one in base.items() if kind == POLICY
+    }
+
+
+@pytest.mark.parametrize("folder", ["base", "overlays/deployment"])
 def test_a_second_operator_is_a_component(kustomize: Path, tmp_path: Path, folder: str) -> None:
-    shutil.copytree(INFRA, tmp_path / "infra")
-    (tmp_path / "mine").mkdir()
-    text = f"resources: [../infra/{folder}]\ncomponents: [../infra/components/ha]\n"
-    (tmp_path / "mine" / "kustomization.yaml").write_text(text, encoding="utf-8")
-    found, base = built(kustomize, tmp_path / "mine"), built(kustomize, INFRA / folder)
+    found, base = built(kustomize, mine(tmp_path, folder, "ha")), built(kustomize, INFRA / folder)
     operator = (DEPLOYMENT, SYSTEM, "headrace-operator")
     assert (found[operator]["spec"].pop("replicas"), base[operator]["spec"].pop("replicas")) == (2, 1)
     assert found == base
@@ -95,6 +121,10 @@ def test_with_a_metacontroller_there_is_no_operator_and_functions_have_the_accou
     # Of the kinds that the CompositeController names.
     told["HEADRACE_RUNTIME"] = "auto"
     assert variables(found.pop(reconcile)) == told
+    policy = (POLICY, SYSTEM, "headrace-reconcile")
+    (before,), (after,) = (one.pop(policy)["spec"]["ingress"] for one in (base, found))
+    asks = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "metacontroller"}}}
+    assert after == {**before, "from": [*before["from"], asks]}
     assert found == {key: one for key, one in base.items() if key[2] != "headrace-operator"}
 
 
@@ -246,6 +276,19 @@ def valued(helm: Path, tmp_path_factory: pytest.TempPathFactory) -> Objects:
     file = tmp_path_factory.mktemp("values") / "values.yaml"
     file.write_text(VALUES, encoding="utf-8")
     return rendered(helm, "--values", str(file))
+
+
+def test_network_policies_are_of_the_namespaces_that_are_named_or_not_there_at_all(helm: Path) -> None:
+    options = ("networkPolicies.monitoring.team=watch", "networkPolicies.gateways={knative,envoy}")
+    found = rendered(helm, *(word for one in options for word in ("--set", one)), namespace="events")
+    metrics, knative = found[POLICY, "events", "headrace-functions"]["spec"]["ingress"]
+    labels = {"headrace.dev/monitoring": "true", "team": "watch"}
+    assert metrics["from"] == [{"namespaceSelector": {"matchLabels": labels}}]
+    assert knative["from"][0]["namespaceSelector"]["matchExpressions"][0]["values"] == ["knative", "envoy"]
+    (lease,) = found[POLICY, "events", "headrace-forward"]["spec"]["ingress"]
+    assert lease["from"][0]["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "events"}
+    off = rendered(helm, "--set", "networkPolicies.enabled=false")
+    assert [key for key in off if key[0] == POLICY] == []
 
 
 def test_every_value_of_the_operator_arrives(valued: Objects) -> None:

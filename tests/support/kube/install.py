@@ -15,7 +15,7 @@ INFRA = ROOT / "infra"
 DOCUMENT = ROOT / "docs" / "install.md"
 SYSTEM = "knative-eventing"
 _BLOCK = re.compile(r"^```(?P<kind>\w+) ?(?P<about>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-_PLURALS = {"NatsJetStreamChannel": "natsjetstreamchannels"}
+_PLURALS = {"NatsJetStreamChannel": "natsjetstreamchannels", "NetworkPolicy": "networkpolicies"}
 
 
 @dataclass(frozen=True, slots=True)
