@@ -109,7 +109,8 @@ class _Call:
                 body = added(body, one, request.parent, self._now) if one is not None else body
             return body
 
-        wish = desired(request.parent, self._settings, request.related, truth.read(request), request.unserved)
+        seen = (request.related, truth.read(request), request.unserved)
+        wish = desired(request.parent, self._settings, *seen, self._around.tenants)
         if isinstance(wish, InvalidSpec):
             body = told(invalid_status(request.parent, merged.blamed(wish), self._now))
             return HookResponse(body, self._remaining(request, account))

@@ -145,4 +145,3 @@ def test_the_evaluator_refuses_what_it_does_not_know() -> None:
 
 def component(body: dict[str, Any]) -> str:
     return str(body["metadata"]["labels"]["app.kubernetes.io/component"])
-

@@ -7,7 +7,7 @@ position is kept, with the state REFUSED and the reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -98,6 +98,7 @@ class _Defaults:
     placement: PlacementSpec
     sink: Resolution
     own: OwnAddress
+    error_data: Callable[[str], bool]
 
 
 def rows(
@@ -106,6 +107,7 @@ def rows(
     truth: Truth | None = None,
     sink: Resolution = None,
     own: OwnAddress | None = None,
+    error_data: Callable[[str], bool] = lambda _namespace: True,
 ) -> tuple[Row, ...]:
     """All entries, in their order; a broken one never stands in the way of the others.
 
@@ -113,6 +115,7 @@ def rows(
         own: the address where the channel takes its events; by default its Service.
         truth: the known facts about their Subscriptions; nothing by default.
         sink: the channel's dead letter sink, resolved.
+        error_data: may those who write in a namespace read what any address answers?
 
     Raises:
         InvalidSpec: annotations or delivery of the channel itself are nonsense.
@@ -126,6 +129,7 @@ def rows(
         placement_spec.read(manifest.metadata.annotations),
         sink,
         own or OwnAddress(manifest.metadata.namespace, manifest.metadata.name),
+        error_data,
     )
     # By the consumer that a uid names: two uids that differ in case or dashes alone name the same one.
     seen: dict[str, int] = {}
@@ -215,6 +219,9 @@ def _row(raw: object, index: int, defaults: _Defaults, truth: Truth) -> Row:
     )
     if subscription is not None:
         identity = replace(identity, name=subscription.name, subscription_namespace=subscription.namespace)
+    # The Subscription's author chooses the addresses, the channel's has the parked events.
+    readers = (identity.namespace, identity.subscription_namespace)
+    identity = replace(identity, error_data=all(map(defaults.error_data, readers)))
     try:
         entry = parse_entry(raw, index)
         if subscription is None:

@@ -19,6 +19,7 @@ from headrace.core.channel.truth import Truth
 from headrace.core.delivery import placement_spec
 from headrace.core.errors import InvalidSpec
 from headrace.core.installation.reconcile_settings import ReconcileSettings
+from headrace.core.installation.tenants import Tenants
 from headrace.core.manifest import manifest, own_address
 from headrace.core.manifest.manifest import Manifest
 
@@ -47,6 +48,7 @@ def desired(
     related: Mapping[str, Any] | None = None,
     truth: Truth | None = None,
     unserved: Collection[str] = (),
+    tenants: Tenants | None = None,
 ) -> Desired | InvalidSpec:
     """What the channel asks for, or what is wrong with it.
 
@@ -54,6 +56,7 @@ def desired(
         related: other objects that were observed, as the hook has them; none of them when it is not given.
         truth: of the Subscriptions among them.
         unserved: kinds that were to be observed and that the cluster does not serve.
+        tenants: what the administrator grants beyond the usual; by default nothing.
     """
     truth = truth or Truth()
     try:
@@ -63,7 +66,12 @@ def desired(
         written = channel.spec.delivery.dead_letter_sink if channel.spec.delivery else None
         own = own_address.of(parent, settings.domain, settings.address)
         sink = dead_letter.resolve(written, related or {}, own, unserved)
-        rows = consumer.rows(channel, wanted.place.stream, truth, sink, own)
+
+        def error_data(namespace: str) -> bool:
+            granted = tenants.of(namespace) if tenants is not None else ()
+            return settings.error_data or any(one.error_data for one in granted)
+
+        rows = consumer.rows(channel, wanted.place.stream, truth, sink, own, error_data)
         return Desired(channel, wanted, rows, _url(channel, settings), sink, truth)
     except InvalidSpec as error:
         return error

@@ -274,10 +274,11 @@ def _failures(record: StageRecord) -> int:
 
 
 def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: int) -> StageRecord:
-    said = f"gave status {answer.status}" if answer.status is not None else f"failed ({answer.error or 'no answer'})"
+    error = (answer.error if subscriber.error_data else "") or "no answer"
+    said = f"gave status {answer.status}" if answer.status is not None else f"failed ({error})"
     if answer.known_before:
         said = f"{said} and took the event for one that it has, by source and id"
-    body = answer.body if answer.status is not None else NO_ANSWER + (answer.error or "no answer").encode()
+    body = answer.body if answer.status is not None else NO_ANSWER + error.encode()
     code = NO_ANSWER_CODE if answer.status is None else answer.status
     match record.stage:
         case Stage.SUBSCRIBER:
@@ -291,6 +292,9 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
     uri_of, kind = address.uri if address else "", answer.content_type
     if answer.status is not None and (told := broker_filter.behind(uri_of, body)) is not None:
         (uri_of, body), kind = told, ""
+    if answer.status is not None and not subscriber.error_data:
+        # Whoever chose the address may not be meant to read what is there.
+        body, kind = b"", ""
     data = base64.b64encode(body[:ERROR_DATA_BYTES]).decode()
     failure = StageFailure(uri_of, code, data, kind, answered=answer.status is not None)
     return replace(record, attempts=attempts, failure=failure, last=f"{record.stage} {said} on attempt {count}")

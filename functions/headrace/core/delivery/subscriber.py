@@ -106,6 +106,7 @@ class Subscriber:
         wake: when the first of them is opened; None: as early as the event's channel is known.
         order: in which its events are delivered.
         placement: where and how its `forward` runs.
+        error_data: may what is answered, beside its status, go into dead letters, parked events, records and logs?
         reason: why the state is not READY, for people.
         gone_since: RFC 3339, when the entry vanished; only with GONE.
     """
@@ -127,6 +128,7 @@ class Subscriber:
     wake: Wake | None = None
     order: OrderSpec = field(default_factory=OrderSpec)
     placement: PlacementSpec = field(default_factory=PlacementSpec)
+    error_data: bool = True
     state: SubscriberState = SubscriberState.READY
     reason: str = ""
     gone_since: str | None = None
@@ -157,6 +159,8 @@ class Subscriber:
             body["deliveryOrder"] = str(self.order.kind)
         if self.order.kind is DeliveryOrder.BY_KEY:
             body["orderKey"] = self.order.key
+        if not self.error_data:
+            body["errorData"] = False
         if self.reason:
             body["reason"] = self.reason
         if self.gone_since:
@@ -220,6 +224,7 @@ def from_json(text: str) -> Subscriber:
                 _text({"orderKey": DEFAULT_KEY, **body}, "orderKey"),
             ),
             placement=placement_spec.from_json(body),
+            error_data=body.get("errorData", True) is True,
             state=SubscriberState(body["state"]),
             reason=_text({"reason": "", **body}, "reason"),
             gone_since=_optional_text(body, "goneSince"),

@@ -114,6 +114,12 @@ class ReconcileSettings(FunctionsSettings):
         description="ConfigMap `config-ch-jetstream-defaults`, mounted: the defaults of channels, and the list of "
         "tenants; read at each call",
     )
+    error_data: bool = Field(
+        True,
+        alias="HEADRACE_ERROR_DATA",
+        description="whether dead letters, parked events, stage records and logs tell what an address answered, beside "
+        "its status; `false`: only for namespaces whose entry in the list of tenants says `errorData: true`",
+    )
     address: str | None = Field(
         None,
         alias="HEADRACE_ADDRESS",

@@ -38,6 +38,8 @@ class Tenant(BaseModel):
     """Subjects that their channels may name, with NATS' wildcards."""
     streams: Annotated[tuple[Annotated[str, _STREAM], ...], Field(strict=False)] = ()
     """Streams that their channels may name; `*` stands for any characters."""
+    error_data: bool = False
+    """May they read what any address answers, where `HEADRACE_ERROR_DATA` is false (ADR 055)?"""
 
 
 class _List(RootModel[tuple[Tenant, ...]]):

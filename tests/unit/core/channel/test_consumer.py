@@ -9,6 +9,7 @@ import pytest
 
 from headrace.core.channel import consumer, dead_letter
 from headrace.core.channel.consumer import Row
+from headrace.core.channel.truth import Subscription, Truth
 from headrace.core.delivery.subscriber import BackoffPolicy, DeliveryPolicy, Destination, Subscriber, SubscriberState
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import manifest
@@ -246,3 +247,18 @@ def test_a_nonsensical_annotation_is_named(name: str, value: str) -> None:
 
     assert refused.value.field == f"metadata.annotations[{name}]"
     assert f"is {value!r}: it should be a whole number from 1" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("trusted", "told"),
+    [({"shop", "till"}, True), ({"shop"}, False), ({"till"}, False)],
+    ids=["both", "not the Subscription's", "not the channel's"],
+)
+def test_answers_are_told_where_both_the_channels_and_the_subscriptions_namespace_may_read_them(
+    trusted: set[str], told: bool
+) -> None:
+    truth = Truth({"aaaa-1": Subscription("aaaa-1", "till", "billing")})
+    parsed = manifest.parse(channel(entry("aaaa-1")))
+    (row,) = consumer.rows(parsed, "KN_SHOP__ORDERS", truth, error_data=trusted.__contains__)
+    assert row.subscriber is not None
+    assert (row.subscriber.subscription_namespace, row.subscriber.error_data) == ("till", told)

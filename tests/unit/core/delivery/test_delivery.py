@@ -238,6 +238,29 @@ class TestDeadLetter:
         assert isinstance(decision, DeadLetter)
         assert decision.record.failure == StageFailure(address, 400, base64.b64encode(body).decode())
 
+    def test_where_answers_are_not_told_the_status_stays_and_the_rest_goes(self) -> None:
+        whom = replace(subscriber(sink=True), error_data=False)
+        decision = delivery.decide(StageRecord(), Answer(400, body=b"secret", content_type="text/secret"), whom)
+        assert isinstance(decision, DeadLetter)
+        assert decision.record.failure == StageFailure(SUBSCRIBER, 400)
+        assert decision.record.last == "subscriber gave status 400 on attempt 1"
+
+    def test_where_answers_are_not_told_no_answer_is_one_like_another(self) -> None:
+        whom = replace(subscriber(), error_data=False)
+        decision = delivery.decide(StageRecord(), Answer(None, error="connection refused"), whom)
+        assert isinstance(decision, Park)
+        data = base64.b64encode(b"dispatch error: no answer").decode()
+        assert decision.record.failure == StageFailure(SUBSCRIBER, 500, data, answered=False)
+        assert decision.reason == "no dead letter sink, and subscriber failed (no answer) on attempt 1"
+
+    def test_where_answers_are_not_told_the_sink_still_hears_which_triggers_subscriber_failed(self) -> None:
+        filter_ = "http://broker-filter.knative-eventing.svc.cluster.local/triggers/shop/t/uid"
+        whom = replace(subscriber(sink=True), subscriber=Destination(filter_), error_data=False)
+        body = b'{"errdestination": "http://orders.shop.svc.cluster.local", "errresponsebody": "bm8="}'
+        decision = delivery.decide(StageRecord(), Answer(422, body=body), whom)
+        assert isinstance(decision, DeadLetter)
+        assert decision.record.failure == StageFailure("http://orders.shop.svc.cluster.local", 422)
+
     def test_without_a_sink_the_event_is_parked_with_the_reason(self) -> None:
         decision = delivery.decide(StageRecord(), Answer(400), subscriber())
         assert isinstance(decision, Park)

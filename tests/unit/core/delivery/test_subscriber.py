@@ -56,6 +56,7 @@ subscribers = st.builds(
     lag_threshold=st.integers(1, LARGEST),
     max_scale=st.integers(1, LARGEST),
     wake=st.none() | st.sampled_from(Wake),
+    error_data=st.booleans(),
     placement=st.builds(
         PlacementSpec,
         st.none() | st.sampled_from(Runtime),
@@ -167,3 +168,13 @@ def test_the_first_wait_is_the_delay_and_none_is_longer_than_a_day(
     policy: DeliveryPolicy, failures: int, seconds: float
 ) -> None:
     assert policy.wait(failures) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("damaged", [None, 0, "true", [True]])
+def test_whether_answers_are_told_is_not_taken_from_a_damaged_value(damaged: object) -> None:
+    assert not from_json(json.dumps({**json.loads(PLAIN.to_json()), "errorData": damaged})).error_data
+
+
+def test_metadata_of_a_version_that_knew_nothing_of_it_mean_that_answers_are_told() -> None:
+    assert "errorData" not in json.loads(PLAIN.to_json())
+    assert from_json(PLAIN.to_json()).error_data

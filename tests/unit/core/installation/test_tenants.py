@@ -28,6 +28,13 @@ def test_all_entries_that_match_a_namespace_hold_for_it_together():
     assert known.condition is None
 
 
+def test_who_may_read_answers_is_said_by_any_of_the_entries():
+    known = read('[{namespaces: [shop]}, {namespaces: ["sh*"], errorData: true}, {namespaces: [a], errorData: false}]')
+
+    assert [one.error_data for one in known.of("shop")] == [False, True]
+    assert [one.error_data for one in known.of("a")] == [False]
+
+
 @pytest.mark.parametrize("data", [{}, {"tenants": ""}, {"tenants": "# - {namespaces: [shop]}"}])
 def test_without_a_list_nobody_has_an_entry(data: dict[str, str]):
     assert tenants.read(data) == Tenants()
