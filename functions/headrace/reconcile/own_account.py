@@ -13,7 +13,7 @@ from headrace.core.channel.children import Apart, Cluster, NatsMounts
 from headrace.core.channel.hook import HookRequest
 from headrace.core.conditions import Condition
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
-from headrace.core.installation import config_choice
+from headrace.core.installation import channel_defaults, config_choice
 from headrace.core.installation.channel_defaults import Defaults
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.installation.secret_names import SecretNames
@@ -63,7 +63,7 @@ async def find(request: HookRequest, own: Administration, settings: ReconcileSet
     chosen, ours = _chosen(around, settings)
     keys = around.digests, around.delivery_keys
     usual = children.with_own(children.by_settings(settings, *keys, config_map=chosen), secret)
-    cluster, channel = cluster_of(request, settings), _parsed(request.parent)
+    cluster, channel = cluster_of(request, settings, around), _parsed(request.parent)
     if channel is None or around.elsewhere is None or children.apart(channel, settings, usual, cluster) is None:
         return Account(own, usual.with_named(around.named.secrets), ours)
     config_map = (around.defaults or Defaults()).config_name(namespace)
@@ -91,8 +91,9 @@ def _chosen(around: Around, settings: ReconcileSettings) -> tuple[str, SecretNam
     return "", replace(around.named, problem=around.named.problem or config_choice.unmounted(chosen))
 
 
-def cluster_of(request: HookRequest, settings: ReconcileSettings) -> Cluster:
-    """The facts about the cluster in a request."""
+def cluster_of(request: HookRequest, settings: ReconcileSettings, around: Around) -> Cluster:
+    """The facts about the cluster in a request, and what the administrator lets the channel's namespace have."""
+    namespace = str(request.parent["metadata"]["namespace"])
     return Cluster(
         request.apis,
         request.children,
@@ -101,6 +102,8 @@ def cluster_of(request: HookRequest, settings: ReconcileSettings) -> Cluster:
         watched=request.watched,
         zero=related.may_begin_at_zero(request.related, settings.zero_initial_scale, request.unseen),
         worked=children.worked(request.parent.get("status") or {}),
+        bounds=around.tenants.bounds(namespace),
+        given=children.template_of(_parsed(channel_defaults.alone(around.defaults or Defaults(), namespace))),
     )
 
 

@@ -197,7 +197,7 @@ class _Call:
         created = result.health.created if result.health is not None else ""
         ours = await self._in_cluster(wish.wanted.place) if account.apart is not None else None
         elsewhere = account.apart is not None and _elsewhere(before, created, ours)
-        cluster = replace(cluster_of(request, self._settings), elsewhere=elsewhere)
+        cluster = replace(cluster_of(request, self._settings, self._around), elsewhere=elsewhere)
         stream = wish.wanted.place.stream
         functions = children.functions(wish.manifest, stream, result.served, self._settings, account.access, cluster)
         left = leftovers.condition(
@@ -248,7 +248,7 @@ class _Call:
             return ()
         before = request.parent.get("status") or {}
         cluster = replace(
-            cluster_of(request, self._settings),
+            cluster_of(request, self._settings, self._around),
             elsewhere=account.apart is not None and bool(before.get("elsewhere", True)),
         )
         return children.remaining(

@@ -21,7 +21,7 @@ async def test_a_channel_that_is_given_credentials_leaves_a_stream_that_goes_wit
     # It is ready as before, for all that is known, until somebody can say more.
     assert condition(first, "Ready")["status"] == "True"
     assert conditions(first)["ConnectionServed"] == "ReconcileUnreachable"
-    with tenant.reconcile(one(first, "reconcile")):
+    with tenant.reconcile(one(first, "own-reconcile")):
 
         async def moved() -> bool:
             return (await synced(hook, status=first["status"], **CONNECTION))["status"].get("connection") is not None
@@ -45,7 +45,7 @@ async def test_a_channel_whose_credentials_are_taken_away_tells_what_stays_with_
 ) -> None:
     tenant.mount("channel", secret_of(TENANT))
     first = await synced(hook, **CONNECTION)
-    with tenant.reconcile(one(first, "reconcile")):
+    with tenant.reconcile(one(first, "own-reconcile")):
         before = await until_let_in(hook, **CONNECTION)
 
     after = await synced(hook, status=before["status"])
@@ -65,7 +65,7 @@ async def test_a_channel_whose_credentials_are_taken_away_tells_what_stays_with_
 async def test_another_secret_for_the_same_account_leaves_nothing_behind(hook: Hook, tenant: Tenant) -> None:
     tenant.mount("channel", secret_of(TENANT))
     first = await synced(hook, **CONNECTION)
-    with tenant.reconcile(one(first, "reconcile")):
+    with tenant.reconcile(one(first, "own-reconcile")):
         before = await until_let_in(hook, **CONNECTION)
         renamed = {"connection": {"secretRef": {"name": "orders-nats-2"}}}
         answer = await synced(hook, status=before["status"], **renamed)

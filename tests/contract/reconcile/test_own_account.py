@@ -39,7 +39,7 @@ async def test_before_its_reconcile_is_there_a_channel_says_so_and_wants_it(hook
 
     assert conditions(answer) == {"Ready": "ReconcileUnreachable", "ConnectionServed": "ReconcileUnreachable"}
     assert "can't be reached" in condition(answer, "Ready")["message"]
-    name = one(answer, "reconcile")["metadata"]["name"]
+    name = one(answer, "own-reconcile")["metadata"]["name"]
     assert {each["metadata"]["name"] for each in answer["children"]} == {name}
     assert answer["resyncAfterSeconds"] > 0
     assert await hook.stream(STREAM) is None
@@ -55,7 +55,7 @@ async def test_its_streams_are_made_with_its_own_credentials_and_its_events_deli
         parts = {"status": {}, **CONNECTION}
         subscribed = entry(subscriberUri=place.uri)
         first = await hook.sync(channel(subscribed, **CONNECTION))
-        with tenant.reconcile(one(first, "reconcile")):
+        with tenant.reconcile(one(first, "own-reconcile")):
 
             async def answered() -> bool:
                 parts["status"] = (await hook.sync(channel(subscribed, **parts)))["status"]
@@ -83,7 +83,7 @@ async def test_its_streams_are_made_with_its_own_credentials_and_its_events_deli
 async def test_credentials_for_the_installations_own_account_are_woken_as_all_are(hook: Hook, tenant: Tenant) -> None:
     tenant.mount("channel", secret_of(INSTALLATION))
     first = await synced(hook, **CONNECTION)
-    with tenant.reconcile(one(first, "reconcile")):
+    with tenant.reconcile(one(first, "own-reconcile")):
         answer = await until_let_in(hook, **CONNECTION)
 
     assert await hook.durables(STREAM) == [BILLING]
@@ -97,7 +97,7 @@ async def test_when_it_goes_its_stream_goes_first_and_who_has_the_credentials_la
 ) -> None:
     tenant.mount("channel", secret_of(TENANT))
     first = await synced(hook, **CONNECTION)
-    with tenant.reconcile(one(first, "reconcile")):
+    with tenant.reconcile(one(first, "own-reconcile")):
         answer = await until_let_in(hook, **CONNECTION)
         gone = await hook.finalize(channel(entry(), status=answer["status"], **CONNECTION))
 
@@ -111,7 +111,7 @@ async def test_a_set_that_is_gone_already_is_wanted_once_more_and_waited_for_and
 ) -> None:
     tenant.mount("channel", secret_of(TENANT))
     first = await synced(hook, **CONNECTION)
-    with tenant.reconcile(one(first, "reconcile")):
+    with tenant.reconcile(one(first, "own-reconcile")):
         status = (await until_let_in(hook, **CONNECTION))["status"]
     hook.children = {}
 
@@ -123,7 +123,7 @@ async def test_a_set_that_is_gone_already_is_wanted_once_more_and_waited_for_and
 
     assert (waits["finalized"], still["finalized"], gives_up["finalized"]) == (False, False, True)
     assert conditions(waits) == {"CredentialsAccepted": "ReconcileUnreachable", "Ready": "ReconcileUnreachable"}
-    assert one(waits, "reconcile")["metadata"]["name"] == one(first, "reconcile")["metadata"]["name"]
+    assert one(waits, "own-reconcile")["metadata"]["name"] == one(first, "own-reconcile")["metadata"]["name"]
     assert gives_up["children"] == []
     (event,) = gives_up["headrace"]["events"]
     assert event["reason"] == "StreamOrphaned"
@@ -131,7 +131,7 @@ async def test_a_set_that_is_gone_already_is_wanted_once_more_and_waited_for_and
     assert await theirs.stream(STREAM) is not None
 
     # The set is there again in time: all of it goes after all.
-    with tenant.reconcile(one(waits, "reconcile")):
+    with tenant.reconcile(one(waits, "own-reconcile")):
 
         async def goes() -> bool:
             return bool((await hook.finalize(channel(entry(), status=waits["status"], **CONNECTION)))["finalized"])
@@ -158,10 +158,10 @@ async def test_what_a_namespaces_config_map_names_is_mounted_and_told_of_while_i
     user = tenant.mount("namespace", {})
 
     first = await synced(hook, **parts)
-    assert at(one(first, "reconcile"), "spec/template/spec/volumes/0/projected/sources/0/configMap/name") == (
+    assert at(one(first, "own-reconcile"), "spec/template/spec/volumes/0/projected/sources/0/configMap/name") == (
         "config-of-shop"
     )
-    with tenant.reconcile(one(first, "reconcile")):
+    with tenant.reconcile(one(first, "own-reconcile")):
 
         async def named() -> bool:
             return "SecretMissing" in conditions(await synced(hook, **parts)).values()
@@ -187,7 +187,7 @@ async def test_what_a_namespaces_config_map_names_is_mounted_and_told_of_while_i
                 ]
             },
         }
-        assert mounted in at(one(refused, "reconcile"), "spec/template/spec/volumes")
+        assert mounted in at(one(refused, "own-reconcile"), "spec/template/spec/volumes")
 
         user.swap(**secret_of(TENANT))
         answer = await until_let_in(hook, **parts)
@@ -198,7 +198,7 @@ async def test_what_a_namespaces_config_map_names_is_mounted_and_told_of_while_i
     assert await theirs.stream(STREAM) is not None
     # While nobody answers, what is mounted stays mounted.
     silent = await synced(hook, status=answer["status"], **parts)
-    assert mounted in at(one(silent, "reconcile"), "spec/template/spec/volumes")
+    assert mounted in at(one(silent, "own-reconcile"), "spec/template/spec/volumes")
 
 
 async def test_a_nats_that_is_away_over_there_is_told_of_and_changes_nothing(
@@ -206,7 +206,7 @@ async def test_a_nats_that_is_away_over_there_is_told_of_and_changes_nothing(
 ) -> None:
     tenant.mount("channel", secret_of(TENANT))
     first = await synced(hook, **CONNECTION)
-    with tenant.reconcile(one(first, "reconcile")):
+    with tenant.reconcile(one(first, "own-reconcile")):
         before = await until_let_in(hook, **CONNECTION)
         accounts.stop()
         answer = await synced(hook, status=before["status"], **CONNECTION)
@@ -232,7 +232,7 @@ NO_CALLS = [
 
 async def test_strangers_are_told_nothing_over_there_and_what_is_no_call_is_refused(hook: Hook, tenant: Tenant) -> None:
     tenant.mount("channel", secret_of(TENANT))
-    deployment = one(await synced(hook, **CONNECTION), "reconcile")
+    deployment = one(await synced(hook, **CONNECTION), "own-reconcile")
     its_url = f"http://{deployment['metadata']['name']}.shop.svc.cluster.local"
     call = b'{"call": "named", "arguments": []}'
     with tenant.reconcile(deployment) as function:

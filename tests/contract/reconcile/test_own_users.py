@@ -61,7 +61,7 @@ async def test_three_functions_with_three_users_store_and_deliver(
         place = sinks.place()
         wanted = channel(entry(subscriberUri=place.uri), **CONNECTION)
         last = await hook.sync(wanted)
-        with tenant.reconcile(one(last, "reconcile")):
+        with tenant.reconcile(one(last, "own-reconcile")):
 
             async def is_ready() -> bool:
                 last.update(await hook.sync(wanted))

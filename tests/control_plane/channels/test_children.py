@@ -59,11 +59,20 @@ async def system_namespace(api: Api) -> None:
     [
         pytest.param({}, id="knative"),
         pytest.param({"settings": {"isolation": "shared", "zero_initial_scale": True}}, id="knative, shared"),
-        pytest.param({"deploymentSpecTemplate": TEMPLATE}, id="knative, with wishes for the pods"),
+        pytest.param(
+            {"annotations": NAMESPACED, "deploymentSpecTemplate": TEMPLATE}, id="knative, with wishes for the pods"
+        ),
         pytest.param({"settings": {"creds_secret": "nats-user"}, "annotations": NAMESPACED}, id="credentials"),
         pytest.param({"settings": PLAIN}, id="deployment, with KEDA"),
         pytest.param({"settings": {**PLAIN, "isolation": "shared"}}, id="deployment, shared"),
-        pytest.param({"settings": PLAIN, "deploymentSpecTemplate": TEMPLATE}, id="deployment, with wishes"),
+        pytest.param(
+            {"settings": PLAIN, "annotations": NAMESPACED, "deploymentSpecTemplate": TEMPLATE},
+            id="deployment, with wishes",
+        ),
+        pytest.param(
+            {"settings": PLAIN, "deploymentSpecTemplate": {"resources": {"limits": {"cpu": 9}}}},
+            id="deployment, with wishes beyond the bounds",
+        ),
         pytest.param({"settings": PLAIN, "annotations": NAMESPACED}, id="deployment, in the channel's namespace"),
     ],
 )

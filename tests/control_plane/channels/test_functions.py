@@ -65,7 +65,7 @@ async def test_functions_come_stay_and_go(
 ) -> None:
     running = operator(hook=reconcile.url)
     orders, bills = await make(api, namespace, "orders"), await make(api, namespace, "bills")
-    with tenant.reconcile(await deployment_of(api, namespace, "reconcile")):
+    with tenant.reconcile(await deployment_of(api, namespace, "own-reconcile")):
         await come_stay_and_go(api, namespace, running, orders, bills)
 
 

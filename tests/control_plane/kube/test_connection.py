@@ -81,7 +81,7 @@ async def test_a_channel_in_another_account_is_served_there_and_goes_from_there(
         running = operator(hook=reconcile.url, NATS_URL=url, OPERATOR_SWEEP="1s")
         path = await make(api, namespace, place)
         await until_status(api, namespace, lambda found: reason(found) == "ReconcileUnreachable")
-        with tenant.reconcile(await deployment_of(api, namespace, "reconcile")):
+        with tenant.reconcile(await deployment_of(api, namespace, "own-reconcile")):
             await until_status(api, namespace, lambda found: ready(found) == "True" and found.get("elsewhere") is True)
             assert len(await streams(server, TENANT)) == 2
             assert await streams(server, INSTALLATION) == []
@@ -115,9 +115,9 @@ async def test_a_channel_whose_set_is_gone_for_good_is_let_go_with_a_word_on_wha
     with tenant.asking(url, HEADRACE_IMAGE=IMAGE, RECONCILE_ORPHAN_GRACE="3s") as reconcile:
         operator(hook=reconcile.url, NATS_URL=url)
         path = await make(api, namespace, place)
-        with tenant.reconcile(await deployment_of(api, namespace, "reconcile")):
+        with tenant.reconcile(await deployment_of(api, namespace, "own-reconcile")):
             await until_status(api, namespace, lambda found: ready(found) == "True")
-        name = (await deployment_of(api, namespace, "reconcile"))["metadata"]["name"]
+        name = (await deployment_of(api, namespace, "own-reconcile"))["metadata"]["name"]
         # Somebody takes the Deployment away, too, in the moment in which the channel goes.
         await api.delete(path)
         await api.delete(f"{DEPLOYMENTS.format(namespace)}/{name}")
@@ -142,7 +142,7 @@ async def test_a_namespace_that_is_deleted_whole_is_gone_soon_and_the_log_says_w
         running = operator(hook=reconcile.url, NATS_URL=url, POD_NAMESPACE="default", OPERATOR_LEASE=f"of-{namespace}")
         await make(api, namespace, place)
         (await api.create(CHANNELS.format(namespace=namespace), channel("plain", {}))).unwrapped()
-        with tenant.reconcile(await deployment_of(api, namespace, "reconcile")):
+        with tenant.reconcile(await deployment_of(api, namespace, "own-reconcile")):
             await until_status(api, namespace, lambda found: ready(found) == "True")
             await until_status(api, namespace, lambda found: ready(found) == "True", "plain")
         # Kubernetes takes the pods away before anything else.

@@ -8,6 +8,7 @@ from typing import Any
 from headrace.core import names
 from headrace.core.channel import children, consumer
 from headrace.core.channel.children import Cluster, Functions, NatsMounts, ServedConsumer
+from headrace.core.installation.function_bounds import FunctionBounds
 from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import manifest
 from tests.support.functions.channels import channel
@@ -37,10 +38,12 @@ def wanted(
     zero: bool | None = False,
     worked: bool = False,
     watched: str = "",
+    bounds: FunctionBounds | None = None,
+    given: dict[str, Any] | None = None,
     **parts: Any,
 ) -> Functions:
     """The functions of `channel(*entries, **parts)`, all of whose consumers are there."""
-    given = ReconcileSettings(**{"image": IMAGE, "functions_nats_url": "nats://nats:4222", **(settings or {})})
+    ours = ReconcileSettings(**{"image": IMAGE, "functions_nats_url": "nats://nats:4222", **(settings or {})})
     parsed = manifest.parse(channel(*entries, **parts))
     stream = names.stream(parsed.metadata.namespace, parsed.metadata.name)
     rows = consumer.rows(parsed, stream)
@@ -50,8 +53,8 @@ def wanted(
         parsed,
         stream,
         served if reached else None,
-        given,
-        access or children.by_settings(given, known_by),
+        ours,
+        access or children.by_settings(ours, known_by),
         Cluster(
             None if apis is None else frozenset(apis),
             seen,
@@ -60,6 +63,8 @@ def wanted(
             zero=zero,
             worked=worked,
             watched=watched,
+            bounds=bounds or FunctionBounds(),
+            given=given or {},
         ),
     )
 

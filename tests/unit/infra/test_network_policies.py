@@ -51,6 +51,7 @@ MAY = {
     "receive": {8080: EVERYBODY, 9464: MONITORING, **BEHIND_KNATIVE},
     "forward": {8080: {"the operator"}, 9464: MONITORING, **BEHIND_KNATIVE},
     "reconcile": {8080: {"the operator", "the installation's reconcile"}, 9464: MONITORING, **BEHIND_KNATIVE},
+    "own-reconcile": {8080: {"the operator", "the installation's reconcile"}, 9464: MONITORING, **BEHIND_KNATIVE},
 }
 # What a channel's author writes on pods in the hope of another policy, or of none.
 FORGED = {"app.kubernetes.io/name": "mine", "app.kubernetes.io/component": "receive"}
@@ -67,6 +68,9 @@ def rendered() -> Iterator[tuple[str, dict[str, Any]]]:
                 found = wanted(entry(), settings=settings, **wishes).objects
                 what = f"{runtime}, {isolation}{', with wishes' if wishes else ''}"
                 yield from ((f"{one['metadata']['name']}: {what}", one) for one in found if has_pods(one))
+    # A channel of the system namespace with credentials of its own.
+    found = wanted(entry(), namespace=SYSTEM, access=NatsMounts(own=True)).objects
+    yield from ((f"{one['metadata']['name']}: own credentials", one) for one in found if has_pods(one))
 
 
 def has_pods(body: dict[str, Any]) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 NAME_LABEL = "app.kubernetes.io/name"
 COMPONENT_LABEL = "app.kubernetes.io/component"
 MANAGED_BY, US = "app.kubernetes.io/managed-by", "headrace"
+OWN_RECONCILE = "own-reconcile"
+"""The component of a `reconcile` that is a channel's or a namespace's: the installation's Services select another."""
 FUNCTION_LABEL = "headrace.dev/function"
 SHARED_LABEL = "headrace.dev/shared"
 """`true` on a child that several channels share."""

@@ -34,6 +34,7 @@ from headrace.core.delivery.subscriber import (
 )
 from headrace.core.errors import InvalidSpec
 from headrace.core.event.uri import checked_uri
+from headrace.core.installation.function_bounds import MOST_SCALE, opens
 from headrace.core.manifest import own_address
 from headrace.core.manifest.consumer_spec import ConsumerTemplate
 from headrace.core.manifest.delivery_spec import DeliverySpec, SubscriberEntry
@@ -79,12 +80,14 @@ class Row:
     Attributes:
         subscriber: the metadata that its consumer is to have; None when its uid names no consumer of its own.
         problem: why there is none, for people.
+        beyond: its wish beyond the administrator's bounds, for people; empty where there is none.
     """
 
     uid: str
     generation: int
     subscriber: Subscriber | None
     problem: str = ""
+    beyond: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class _Defaults:
     sink: Resolution
     own: OwnAddress
     error_data: Callable[[str], bool]
+    most: int
 
 
 def rows(
@@ -108,6 +112,7 @@ def rows(
     sink: Resolution = None,
     own: OwnAddress | None = None,
     error_data: Callable[[str], bool] = lambda _namespace: True,
+    most: int = MOST_SCALE,
 ) -> tuple[Row, ...]:
     """All entries, in their order; a broken one never stands in the way of the others.
 
@@ -116,6 +121,7 @@ def rows(
         truth: the known facts about their Subscriptions; nothing by default.
         sink: the channel's dead letter sink, resolved.
         error_data: may those who write in a namespace read what any address answers?
+        most: leases of one subscriber, whatever annotations ask for.
 
     Raises:
         InvalidSpec: annotations or delivery of the channel itself are nonsense.
@@ -130,6 +136,7 @@ def rows(
         sink,
         own or OwnAddress(manifest.metadata.namespace, manifest.metadata.name),
         error_data,
+        most,
     )
     # By the consumer that a uid names: two uids that differ in case or dashes alone name the same one.
     seen: dict[str, int] = {}
@@ -229,6 +236,11 @@ def _row(raw: object, index: int, defaults: _Defaults, truth: Truth) -> Row:
         else:
             path = f"Subscription {identity.full_name}: metadata"
             identity = _annotated(identity, subscription.annotations, path, defaults)
+        if identity.max_scale > defaults.most:
+            asked = f"Subscription {identity.full_name}: annotation {scale_spec.MAX_SCALE} is {identity.max_scale}"
+            words = f"{asked}: at most {defaults.most}, {opens('maxScale: …')}"
+            known = replace(known, beyond=words)
+            identity = replace(identity, max_scale=defaults.most)
         return replace(known, subscriber=_served(identity, entry, field, defaults))
     except InvalidSpec as error:
         return replace(known, subscriber=replace(identity, state=SubscriberState.REFUSED, reason=str(error)))

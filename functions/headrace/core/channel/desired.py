@@ -58,7 +58,7 @@ def desired(
         unserved: kinds that were to be observed and that the cluster does not serve.
         tenants: what the administrator grants beyond the usual; by default nothing.
     """
-    truth = truth or Truth()
+    truth, tenants = truth or Truth(), tenants or Tenants()
     try:
         channel = manifest.parse(parent)
         placement_spec.scope(channel.metadata.annotations)
@@ -68,10 +68,10 @@ def desired(
         sink = dead_letter.resolve(written, related or {}, own, unserved)
 
         def error_data(namespace: str) -> bool:
-            granted = tenants.of(namespace) if tenants is not None else ()
-            return settings.error_data or any(one.error_data for one in granted)
+            return settings.error_data or any(one.error_data for one in tenants.of(namespace))
 
-        rows = consumer.rows(channel, wanted.place.stream, truth, sink, own, error_data)
+        most = tenants.bounds(channel.metadata.namespace).max_scale
+        rows = consumer.rows(channel, wanted.place.stream, truth, sink, own, error_data, most)
         return Desired(channel, wanted, rows, _url(channel, settings), sink, truth)
     except InvalidSpec as error:
         return error

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.core import names
-from headrace.core.channel import granted, peer
+from headrace.core.channel import bounded, granted, peer
 from headrace.core.channel.binding import Binding
 from headrace.core.channel.children import Forward, Functions, ServedConsumer, SubscriberReadiness
 from headrace.core.channel.dead_letter import Unresolved
@@ -178,7 +178,8 @@ def _conditions(desired: Desired, result: Result) -> tuple[Condition, ...]:
             conditions.append(Condition("DeadLetterSinkResolved", True))
     of_peer = peer.condition(binding.of_peer for binding in result.bindings or () if binding.of_peer)
     limits = granted.condition(result.lowered)
-    return (*conditions, *result.functions.conditions, *of_peer, *limits, *result.troubles)
+    beyond = bounded.condition((*(row.beyond for row in desired.rows if row.beyond), *result.functions.beyond))
+    return (*conditions, *result.functions.conditions, *of_peer, *limits, *beyond, *result.troubles)
 
 
 def _consumers_ready(result: Result) -> Condition:

@@ -190,6 +190,11 @@ def merged(parent: Mapping[str, Any], defaults: Defaults, domain: str = "cluster
     return Merged({**parent, "spec": spec} if own is not None or spec else dict(parent), unsaid, given, defaults)
 
 
+def alone(defaults: Defaults, namespace: str) -> dict[str, Any]:
+    """A channel of a namespace whose author has written nothing."""
+    return merged({"metadata": {"namespace": namespace, "name": "any"}}, defaults).parent
+
+
 _MEMBERS_OF_CONFIG = {
     str(member.alias)
     for model in (type(Spec.model_fields["stream"].default.config),)

@@ -16,8 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 from pydantic.alias_generators import to_camel
 
 from headrace.core.conditions import Condition
+from headrace.core.installation import function_bounds
 from headrace.core.installation.config_choice import DEFAULTS_NAME
 from headrace.core.installation.config_maps import document
+from headrace.core.installation.function_bounds import FunctionBounds, FunctionShare
 from headrace.core.manifest.field_types import Subjects, matching
 
 KEY = "tenants"
@@ -40,6 +42,8 @@ class Tenant(BaseModel):
     """Streams that their channels may name; `*` stands for any characters."""
     error_data: bool = False
     """May they read what any address answers, where `HEADRACE_ERROR_DATA` is false (ADR 055)?"""
+    functions: FunctionShare = FunctionShare()
+    """What their functions may take of the system namespace."""
 
 
 class _List(RootModel[tuple[Tenant, ...]]):
@@ -60,6 +64,10 @@ class Tenants:
     def of(self, namespace: str) -> tuple[Tenant, ...]:
         """The entries for a namespace, in the order of the list."""
         return tuple(one for one in self.entries if any(stands_for(each, namespace) for each in one.namespaces))
+
+    def bounds(self, namespace: str) -> FunctionBounds:
+        """What the functions of a namespace's channels may take of the system namespace (ADR 051)."""
+        return function_bounds.of_shares(one.functions for one in self.of(namespace))
 
     @property
     def condition(self) -> Condition | None:

@@ -86,7 +86,7 @@ async def test_with_credentials_of_the_namespace_not_even_their_reconcile_is_sha
     scope = {"eventing.knative.dev/scope": "namespace"}
     one, other = await answered(annotations=scope), await answered(name="bills", annotations=scope)
 
-    assert found(one) == sorted([*WHOLE, ("Deployment", "reconcile"), ("Service", "reconcile")])
+    assert found(one) == sorted([*WHOLE, ("Deployment", "own-reconcile"), ("Service", "own-reconcile")])
     assert not [each for each in one["children"] if "headrace.dev/shared" in each["metadata"]["labels"]]
     names, others = ({each["metadata"]["name"] for each in answer["children"]} for answer in (one, other))
     assert not names & others

@@ -6,6 +6,7 @@ import pytest
 
 from headrace.core.errors import Misconfigured
 from headrace.core.installation import tenants
+from headrace.core.installation.function_bounds import FunctionBounds
 from headrace.core.installation.tenants import Tenants, stands_for
 
 LIST = """
@@ -83,3 +84,37 @@ def test_a_broken_list_is_a_condition_of_severity_info():
     assert known is not None
     assert (known.type, known.reason, known.informative) == ("TenantsRead", "TenantsBroken", True)
     assert known.message == "[0].namespaces is missing: give it; the last good list holds"
+
+
+def test_bounds_of_functions_have_defaults_and_the_last_entry_that_says_one_counts():
+    known = read(
+        """
+- {namespaces: ["*"], functions: {most: 5, maxScale: 2, template: [tolerations]}}
+- {namespaces: [shop], functions: {most: 500, resources: {cpu: 4, memory: 8Gi}}}
+"""
+    )
+
+    assert known.bounds("shop") == FunctionBounds(500, 2, {"cpu": "4", "memory": "8Gi"}, frozenset({"tolerations"}))
+    assert known.bounds("other") == FunctionBounds(5, 2, {"cpu": "2", "memory": "1Gi"}, frozenset({"tolerations"}))
+    assert Tenants().bounds("shop") == FunctionBounds(100, 20, {"cpu": "2", "memory": "1Gi"}, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("functions", "says"),
+    [
+        ("{maxScale: 0}", "[0].functions.maxScale is 0"),
+        ("{scale: 3}", "[0].functions.scale is unknown"),
+        (
+            "{resources: {cpu: lots}}",
+            "[0].functions.resources.cpu is 'lots': it should be a quantity, as 2, 500m or 1Gi",
+        ),
+        ("{resources: {cpu: .nan}}", "[0].functions.resources.cpu is nan: it should be a quantity, as 2, 500m or 1Gi"),
+        ("{resources: {cpu: '1.2.3'}}", "[0].functions.resources.cpu is '1.2.3'"),
+        ("{template: [image]}", "[0].functions.template[0] is 'image'"),
+    ],
+)
+def test_a_slip_in_a_bound_is_told_by_its_place(functions: str, says: str):
+    with pytest.raises(Misconfigured) as refused:
+        read(f"- {{namespaces: [shop], functions: {functions}}}")
+
+    assert f"key tenants: {says}" in str(refused.value)

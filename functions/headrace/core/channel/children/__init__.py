@@ -9,6 +9,7 @@ from headrace.core.channel.children.decision import Apart, Cluster, Forward, Fun
 from headrace.core.channel.children.functions import apart, functions, remaining
 from headrace.core.channel.children.observed import legible, named_secrets
 from headrace.core.channel.children.readiness import SubscriberReadiness, worked
+from headrace.core.channel.children.shared_place import template_of
 
 __all__ = [
     "Apart",
@@ -26,6 +27,7 @@ __all__ = [
     "legible",
     "named_secrets",
     "remaining",
+    "template_of",
     "with_own",
     "worked",
 ]

@@ -11,6 +11,7 @@ from headrace.core.channel.children.readiness import SubscriberReadiness
 from headrace.core.channel.hook import SERVING_API
 from headrace.core.conditions import Condition
 from headrace.core.delivery.subscriber import Subscriber
+from headrace.core.installation.function_bounds import FunctionBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Cluster:
         watched: the only namespace whose objects the operator tells; empty for all of them.
         zero: Knative lets a revision begin with no pod; None when the request does not say.
         worked: the channel's status said before that its functions work.
+        bounds: what the functions of this channel's namespace may take of the system namespace.
+        given: the `deploymentSpecTemplate` that the administrator's defaults have for the namespace.
     """
 
     apis: frozenset[str] | None = None
@@ -46,6 +49,8 @@ class Cluster:
     watched: str = ""
     zero: bool | None = False
     worked: bool = False
+    bounds: FunctionBounds = FunctionBounds()
+    given: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,7 @@ class Functions:
         urls: addresses of the channel, the preferred one first; empty when the functions are not ours to make.
         forwards: by the durable name of the consumer.
         readiness: of the function that delivers for a consumer, by the same; without those of which nothing is known.
+        beyond: sentences about the author's wishes that are beyond the bounds.
     """
 
     objects: tuple[dict[str, Any], ...] = ()
@@ -90,6 +96,7 @@ class Functions:
     forwards: Mapping[str, Forward] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     readiness: Mapping[str, SubscriberReadiness] = field(default_factory=dict)
+    beyond: tuple[str, ...] = ()
 
     @property
     def receive(self) -> str:

@@ -66,7 +66,8 @@ def functions(
             wanted.forward(one)
     objects = (*wanted.account(), *wanted.objects.values())
     conditions = (*wanted.conditions(spec), wanted.live.condition(objects))
-    return Functions(objects, urls, wanted.forwards, conditions, wanted.live.readiness(served or (), wanted.delivers))
+    readiness = wanted.live.readiness(served or (), wanted.delivers)
+    return Functions(objects, urls, wanted.forwards, conditions, readiness, wanted.site.refused)
 
 
 def remaining(
@@ -131,7 +132,7 @@ class _Wanted:
         self._stream = stream
         self._settings = settings
         self._cluster = cluster
-        self.site = Site(channel, stream, settings, access, scope, stock=cluster.stock)
+        self.site = Site(channel, stream, settings, access, scope, cluster)
         # Nobody opens leases: each `forward` then serves one consumer, and opens its leases itself.
         self._unwoken = cluster.elsewhere or cluster.stock
         apis = cluster.apis or frozenset()

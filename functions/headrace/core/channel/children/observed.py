@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from headrace.core.channel.child_marks import COMPONENT_LABEL, DIGEST_ANNOTATION, UID_LABEL
+from headrace.core.channel.child_marks import COMPONENT_LABEL, DIGEST_ANNOTATION, OWN_RECONCILE, UID_LABEL
 from headrace.core.channel.children.access import NAMED_VOLUME
 from headrace.core.installation.secret_files import SecretFile
 from headrace.core.manifest.own_address import KIND
@@ -92,7 +92,8 @@ def lasting(children: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def named_secrets(children: Mapping[str, Any]) -> tuple[SecretFile, ...]:
     """The Secrets of a ConfigMap that are mounted now; they count until the ConfigMap can be read again."""
     for one in lasting(children):
-        if one.get("kind") != "Deployment" or labels(one).get(COMPONENT_LABEL) != "reconcile":
+        # It was called `reconcile` before, like the installation's.
+        if one.get("kind") != "Deployment" or labels(one).get(COMPONENT_LABEL) not in (OWN_RECONCILE, "reconcile"):
             continue
         for volume in _listed(_within(one, "spec", "template", "spec", "volumes")):
             if volume.get("name") == NAMED_VOLUME:

@@ -7,13 +7,13 @@ class are behind Knative's feature flags.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core.channel.child_marks import FUNCTION_LABEL, SHARED_LABEL, standard_labels
+from headrace.core.channel.child_marks import FUNCTION_LABEL, OWN_RECONCILE, SHARED_LABEL, standard_labels
 from headrace.core.channel.children.access import Mount, NatsMounts
 from headrace.core.installation.reconcile_settings import FunctionsSettings
-from headrace.core.manifest.pod_template import PodTemplate
 
 PORT = 8080
 LIVENESS, READINESS = "/health/liveness", "/health/readiness"
@@ -40,11 +40,11 @@ class Function:
     """One function as it is to run, on any runtime.
 
     Attributes:
-        target: receive or forward.
+        target: receive, forward or reconcile.
         shared: several channels use it; then it has no channel's wishes.
         variables: further ones of its environment.
         labels, annotations: of the object, for people and for selectors.
-        template: the wishes of the channel's author for its pods.
+        template: the wishes of the channel's author for its pods, as far as they are obeyed.
     """
 
     target: str
@@ -56,20 +56,25 @@ class Function:
     variables: tuple[tuple[str, str], ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
-    template: PodTemplate | None = None
+    template: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def selector(self) -> dict[str, str]:
         """The labels that its pods have and no others."""
         return {FUNCTION_LABEL: self.name}
 
+    @property
+    def marks(self) -> dict[str, str]:
+        """The labels by which people find it: those of no object of the installation itself."""
+        return standard_labels(OWN_RECONCILE if self.target == "reconcile" else self.target)
+
     def metadata(self, **labels: str) -> dict[str, Any]:
         """The metadata of each object that belongs to it."""
-        marks = {SHARED_LABEL: "true"} if self.shared else {}
+        shared = {SHARED_LABEL: "true"} if self.shared else {}
         body: dict[str, Any] = {
             "name": self.name,
             "namespace": self.namespace,
-            "labels": {**standard_labels(self.target), **self.selector, **marks, **self.labels, **labels},
+            "labels": {**self.marks, **self.selector, **shared, **self.labels, **labels},
         }
         return {**body, "annotations": self.annotations} if self.annotations else body
 
@@ -81,8 +86,8 @@ def template(function: Function, annotations: dict[str, str], container: dict[st
         annotations: of the pods, for their runtime.
         container: additions to the container, for the same.
     """
-    author = _written(function.template)
-    labels = {**author.get("labels", {}), **standard_labels(function.target), **function.selector, **function.labels}
+    author = function.template
+    labels = {**author.get("labels", {}), **function.marks, **function.selector, **function.labels}
     metadata: dict[str, Any] = {"labels": labels}
     annotations = {**author.get("annotations", {}), **function.annotations, **annotations}
     if annotations:
@@ -114,7 +119,7 @@ def probe(path: str, **timing: int) -> dict[str, Any]:
     return {"httpGet": {"path": path, "port": PORT}, **timing}
 
 
-def _container(function: Function, author: dict[str, Any], access: NatsMounts) -> dict[str, Any]:
+def _container(function: Function, author: Mapping[str, Any], access: NatsMounts) -> dict[str, Any]:
     variables = {**dict(function.settings.functions_env), "FUNCTION_TARGET": function.target}
     variables |= {**dict(access.variables), **dict(function.variables)}
     body = {
@@ -142,10 +147,3 @@ def _volume(mount: Mount) -> dict[str, Any]:
         for (kind, name, optional), items in sources.items()
     ]
     return {"name": mount.volume, "projected": {"sources": projected}}
-
-
-def _written(author: PodTemplate | None) -> dict[str, Any]:
-    """The template as the author wrote it."""
-    if author is None:
-        return {}
-    return author.model_dump(by_alias=True, exclude_unset=True, mode="json")

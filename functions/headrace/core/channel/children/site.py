@@ -8,9 +8,9 @@ installation, a `reconcile` among them acts in that account (`docs/adr/030-conne
 from __future__ import annotations
 
 from headrace.core.channel.child_marks import CHANNEL_ANNOTATION, SCOPE_LABEL, SUBSCRIPTION_ANNOTATION
-from headrace.core.channel.children import child_names
+from headrace.core.channel.children import child_names, shared_place
 from headrace.core.channel.children.access import NatsMounts
-from headrace.core.channel.children.decision import ServedConsumer
+from headrace.core.channel.children.decision import Cluster, ServedConsumer
 from headrace.core.channel.children.pod import Function
 from headrace.core.delivery.placement_spec import Scope
 from headrace.core.installation.reconcile_settings import ReconcileSettings
@@ -25,6 +25,7 @@ class Site:
     Attributes:
         scope: the channels that share them; in the system namespace all channels of the cluster.
         apart: their NATS credentials are not the installation's.
+        refused: sentences about the author's wishes that are not obeyed at this place.
     """
 
     def __init__(
@@ -34,24 +35,27 @@ class Site:
         settings: ReconcileSettings,
         access: NatsMounts,
         scope: Scope,
-        *,
-        stock: bool = False,
+        cluster: Cluster,
     ) -> None:
         metadata = channel.metadata
-        own_pods = channel.spec.deployment_spec_template
         self._channel = channel
         self._stream = stream
         self._settings = settings
         self._access = access
         # Secrets can be mounted in their own namespace only.
-        local = scope is Scope.NAMESPACE or access.own or stock
+        local = scope is Scope.NAMESPACE or access.own or cluster.stock
         self.namespace = metadata.namespace if local else settings.system_namespace
         self.scope = Scope.CLUSTER if self.namespace == settings.system_namespace else Scope.NAMESPACE
         # Being in the channel's namespace only for a stock Metacontroller's sake does not change their credentials.
         self.apart = access.own or (scope is Scope.NAMESPACE and self.scope is Scope.NAMESPACE)
-        self._template = own_pods if own_pods is not None and own_pods.model_fields_set else None
-        self._own = access.own or self._template is not None or stock
-        self._own_reconcile = access.own or stock
+        author = shared_place.template_of(channel)
+        if self.namespace == metadata.namespace:
+            obeyed = shared_place.own(author)
+        else:
+            obeyed = shared_place.bounded(author, cluster.bounds, cluster.given, self.namespace)
+        self._template, self.refused = obeyed.wishes, obeyed.refused
+        self._own = access.own or bool(self._template) or cluster.stock
+        self._own_reconcile = access.own or cluster.stock
 
     def function(self, target: str, served: ServedConsumer | None = None, *, plain: bool) -> Function:
         """A function with its name and its settings at this place.
@@ -83,7 +87,7 @@ class Site:
             variables=tuple(variables),
             labels={SCOPE_LABEL: str(self.scope)} if shared else {},
             annotations={} if shared else self._notes(served),
-            template=None if shared else self._template,
+            template={} if shared else self._template,
         )
 
     def reconcile(self) -> Function:

@@ -40,13 +40,15 @@ def mounts(body: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_who_has_a_reconcile_of_its_own(given: dict[str, Any], expected: list[str]) -> None:
-    found = all_of(wanted(entry(), **given), DEPLOYMENT, "reconcile")
+    found = all_of(wanted(entry(), **given), DEPLOYMENT, "own-reconcile")
 
     assert [f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in found] == expected
 
 
 def test_a_channel_with_its_own_credentials_shares_its_reconcile_with_nobody() -> None:
-    one, other = (the(wanted(entry(), access=OWN, name=name), DEPLOYMENT, "reconcile") for name in ("orders", "bills"))
+    one, other = (
+        the(wanted(entry(), access=OWN, name=name), DEPLOYMENT, "own-reconcile") for name in ("orders", "bills")
+    )
 
     assert one["metadata"]["namespace"] == "shop"
     assert one["metadata"]["name"] != other["metadata"]["name"]
@@ -55,7 +57,7 @@ def test_a_channel_with_its_own_credentials_shares_its_reconcile_with_nobody() -
 
 def test_that_reconcile_can_be_asked_before_nats_lets_it_in_and_has_what_the_others_have() -> None:
     functions = wanted(entry(), access=OWN, settings={"runtime": "knative"})
-    body = the(functions, DEPLOYMENT, "reconcile")
+    body = the(functions, DEPLOYMENT, "own-reconcile")
     name = body["metadata"]["name"]
 
     variables = {one["name"]: one["value"] for one in at(body, POD + "containers/0/env")}
@@ -81,10 +83,10 @@ def test_receive_and_forward_have_the_key_of_their_namespace_and_reconcile_has_n
 
     keys = {
         target: [one["value"] for one in at(body, POD + "containers/0/env") if one["name"] == "HEADRACE_DELIVERY_KEY"]
-        for target in ("receive", "forward", "reconcile")
+        for target in ("receive", "forward", "own-reconcile")
         for body in all_of(functions, DEPLOYMENT, target)
     }
-    assert keys.pop("reconcile", []) == []
+    assert keys.pop("own-reconcile", []) == []
     assert keys == {"receive": [f"the key of {namespace}"], "forward": [f"the key of {namespace}"]}
 
 
@@ -92,7 +94,7 @@ def test_receive_and_forward_have_the_key_of_their_namespace_and_reconcile_has_n
 def test_each_function_may_have_a_user_of_its_own_beside_each_secret(target: str) -> None:
     functions = wanted(entry(), access=OWN, settings={"runtime": "deployment"})
 
-    found = mounts(the(functions, DEPLOYMENT, target))
+    found = mounts(the(functions, DEPLOYMENT, {"reconcile": "own-reconcile"}.get(target, target)))
 
     del found["nats-config"], found["nats-config-proposed"]
     secrets = {name: [one["secret"]["name"] for one in sources] for name, sources in found.items()}
@@ -181,7 +183,7 @@ def test_the_reconcile_is_found_by_the_little_that_is_known_of_a_channel_that_go
     found = children.apart(bare, GIVEN, OWN, Cluster(BOTH))
 
     assert found is not None
-    name = the(whole, DEPLOYMENT, "reconcile")["metadata"]["name"]
+    name = the(whole, DEPLOYMENT, "own-reconcile")["metadata"]["name"]
     assert found.url == f"http://{name}.shop.svc.cluster.local"
     assert [one["metadata"]["name"] for one in found.objects] == [name, name]
     assert children.apart(bare, GIVEN, USUAL, Cluster(BOTH)) is None

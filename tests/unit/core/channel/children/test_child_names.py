@@ -68,7 +68,7 @@ def test_the_functions_of_a_channel_and_of_a_scope_are_never_the_same(identity: 
 @settings(max_examples=30)  # whole channels
 @given(st.lists(st.tuples(labels, subdomains), min_size=2, max_size=4, unique=True))
 def test_no_two_channels_share_what_is_one_channels_own(channels: list[tuple[str, str]]) -> None:
-    template = {"priorityClassName": "high"}
+    template = {"resources": {"limits": {"cpu": 1}}}
     made = [
         f"{one['kind']}.{one['apiVersion']} {one['metadata']['namespace']}/{one['metadata']['name']}"
         for namespace, name in channels

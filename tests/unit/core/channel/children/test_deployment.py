@@ -63,8 +63,10 @@ def test_services_lead_to_the_pods_of_their_deployment_and_to_no_others() -> Non
 def test_a_deployment_selects_its_own_pods_whatever_the_author_labels_them() -> None:
     template = {"labels": {"headrace.dev/function": "mine", "app.kubernetes.io/name": "mine", "team": "a"}}
 
-    body = the(wanted(entry(), settings=PLAIN, deploymentSpecTemplate=template), DEPLOYMENT, "forward")
+    scope = {"eventing.knative.dev/scope": "namespace"}
+    functions = wanted(entry(), settings=PLAIN, annotations=scope, deploymentSpecTemplate=template)
 
+    body = the(functions, DEPLOYMENT, "forward")
     labels = body["spec"]["template"]["metadata"]["labels"]
     assert body["spec"]["selector"]["matchLabels"].items() <= labels.items()
     assert (labels["app.kubernetes.io/name"], labels["team"]) == ("headrace", "a")

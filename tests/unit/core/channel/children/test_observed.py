@@ -12,7 +12,7 @@ from tests.support.functions.children import called, remaining, wanted
 
 PLAIN = {"runtime": "deployment"}
 NAMESPACED = {"eventing.knative.dev/scope": "namespace"}
-TEMPLATE = {"labels": {"team": "a"}}
+TEMPLATE = {"resources": {"limits": {"cpu": 1}}}
 
 
 @pytest.mark.parametrize(

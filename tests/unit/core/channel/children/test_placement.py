@@ -104,7 +104,7 @@ def test_those_of_the_system_namespace_are_the_clusters_whoever_lives_there() ->
     "given",
     [
         pytest.param({"access": OWN}, id="credentials of its own"),
-        pytest.param({"deploymentSpecTemplate": {"nodeSelector": {"disk": "ssd"}}}, id="wishes for its pods"),
+        pytest.param({"deploymentSpecTemplate": {"resources": {"limits": {"cpu": 1}}}}, id="wishes for its pods"),
     ],
 )
 def test_what_only_one_channel_has_it_shares_with_nobody(given: dict[str, Any]) -> None:
@@ -142,7 +142,8 @@ TEMPLATE = {
 def test_the_authors_template_is_obeyed_by_all_pods_of_the_channel(kind: str, component: str) -> None:
     settings = {"pull_secrets": "ours, theirs", "runtime": "knative" if kind == KSVC else "deployment"}
 
-    pods = the(wanted(entry(), settings=settings, deploymentSpecTemplate=TEMPLATE), kind, component)["spec"]["template"]
+    wishes = {"annotations": NAMESPACED, "deploymentSpecTemplate": TEMPLATE}
+    pods = the(wanted(entry(), settings=settings, **wishes), kind, component)["spec"]["template"]
 
     for key in ("nodeSelector", "affinity", "tolerations", "priorityClassName"):
         assert pods["spec"][key] == TEMPLATE[key]
