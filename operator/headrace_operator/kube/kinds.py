@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from headrace.core.manifest.own_address import GROUP, KIND
+from headrace.core.manifest.own_address import API_VERSION, KIND
 from headrace_operator.kube.api import KubeApi
 
 Key = tuple[str, str]
@@ -41,7 +41,7 @@ class Kind:
         return "/".join(parts)
 
 
-CHANNEL = Kind(f"{GROUP}/v1alpha1", KIND, "natsjetstreamchannels")
+CHANNEL = Kind(API_VERSION, KIND, "natsjetstreamchannels")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")

@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any, NoReturn, Self
 
 from headrace.core.errors import InvalidSpec, Refused
-from headrace.core.manifest.own_address import KIND
+from headrace.core.manifest.own_address import API_VERSION, KIND
 from headrace.core.quoting import quoted
 
 SERVING_API, KEDA_API = "serving.knative.dev/v1", "keda.sh/v1alpha1"
@@ -105,9 +105,10 @@ class HookRequest:
         """
         request = _loaded(body)
         parent = _object(request.get("parent"), "body.parent")
-        if parent.get("kind", KIND) != KIND:
-            kind = quoted(str(parent["kind"]))
-            raise InvalidSpec(f"body.parent.kind is {kind}: only {KIND} is known here", field="body")
+        for key, known in (("apiVersion", API_VERSION), ("kind", KIND)):
+            if parent.get(key, known) != known:
+                given = quoted(str(parent[key]))
+                raise InvalidSpec(f"body.parent.{key} is {given}: only {known} is known here", field="body")
         metadata = _object(parent.get("metadata"), "body.parent.metadata")
         for key in ("namespace", "name"):
             if not isinstance(metadata.get(key), str):

@@ -9,8 +9,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from headrace.core.channel.hook import RelatedRule
 from headrace.core.installation.reconcile_settings import FunctionsSettings
+from headrace.core.manifest.delivery_spec import Ref
 
 SUBSCRIPTION_API = "messaging.knative.dev/v1"
 SUBSCRIPTION = "Subscription"
@@ -43,13 +46,13 @@ def rules(
     ref = sink_ref(parent)
     if ref is not None:
         namespace = parent["metadata"]["namespace"]
-        rule = RelatedRule(ref["apiVersion"], plural(ref["kind"]))
-        own = ref.get("namespace") in (None, "", namespace)
+        rule = RelatedRule(ref.api_version, plural(ref.kind))
+        own = ref.namespace in ("", namespace)
         if not stock:
             # Where no namespace is named, our operator takes the objects of all namespaces.
-            rule = replace(rule, kind=ref["kind"], names=(ref["name"],), namespace=namespace if own else "")
+            rule = replace(rule, kind=ref.kind, names=(ref.name,), namespace=namespace if own else "")
         elif not own:
-            rule = replace(rule, names=(ref["name"],))
+            rule = replace(rule, names=(ref.name,))
         # A stock Metacontroller caches this answer under the channel's bare name, and refuses a rule that names another
         # namespace than the channel's. So the rule must do for every channel of that name: without names and namespace
         # it means all objects of the channel's own namespace.
@@ -95,15 +98,16 @@ def _of_knative(parent: Mapping[str, Any], settings: FunctionsSettings) -> Itera
     yield RelatedRule(EVENT_POLICY_API, plural(EVENT_POLICY), namespace=namespace, optional=True)
 
 
-def sink_ref(parent: Mapping[str, Any]) -> Mapping[str, str] | None:
+def sink_ref(parent: Mapping[str, Any]) -> Ref | None:
     """The ref of `spec.delivery.deadLetterSink`, if it names an object; a broken one is reported elsewhere."""
     step: Any = parent
     for key in ("spec", "delivery", "deadLetterSink", "ref"):
         step = step.get(key) if isinstance(step, Mapping) else None
-    if not isinstance(step, Mapping):
+    try:
+        ref = Ref.model_validate(step)
+    except ValidationError:
         return None
-    named = all(isinstance(step.get(key), str) and step[key] for key in ("apiVersion", "kind", "name"))
-    return step if named else None
+    return ref if ref.api_version else None
 
 
 def plural(kind: str) -> str:

@@ -11,7 +11,15 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from headrace.core.delivery.subscriber import LARGEST, MOST_RETRIES
-from headrace.core.manifest.field_types import IsoSpan, Texts, Timeout
+from headrace.core.manifest.field_types import (
+    ApiVersion,
+    IsoSpan,
+    KindName,
+    Namespace,
+    ResourceName,
+    Texts,
+    Timeout,
+)
 from headrace.core.manifest.field_words import refuse_bare_address
 from headrace.core.manifest.part import Part, Rule
 
@@ -23,13 +31,13 @@ _USERINFO = "^([A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*@"
 class Ref(Part):
     """An object that has the address."""
 
-    api_version: str = ""
+    api_version: ApiVersion = ""
     """Group and version of the object, like v1 or serving.knative.dev/v1."""
-    kind: str
+    kind: KindName
     """Kind of the object, like Service."""
-    name: str
+    name: ResourceName
     """Name of the object."""
-    namespace: str = ""
+    namespace: Namespace = ""
     """Namespace of the object; the channel's own when it is not given."""
     group: str = ""
     """API group, in place of apiVersion, where Knative's feature kreference-group is on."""

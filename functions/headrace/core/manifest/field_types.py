@@ -124,6 +124,11 @@ def _text(longest: int, cel: str, says: str, **more: object) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "maxLength": longest, "x-kubernetes-validations": [rule], **more})
 
 
+def _pattern(pattern: str, longest: int) -> WithJsonSchema:
+    """The schema of text of a pattern, without a rule, whose cost would count for each entry of `spec.subscribers`."""
+    return WithJsonSchema({"type": "string", "maxLength": longest, "pattern": f"^{pattern}$"})
+
+
 def _matches(pattern: str) -> str:
     quoted = pattern.replace("\\", "\\\\")
     return f"self.matches('^({quoted})$')"
@@ -209,6 +214,25 @@ ObjectName = Annotated[
             "x-kubernetes-validations": [{"rule": _matches(_OBJECT), "message": _OBJECT_SAYS}],
         }
     ),
+]
+_API_VERSION = r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?v[0-9][a-z0-9]*"
+ApiVersion = Annotated[
+    str,
+    Field(max_length=317),
+    matching(_API_VERSION, "it should be group and version, like v1 or serving.knative.dev/v1"),
+    _pattern(f"({_API_VERSION})?", 317),
+]
+_KIND = r"[A-Za-z][A-Za-z0-9]*"
+KindName = Annotated[
+    str, Field(max_length=63), matching(_KIND, "it should be a kind, like Service"), _pattern(_KIND, 63)
+]
+ResourceName = Annotated[str, Field(max_length=253), matching(_OBJECT, _OBJECT_SAYS), _pattern(_OBJECT, 253)]
+_LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+Namespace = Annotated[
+    str,
+    Field(max_length=63),
+    matching(_LABEL, "it should be the name of a namespace"),
+    _pattern(f"({_LABEL})?", 63),
 ]
 # Lax as to the container only: JSON knows lists, values are tuples.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]

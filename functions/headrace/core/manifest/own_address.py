@@ -16,6 +16,7 @@ from headrace.core.errors import InvalidSpec
 from headrace.core.manifest.delivery_spec import Ref
 
 GROUP, KIND = "messaging.knative.dev", "NatsJetStreamChannel"
+API_VERSION = f"{GROUP}/v1alpha1"
 _PORTS = {"http": 80, "https": 443}
 
 SUBSCRIBER = "every event would come back to it without end: deliver to a Service or to another channel"

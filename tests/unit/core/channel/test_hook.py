@@ -143,3 +143,17 @@ def test_the_request_is_that_of_a_composite_controller() -> None:
 def test_what_json_can_not_hold_is_a_fault_of_the_object(value: object) -> None:
     with pytest.raises(InvalidSpec, match="the object can't be written as JSON"):
         HookRequest({"metadata": value}).to_json()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "known"),
+    [
+        ("apiVersion", "messaging.knative.dev/v1", "messaging.knative.dev/v1alpha1"),
+        ("kind", "Channel", "NatsJetStreamChannel"),
+    ],
+)
+def test_the_parent_is_of_the_one_kind_and_version_that_is_known(field: str, value: str, known: str) -> None:
+    parent = {**channel(), field: value}
+
+    with pytest.raises(InvalidSpec, match=rf"body.parent.{field} is '{value}': only {known} is known here"):
+        HookRequest.from_json(json.dumps({"parent": parent}).encode())

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from headrace.core.channel import dead_letter, related, truth
+from headrace.core.channel import consumer, dead_letter, related, truth
 from headrace.core.channel.dead_letter import INVALID, NOT_ADDRESSABLE, NOT_FOUND, NOT_RESOLVED, Resolution, Unresolved
+from headrace.core.channel.desired import desired
 from headrace.core.channel.hook import HookRequest, HookResponse, Reference
 from headrace.core.channel.truth import Subscription, Truth
-from headrace.core.delivery.subscriber import Destination
+from headrace.core.delivery.subscriber import Destination, SubscriberState
+from headrace.core.errors import InvalidSpec
+from headrace.core.installation.reconcile_settings import ReconcileSettings
 from headrace.core.manifest import manifest
 from headrace.core.manifest.own_address import OwnAddress
-from tests.support.functions.channels import channel
+from tests.support.functions.channels import channel, entry
 
 SUBSCRIPTIONS = {
     "apiVersion": "messaging.knative.dev/v1",
@@ -290,3 +293,42 @@ def test_only_a_list_can_be_complete(observed: dict[str, Any], proved: bool) -> 
     request = HookRequest(channel(), related=observed, complete=frozenset([truth.KIND]))
 
     assert truth.read(request).misses("aaaa-1") is proved
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("apiVersion", "v1/../../apis/apps/v1"),
+        ("apiVersion", "v1?watch=true"),
+        ("apiVersion", "serving.knative.dev"),
+        ("apiVersion", "Serving.Knative.Dev/v1"),
+        ("kind", "Service.v1"),
+        ("kind", ""),
+        ("name", "letters,metadata.namespace=other"),
+        ("name", "../letters"),
+        ("namespace", "other/services/x"),
+        ("namespace", "a.b"),
+    ],
+)
+def test_a_ref_whose_text_would_become_a_part_of_a_request_is_refused_with_its_field_and_value(
+    field: str, value: str
+) -> None:
+    ref = {"apiVersion": "v1", "kind": "Service", "name": "letters", field: value}
+    parent = channel(entry(), delivery={"deadLetterSink": {"ref": ref}})
+
+    found = desired(parent, ReconcileSettings())
+    rules = related.rules(parent)
+
+    assert isinstance(found, InvalidSpec)
+    assert found.field == f"spec.delivery.deadLetterSink.ref.{field}"
+    assert f"{found.field} is {value!r}: it should be" in str(found)
+    assert [rule.resource for rule in rules] == ["subscriptions"]
+
+
+def test_nor_is_the_ref_of_one_subscribers_dead_letter_sink_believed() -> None:
+    ref = {"apiVersion": "v1#", "kind": "Service", "name": "letters"}
+    (row,) = consumer.rows(manifest.parse(channel(entry(delivery={"deadLetterSink": {"ref": ref}}))), "KN_SHOP__ORDERS")
+
+    assert row.subscriber is not None
+    assert row.subscriber.state is SubscriberState.REFUSED
+    assert "spec.subscribers[0].delivery.deadLetterSink.ref.apiVersion is 'v1#'" in row.subscriber.reason
