@@ -33,6 +33,7 @@ from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.jetstream.data_path import JetStream
 from headrace.io.nats.client import Client
 from headrace.io.process import environment, log
+from headrace.io.process.calculation import calculate
 from headrace.io.process.mount import LastGood, texts
 from headrace.io.process.secret_names import SecretNamesReader
 from headrace.reconcile import VERBS, Around, reconcile
@@ -130,10 +131,11 @@ class Reconciling:
             delivery_keys=None if token is None else caller_token.delivery_keys(token),
             elsewhere=self._elsewhere,
             installation=self._installation,
+            calculate=calculate,
         )
         now = datetime.now(UTC)
         answer = await reconcile(verb, body, api=self._admin, settings=self._settings, now=now, around=around)
-        return json_response(200, answer)
+        return await calculate(len(body) // 1024, json_response, 200, answer)
 
     def _elsewhere(self, url: str) -> RemoteAdmin:
         # Imported on demand: it brings aiohttp.

@@ -27,22 +27,23 @@ from headrace.core.nats.action import PurgeSubjects, Rejected
 from headrace.core.nats.stream import ChannelStream
 from headrace.reconcile import forgetting
 from headrace.reconcile.deeds import Deeds
-from headrace.reconcile.ports import Administration
+from headrace.reconcile.ports import Administration, Calculate, on_the_spot
 
 # To forget a lost event takes two requests; the rest follows with the next call.
 MOST_LOST = 200
 
 
-async def make_so(wish: Desired, api: Administration, settings: ReconcileSettings, now: datetime) -> Result:
+async def make_so(
+    wish: Desired, api: Administration, settings: ReconcileSettings, now: datetime, calculate: Calculate = on_the_spot
+) -> Result:
     """Make streams and consumers as wanted, and read their health."""
     deeds = Deeds(api)
     progress = await _streams(wish.wanted, deeds)
     if progress.stopped:
         return Result(progress.observed, progress.problems)
-    result = await _consumers(wish, progress, deeds, settings, now)
-    return replace(
-        result, health=await _health(wish.wanted.place, progress.observed, api, now), lowered=tuple(deeds.lowered)
-    )
+    result = await _consumers(wish, progress, deeds, settings, now, calculate)
+    health = await _health(wish.wanted.place, progress.observed, api, now, calculate)
+    return replace(result, health=health, lowered=tuple(deeds.lowered))
 
 
 async def take_away(place: ChannelStream, api: Administration, *, retain: bool) -> Rejected | None:
@@ -79,24 +80,18 @@ async def _streams(wanted: WantedStreams, deeds: Deeds) -> StreamsDone:
 
 
 async def _consumers(
-    wish: Desired, progress: StreamsDone, deeds: Deeds, settings: ReconcileSettings, now: datetime
+    wish: Desired,
+    progress: StreamsDone,
+    deeds: Deeds,
+    settings: ReconcileSettings,
+    now: datetime,
+    calculate: Calculate,
 ) -> Result:
-    spec, place = wish.manifest.spec, wish.wanted.place
-    infos = await deeds.api.consumer_infos(place.stream)
-    terms = LeavingTerms(
-        place=place,
-        template=spec.consumer_config_template,
-        subjects=plan.seen_subjects(place, progress.observed, spec.stream.config.additional_subjects),
-        grace=settings.gone_grace,
-        now=now,
-        truth=wish.truth,
-        peers=peer.read(infos, place),
-        retention=str((progress.observed.stream or {}).get("retention", "limits")),
-        harm=granted.inherits(progress.observed.stream),
-    )
+    infos = await deeds.api.consumer_infos(wish.wanted.place.stream)
     # NATS 2.10 leaves the name out of the configuration when an older client made the consumer.
     observed = [{**info["config"], "name": info["name"]} for info in infos]
-    bindings, leavers = binding.consumers(wish.rows, observed, terms)
+    terms = _terms(wish, progress, infos, settings, now)
+    bindings, leavers = await calculate(len(observed) + len(wish.rows), binding.consumers, wish.rows, observed, terms)
     known = {str(config["name"]): config for config in observed}
     refusals: dict[str, str] = {}
     steps = [(each.durable, each.actions) for each in leavers] + [(each.durable, each.actions) for each in bindings]
@@ -108,12 +103,36 @@ async def _consumers(
     return Result(progress.observed, progress.problems, bindings, leavers, refusals)
 
 
-async def _health(place: ChannelStream, observed: Observed, api: Administration, now: datetime) -> Health | None:
+def _terms(
+    wish: Desired,
+    progress: StreamsDone,
+    infos: Iterable[Mapping[str, Any]],
+    settings: ReconcileSettings,
+    now: datetime,
+) -> LeavingTerms:
+    spec, place = wish.manifest.spec, wish.wanted.place
+    return LeavingTerms(
+        place=place,
+        template=spec.consumer_config_template,
+        subjects=plan.seen_subjects(place, progress.observed, spec.stream.config.additional_subjects),
+        grace=settings.gone_grace,
+        now=now,
+        truth=wish.truth,
+        peers=peer.read(infos, place),
+        retention=str((progress.observed.stream or {}).get("retention", "limits")),
+        harm=granted.inherits(progress.observed.stream),
+    )
+
+
+async def _health(
+    place: ChannelStream, observed: Observed, api: Administration, now: datetime, calculate: Calculate
+) -> Health | None:
     stream, aside = await api.info(place.stream), await api.info(place.aside, place.stages)
     if stream is None or aside is None:
         # They were deleted this moment: the next call makes them anew.
         return None
-    noted = health.noted(aside["state"].get("subjects") or {})
+    subjects = aside["state"].get("subjects") or {}
+    noted = await calculate(len(subjects), health.noted, subjects)
     lost = health.gone(noted, stream)
     for consumer, sequences in lost.items():
         await _count_lost(place, consumer, sequences[:MOST_LOST], api)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from headrace.core.caller_token import DeliveryKeys, Digests
 from headrace.core.channel.hook import Installation
@@ -13,6 +13,23 @@ from headrace.core.installation.secret_names import SecretNames
 from headrace.core.installation.tenants import Tenants
 from headrace.core.nats.action import Action, Outcome
 from headrace.core.raw_config import Config
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Calculate(Protocol):
+    """Calls a pure function that may take long, by `headrace.io.process.calculation`.
+
+    `things` are the objects that it is about, or kilobytes of text, roughly.
+    """
+
+    def __call__(self, things: int, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
+
+
+async def on_the_spot(_: int, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """A `Calculate` that nobody else waits for."""
+    return function(*args, **kwargs)
 
 
 class Administration(Protocol):
@@ -77,6 +94,7 @@ class Around:
         delivery_keys: with them functions know one another's deliveries; needed likewise.
         elsewhere: returns the NATS account behind the URL of another `reconcile`; None: all channels are in our own.
         installation: our description of ourselves; None: we give none.
+        calculate: how what may take long is calculated.
     """
 
     defaults: Defaults | None = None
@@ -86,3 +104,4 @@ class Around:
     delivery_keys: DeliveryKeys | None = None
     elsewhere: Callable[[str], Elsewhere] | None = None
     installation: Installation | None = None
+    calculate: Calculate = on_the_spot

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from headrace.core.channel import (
     children,
@@ -22,7 +22,14 @@ from headrace.core.channel.desired import Desired, desired
 from headrace.core.channel.hook import PARENT_ANNOTATIONS, CustomizeAnswer, HookRequest, HookResponse
 from headrace.core.channel.own_account import leftovers, lockout
 from headrace.core.channel.own_account.lockout import Lockout
-from headrace.core.channel.status import RETRY_REFUSED, invalid_status, removal_refused_status, resync_after, status
+from headrace.core.channel.status import (
+    RETRY_REFUSED,
+    Result,
+    invalid_status,
+    removal_refused_status,
+    resync_after,
+    status,
+)
 from headrace.core.conditions import added
 from headrace.core.errors import InvalidSpec, NotLetIn, Refused, Unavailable
 from headrace.core.installation import channel_defaults
@@ -40,6 +47,9 @@ VERBS = ("sync", "finalize", "customize")
 LOOK_APART_SECONDS = 60.0
 # The pause while another `reconcile` does not answer. We notice its start earlier, as a change of a child.
 STARTING_SECONDS = 10.0
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 async def reconcile(
@@ -63,21 +73,24 @@ async def reconcile(
             is no error but a condition.
         Unavailable: the installation's NATS is away.
     """
-    request = _legible(HookRequest.from_json(body))
+    around = around or Around()
+    # A subscriber with all its objects has a few kilobytes.
+    things = len(body) // 1024
+    request = await around.calculate(things, _read, body)
     if verb not in VERBS:
         raise InvalidSpec(f"the verb {quoted(verb)} is unknown: call {' or '.join(VERBS)}", field="verb")
     if verb == "customize":
-        rules = related.rules(request.parent, settings, stock=request.stock)
+        rules = await around.calculate(things, related.rules, request.parent, settings, stock=request.stock)
         return CustomizeAnswer(tuple(rules), {} if request.stock else PARENT_ANNOTATIONS).to_json()
-    around = around or Around()
-    call = _Call(api, settings, now, around)
+    call = _Call(api, settings, now, around, things)
     going = verb == "finalize" or request.finalizing
     answer = await (call.finalize(request) if going else call.sync(request))
     return (answer if request.stock else replace(answer, installation=around.installation)).to_json()
 
 
-def _legible(request: HookRequest) -> HookRequest:
+def _read(body: bytes) -> HookRequest:
     """The request without those parts of our own writing that are damaged: they are written anew."""
+    request = HookRequest.from_json(body)
     status = channel_status.legible(request.parent.get("status"))
     shared = None if request.shared is None else children.legible(request.shared)
     parent = {**request.parent, "status": status}
@@ -87,15 +100,18 @@ def _legible(request: HookRequest) -> HookRequest:
 class _Call:
     """One call of the hook."""
 
-    def __init__(self, own: Administration, settings: ReconcileSettings, now: datetime, around: Around) -> None:
+    def __init__(
+        self, own: Administration, settings: ReconcileSettings, now: datetime, around: Around, things: int
+    ) -> None:
         self._own = own
         self._settings = settings
         self._now = now
         self._around = around
+        self._things = things
 
     async def sync(self, request: HookRequest) -> HookResponse:
         """Make the streams and consumers that the channel, or the defaults of its namespace, ask for."""
-        merged = self._merged(request.parent)
+        merged = await self._calculate(self._merged, request.parent)
         request = replace(request, parent=merged.parent)
         try:
             account = await self._account(request)
@@ -109,11 +125,10 @@ class _Call:
                 body = added(body, one, request.parent, self._now) if one is not None else body
             return body
 
-        seen = (request.related, truth.read(request), request.unserved)
-        wish = desired(request.parent, self._settings, *seen, self._around.tenants)
+        wish = await self._calculate(self._wish, request)
         if isinstance(wish, InvalidSpec):
             body = told(invalid_status(request.parent, merged.blamed(wish), self._now))
-            return HookResponse(body, self._remaining(request, account))
+            return HookResponse(body, await self._calculate(self._remaining, request, account))
         if self._around.defaults is not None:
             wish = replace(wish, wanted=replace(wish.wanted, unsaid=merged.unsaid))
         try:
@@ -183,6 +198,13 @@ class _Call:
             await in_nats.take_away(place, self._own, retain=retain)
         return answer
 
+    async def _calculate(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._around.calculate(self._things, function, *args, **kwargs)
+
+    def _wish(self, request: HookRequest) -> Desired | InvalidSpec:
+        seen = (request.related, truth.read(request), request.unserved)
+        return desired(request.parent, self._settings, *seen, self._around.tenants)
+
     def _merged(self, parent: dict[str, Any]) -> Merged:
         return channel_defaults.merged(parent, self._around.defaults or Defaults(), self._settings.domain)
 
@@ -192,10 +214,21 @@ class _Call:
     async def _make_so(
         self, request: HookRequest, wish: Desired, account: Account, told: Callable[[dict[str, Any]], dict[str, Any]]
     ) -> HookResponse:
-        result = await in_nats.make_so(wish, account.api, self._settings, self._now)
+        result = await in_nats.make_so(wish, account.api, self._settings, self._now, self._around.calculate)
+        ours = await self._in_cluster(wish.wanted.place) if account.apart is not None else None
+        return await self._calculate(self._answer, request, wish, account, told, result, ours)
+
+    def _answer(
+        self,
+        request: HookRequest,
+        wish: Desired,
+        account: Account,
+        told: Callable[[dict[str, Any]], dict[str, Any]],
+        result: Result,
+        ours: dict[str, Any] | Unavailable | None,
+    ) -> HookResponse:
         before = request.parent.get("status") or {}
         created = result.health.created if result.health is not None else ""
-        ours = await self._in_cluster(wish.wanted.place) if account.apart is not None else None
         elsewhere = account.apart is not None and _elsewhere(before, created, ours)
         cluster = replace(cluster_of(request, self._settings, self._around), elsewhere=elsewhere)
         stream = wish.wanted.place.stream

@@ -17,6 +17,7 @@ from headrace.core.channel.child_marks import MANAGED_BY, UID_LABEL, US
 from headrace.core.channel.hook import KEDA_API, SERVING_API
 from headrace.core.errors import Refused
 from headrace.io.process import log
+from headrace.io.process.calculation import in_slices
 from headrace_operator.channels import channel_object
 from headrace_operator.channels import child as children_of
 from headrace_operator.channels.child import Child, Spot
@@ -132,7 +133,7 @@ class Children:
         wanted: dict[Spot, Child] = {}
         # Objects of a kind that the cluster does not serve, perhaps at this moment only: they are left alone.
         unread: set[tuple[str, str]] = set()
-        for answer in answers:
+        async for answer in in_slices(answers):
             found = await self._read(parent, answer)
             if isinstance(found, str):
                 problems.append(ChildProblem(found))
@@ -141,7 +142,7 @@ class Children:
                 wanted[found.spot] = found
         shared = [spot for spot, child in wanted.items() if child.shared]
         self._wants.add(uid, shared)
-        for child in wanted.values():
+        async for child in in_slices(wanted.values()):
             try:
                 wait = await self._apply(parent, child, check)
             except Refused as error:

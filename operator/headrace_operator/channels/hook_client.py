@@ -14,6 +14,7 @@ import aiohttp
 from headrace.core.channel.hook import CustomizeAnswer, HookRequest, HookResponse
 from headrace.core.errors import Unavailable
 from headrace.io.process import tls
+from headrace.io.process.calculation import calculate
 from headrace_operator.channels.hook_calls import HookCalls
 from headrace_operator.scaling.lease_client import refusal
 
@@ -55,7 +56,8 @@ class HookClient:
 
     async def customize(self, url: str, parent: dict[str, Any]) -> CustomizeAnswer:
         """Ask which other objects are to be observed for a channel, and its annotations. Raises as `call`."""
-        return read(await self._post(f"{url}/customize", HookRequest(parent).to_json()), url, CustomizeAnswer.from_json)
+        answer = await self._post(f"{url}/customize", HookRequest(parent).to_json())
+        return await _read_apart(answer, url, CustomizeAnswer.from_json)
 
     async def call(self, url: str, request: HookRequest, related: bytes | None = None) -> HookResponse:
         """Ask for the desired state of a channel, or for its end; the caller repeats the latter until `finalized`.
@@ -70,9 +72,10 @@ class HookClient:
             InvalidSpec: the parent can't be written as JSON.
         """
         verb = "finalize" if request.finalizing else "sync"
-        body = request.to_json(related)
+        things = len(related or b"") // 1024 + sum(map(len, request.children.values()))
+        body = await calculate(things, request.to_json, related)
         with self.calls.timed(verb):
-            return read(await self._post(f"{url}/{verb}", body), url, HookResponse.from_json)
+            return await _read_apart(await self._post(f"{url}/{verb}", body), url, HookResponse.from_json)
 
     async def _post(self, url: str, body: bytes) -> str:
         headers = {**JSON, "Authorization": f"Bearer {self._token()}"}
@@ -86,6 +89,10 @@ class HookClient:
         if answer.status == 200:
             return text
         raise refusal("reconcile", url, answer.status, text, answer.headers)
+
+
+async def _read_apart(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Form]) -> Form:
+    return await calculate(len(text) // 1024, read, text, url, from_json)
 
 
 def read(text: str, url: str, from_json: Callable[[Mapping[str, Any]], Form]) -> Form:

@@ -135,13 +135,9 @@ def _by_name(newcomers: list[Row], free: list[OwnConsumer]) -> dict[str, OwnCons
     does not tell its namespace.
     """
     called = Counter(_name(row.subscriber) for row in newcomers)
-    found = {}
-    for row in newcomers:
-        name = _name(row.subscriber)
-        same = [consumer for consumer in free if _name(consumer.subscriber) == name]
-        if same and called[name] == 1 and name[1]:
-            found[row.uid] = same[0]
-    return found
+    first = {_name(consumer.subscriber): consumer for consumer in reversed(free)}
+    names_of = ((row, _name(row.subscriber)) for row in newcomers)
+    return {row.uid: first[name] for row, name in names_of if name in first and called[name] == 1 and name[1]}
 
 
 def _name(subscriber: Subscriber | None) -> tuple[str, str]:

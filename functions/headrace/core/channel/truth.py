@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from headrace.core.channel import related
@@ -36,7 +37,7 @@ class Subscription:
     channel: tuple[str, str] = ("", "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Truth:
     """All known facts about Subscriptions.
 
@@ -69,10 +70,12 @@ class Truth:
         Args:
             channel: namespace and name.
         """
-        return any(
-            (one.namespace, one.name, one.channel, one.going) == (namespace, name, channel, False)
-            for one in self.subscriptions.values()
-        )
+        return (channel, namespace, name) in self._living
+
+    @cached_property
+    def _living(self) -> frozenset[tuple[tuple[str, str], str, str]]:
+        """The channel, the namespace and the name of each Subscription that is to stay."""
+        return frozenset((one.channel, one.namespace, one.name) for one in self.subscriptions.values() if not one.going)
 
 
 def read(request: HookRequest) -> Truth:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from headrace.core.channel import binding, consumer, stream_config
 from headrace.core.channel.binding import Binding
 from headrace.core.channel.leaving import Leaver, LeavingTerms
+from headrace.core.channel.truth import Subscription, Truth
 from headrace.core.delivery.subscriber import METADATA_KEY, Subscriber, SubscriberState, from_metadata
 from headrace.core.manifest import manifest
 from headrace.core.manifest.consumer_spec import ConsumerTemplate
@@ -285,3 +287,23 @@ def test_a_second_run_has_nothing_to_do(first: list[dict[str, Any]], second: lis
     observed = after(first, second)
 
     assert actions_of(*bind(second, observed)) == []
+
+
+def test_the_work_grows_with_the_number_of_subscribers_not_with_its_square() -> None:
+    # All names are new: each entry looks for a consumer, and each consumer, its grace over, for a successor.
+    def seconds(many: int) -> float:
+        known = carried_out(*bind([entry(f"a{each:04d}", f"old{each}") for each in range(many)], {}), {})
+        gone = carried_out(*bind([], known), known)
+        news = [entry(f"b{each:04d}", f"new{each}") for each in range(many)]
+        there = {f"b{each:04d}": Subscription(f"b{each:04d}", "shop", f"new{each}") for each in range(many)}
+        later = replace(TERMS, now=NOON + timedelta(hours=1), truth=Truth(there, complete=True))
+        began = time.thread_time()
+        bindings, leavers = bind(news, gone, later)
+        took = time.thread_time() - began
+        assert (len(bindings), len(leavers)) == (many, many)
+        return took
+
+    ratio = min(seconds(2_000) for _ in range(2)) / min(seconds(250) for _ in range(4))
+
+    # Eight times the subscribers; in a square the searches alone would take sixty-four times as long.
+    assert ratio < 16

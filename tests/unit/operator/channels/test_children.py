@@ -1,9 +1,10 @@
-"""Children while the API server does not say that it serves their kind: it has such moments when it starts."""
+"""Children while the API server does not say that it serves their kind, which happens when it starts; and many."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from headrace_operator.channels.children import Children
@@ -26,6 +27,7 @@ class ApiServer:
 
     def __init__(self) -> None:
         self.deleted: list[str] = []
+        self.applied = 0
 
     async def list(self, path: str, _selection: Mapping[str, str]) -> tuple[list[dict[str, Any]], str]:
         labels = {"app.kubernetes.io/managed-by": "headrace", "headrace.dev/channel-uid": UID}
@@ -44,6 +46,13 @@ class ApiServer:
         yield None
         await asyncio.Event().wait()
 
+    async def get(self, _path: str) -> None:
+        return None
+
+    async def apply(self, _path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self.applied += 1
+        return {**body, "metadata": {**body["metadata"], "uid": "k", "resourceVersion": "8"}}
+
     async def delete(self, path: str, _uid: str) -> None:
         self.deleted.append(path)
 
@@ -60,8 +69,9 @@ class Served:
         return None if self.starting else KNATIVE
 
 
-async def test_a_child_whose_kind_is_not_served_this_moment_is_not_taken_for_unwanted() -> None:
-    server, served = ApiServer(), Served()
+@asynccontextmanager
+async def watched(server: ApiServer, served: Served) -> AsyncIterator[Children]:
+    """Children that are listed."""
     async with asyncio.TaskGroup() as tasks:
         watches: list[asyncio.Task[None]] = []
         api, discovery = cast("KubeApi", server), cast("Discovery", served)
@@ -69,13 +79,43 @@ async def test_a_child_whose_kind_is_not_served_this_moment_is_not_taken_for_unw
         try:
             async with asyncio.timeout(30):
                 await children.watch_what_is_served()
-                served.starting = True
-                outcome = await children.make_so(channel(), [ANSWER])
-                assert server.deleted == []
-                assert "the cluster does not serve this kind" in outcome.problems[0].words
-                # Told apart from one that is really not wanted.
-                await children.make_so(channel(), [])
-                assert [path.split("/")[-1] for path in server.deleted] == ["forward-1"]
+                yield children
         finally:
             for watch in watches:
                 watch.cancel()
+
+
+async def test_a_child_whose_kind_is_not_served_this_moment_is_not_taken_for_unwanted() -> None:
+    server, served = ApiServer(), Served()
+    async with watched(server, served) as children:
+        served.starting = True
+        outcome = await children.make_so(channel(), [ANSWER])
+        assert server.deleted == []
+        assert "the cluster does not serve this kind" in outcome.problems[0].words
+        # Told apart from one that is really not wanted.
+        await children.make_so(channel(), [])
+        assert [path.split("/")[-1] for path in server.deleted] == ["forward-1"]
+
+
+async def test_while_a_channel_has_thousands_of_children_the_operator_answers_others() -> None:
+    server, turns = ApiServer(), 0
+    many = [{**ANSWER, "metadata": {"name": f"forward-{each}"}} for each in range(3_000)]
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with watched(server, Served()) as children:
+        task = asyncio.create_task(other())
+        outcome = await children.make_so(channel(), many)
+        first, turns = turns, 0
+        # All of them are there now.
+        await children.make_so(channel(), many)
+        task.cancel()
+
+    assert outcome.problems == ()
+    assert server.applied == 3_000
+    assert first > 80
+    assert turns > 80
