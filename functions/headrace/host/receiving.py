@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from time import monotonic
@@ -23,6 +24,7 @@ from headrace.io.jetstream.wake import FullHints, WakeHints
 from headrace.io.nats.client import Client
 from headrace.io.process import environment, log
 from headrace.io.tracing import SpanKind, Tracing
+from headrace.receive.pace import Pace
 from headrace.receive.route import ALLOW, route
 from headrace.receive.short_way import Intake
 from headrace.receive.story import ReceiveEffects, receive
@@ -56,6 +58,7 @@ class Receiving:
         self._waiting = Waiting(settings.max_waiting_bytes)
         self._counts = ReceiveCounts()
         self._sparing = log.Sparing()
+        self._pace = Pace(monotonic)
         self._full = FullHints(self._jetstream)
         self._effects = ReceiveEffects(
             publish=self._publish,
@@ -65,7 +68,7 @@ class Receiving:
             monotonic=monotonic,
             wake=WakeHints(self._jetstream.hint, settings.wake_interval.total_seconds()),
             max_event_bytes=lambda: self._jetstream.max_event_bytes,
-            refusal=self._refusal_of_short_way,
+            refuse=self._refuse_on_short_way,
             traced=None if self._tracing is None else self._is_traced,
             claims=claims,
         )
@@ -135,7 +138,9 @@ class Receiving:
             response = web.response_of(error)
             if isinstance(subject, str):
                 self._tell_of_refusal(subject, response.status, error)
-            await let_go_and_answer(response)
+            let_go()
+            await asyncio.sleep(self._pace.delay(error))
+            await answer(response)
         finally:
             let_go()
 
@@ -156,11 +161,14 @@ class Receiving:
     def _is_traced(self, block: bytes) -> bool:
         return self._tracing is not None and not self._tracing.leaves_out_block(block)
 
-    def _refusal_of_short_way(self, subject: str, error: HeadraceError) -> Response:
+    def _refuse_on_short_way(self, subject: str, error: HeadraceError, answer: Callable[[Response], None]) -> None:
         response = web.with_headers(web.response_of(error), ALLOW)
         self._counts.refused(response.status)
         self._tell_of_refusal(subject, response.status, error)
-        return response
+        if (delay := self._pace.delay(error)) > 0:
+            asyncio.get_running_loop().call_later(delay, answer, response)
+        else:
+            answer(response)
 
     def _tell_of_refusal(self, subject: str, status: int, error: HeadraceError) -> None:
         """Log refusals of each kind sparingly, so that people see them on this side; the sender gets all the words."""

@@ -55,7 +55,7 @@ class Intake:
         def published(outcome: Outcome) -> None:
             waiting.size -= held
             if isinstance(outcome, HeadraceError):
-                answer(effects.refusal(message.subject, outcome))
+                effects.refuse(message.subject, outcome, answer)
                 return
             for response in conclusion(outcome, post.claim, effects):
                 answer(response)

@@ -52,7 +52,7 @@ class ReceiveEffects:
         monotonic: the clock of those seconds.
         wake: tell the operator that a stream has something new.
         max_event_bytes: largest message that may be stored, headers included.
-        refusal: the answer to an event for that subject that could not be stored; it logs the refusal, too.
+        refuse: answer an event of the short way for that subject that could not be stored; it logs the refusal, too.
         traced: does this header block ask for spans? Only the long way makes them. None: no event is traced.
         claims: knows the deliveries of `forward`.
     """
@@ -64,7 +64,7 @@ class ReceiveEffects:
     monotonic: Callable[[], float]
     wake: Callable[[str], None]
     max_event_bytes: Callable[[], int]
-    refusal: Callable[[str, HeadraceError], Response]
+    refuse: Callable[[str, HeadraceError, Callable[[Response], None]], None]
     traced: Callable[[bytes], bool] | None
     claims: Claims
 

@@ -168,19 +168,6 @@ async def _ready(function: Function) -> bool:
     return (await send(f"{function.url}/health/readiness", method="GET")).status == 200
 
 
-async def test_a_missing_channel_is_remembered_for_a_second_and_then_asked_for_again(
-    receive: Function, nats: Nats
-) -> None:
-    orders = nats.name_channel()
-    assert (await post(receive, orders.path)).status == 404
-    asked = time.monotonic()
-    await nats.make_channel(orders)
-    if time.monotonic() - asked < 0.5:
-        assert (await post(receive, orders.path)).status == 404
-    await asyncio.sleep(asked + 1.1 - time.monotonic())
-    assert (await post(receive, orders.path)).status == 202
-
-
 @pytest.fixture
 async def watched(nats: Nats) -> AsyncIterator[None]:
     """Somebody listens to all subjects: whatever is published has a taker, and "no responders" is never said."""

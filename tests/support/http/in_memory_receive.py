@@ -66,7 +66,7 @@ class _Receive:
             monotonic=lambda: 0.0,
             wake=lambda _: None,
             max_event_bytes=lambda: LARGEST,
-            refusal=lambda _, error: web.with_headers(web.response_of(error), ALLOW),
+            refuse=lambda _, error, answer: answer(web.with_headers(web.response_of(error), ALLOW)),
             traced=None,
             claims=claims,
         )

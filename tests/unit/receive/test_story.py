@@ -68,9 +68,9 @@ class World:
                 self.published.append(published)
             return self.can_publish
 
-        def refusal(subject: str, _error: HeadraceError) -> Response:
+        def refuse(subject: str, _error: HeadraceError, answer: Callable[[Response], None]) -> None:
             self.happened.append(f"refuse {subject}")
-            return REFUSAL
+            answer(REFUSAL)
 
         return ReceiveEffects(
             publish=publish,
@@ -80,7 +80,7 @@ class World:
             monotonic=itertools.count(7.0, 0.5).__next__,
             wake=lambda stream: self.happened.append(f"wake {stream}"),
             max_event_bytes=lambda: 1000,
-            refusal=refusal,
+            refuse=refuse,
             traced=lambda _: False,
             claims=Claims(),
         )

@@ -19,6 +19,7 @@ from headrace.core.nats import jetstream, payload
 from headrace.core.nats.jetstream import HEADROOM_BYTES, Message, PubAck
 from headrace.core.nats.nats_wire import Arrival
 from headrace.io.jetstream.api import PREFIX, JetStreamApi
+from headrace.io.jetstream.captured import Captured
 from headrace.io.jetstream.pin import Pin
 from headrace.io.jetstream.pub_acks import FULL_RETRY_AFTER, Overtaken, no_room, outcome, pub_ack
 from headrace.io.jetstream.pull import OnEnd, OnMessage, PullInbox
@@ -29,9 +30,6 @@ from headrace.io.nats.contract import Answer, Broken
 TRY_SECONDS = 2.0
 # Between tries while the server is up but JetStream is not, as just after its start.
 PAUSE_SECONDS = 0.1
-# So long the server's word that a channel does not exist counts; then we ask it again, before anything is sent.
-MISSING_SECONDS = 1.0
-MOST_MISSING = 4096
 TIME_TO_LIVE = "Nats-TTL"
 EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 ADD_TRIES = 10
@@ -61,7 +59,7 @@ class JetStream:
     def __init__(self, client: Client, api: JetStreamApi) -> None:
         self._client = client
         self._api = api
-        self._missing: dict[str, float] = {}
+        self._captured = Captured(api)
         self._going_on: set[asyncio.Future[PubAck]] = set()
 
     @property
@@ -88,7 +86,8 @@ class JetStream:
             timeout: seconds in all.
 
         Raises:
-            Refused: 404 no stream captures the subject; 413 too large; 507 the stream is full; 403 sealed or forbidden.
+            Refused: 404 no stream captures the subject; 413 too large; 507 the stream is full; 403 sealed or forbidden;
+                503 not stored, and too many others ask whether a stream captures theirs.
             Unavailable: no answer in time; the event may or may not be stored.
         """
         return await self._publish(message, _Past(timeout), headroom=HEADROOM_BYTES)
@@ -106,7 +105,7 @@ class JetStream:
         subject, block, data = message
         if len(block) + len(data) > self._client.max_payload - HEADROOM_BYTES:
             return False
-        if self._missing and subject in self._missing:
+        if self._captured.is_silent(subject):
             return False
 
         def go_on(why: str, *, unsure: bool) -> None:
@@ -115,16 +114,19 @@ class JetStream:
 
         def asked(answer: Answer) -> None:
             if isinstance(answer, bytes):
+                self._captured.answers(subject)
                 done(outcome(answer, subject))
             elif isinstance(answer, HeadraceError):
                 if isinstance(answer, Refused):
                     done(answer)
                 else:
                     go_on(str(answer), unsure=True)
-            elif answer.status == "503":
-                go_on("no responders", unsure=False)
-            else:
+            elif answer.status != "503":
                 done(outcome(answer.data, subject))
+            elif (refusal := self._captured.refusal(subject)) is not None:
+                done(refusal)
+            else:
+                go_on("no responders", unsure=False)
 
         return self._client.ask(subject, data, block, min(timeout, TRY_SECONDS), asked)
 
@@ -279,19 +281,20 @@ class JetStream:
     async def _publish(self, message: Encoded, past: _Past, *, headroom: int) -> PubAck:
         loop = asyncio.get_running_loop()
         deadline, why, unsure = past.deadline or loop.time() + past.timeout, past.why, past.unsure
+        subject = message.subject
         # Silence may mean that the channel does not exist: a subscriber to `>` takes the event and answers nothing.
-        doubtful = past.deadline > 0 or message.subject in self._missing
-        silent = False
+        silent = past.unsure or self._captured.is_silent(subject)
+        doubtful = past.deadline > 0 or silent
         while (left := deadline - loop.time()) > 0:
             if not self._client.connected:
                 await self._client.ready(left)
-            self._check(message, headroom, loop.time())
+            self._check(message, headroom)
             if doubtful:
                 doubtful = False
-                await self._refuse_if_missing(message.subject, deadline - loop.time())
+                await self._captured.refuse_if_not(subject, deadline - loop.time(), silent=silent)
             try:
                 answer = await self._client.request(
-                    message.subject,
+                    subject,
                     message.data,
                     headers=message.block or None,
                     timeout=min(deadline - loop.time(), TRY_SECONDS),
@@ -302,46 +305,22 @@ class JetStream:
                 await asyncio.sleep(0)
                 continue
             if answer.status == "503":
-                await self._refuse_if_missing(message.subject, deadline - loop.time())
+                await self._captured.refuse_if_not(subject, deadline - loop.time(), silent=False)
                 why = "JetStream has no leader for the stream, or is not ready"
                 await asyncio.sleep(min(PAUSE_SECONDS, max(0.0, deadline - loop.time())))
                 continue
-            ack = pub_ack(answer.data, message.subject)
+            self._captured.answers(subject)
+            ack = pub_ack(answer.data, subject)
             return ack._replace(unsure=True) if unsure and ack.duplicate else ack
         raise Unavailable(f"the event was not stored for sure within {past.timeout:.1f} s: {why}")
 
-    def _check(self, message: Encoded, headroom: int, now: float) -> None:
+    def _check(self, message: Encoded, headroom: int) -> None:
         limit = self._client.max_payload - headroom
         size = message.size
         if size > limit:
             raise Refused(f"{size} bytes exceed the limit of {limit} (the server's max_payload less room)", status=413)
-        if self._missing and self._missing.get(message.subject, 0.0) > now:
-            raise _no_channel(message.subject)
-
-    async def _refuse_if_missing(self, subject: str, timeout: float) -> None:
-        """Refuse the event if no stream captures its subject; only the API can tell that from an absent JetStream."""
-        try:
-            found = await self._api.call("STREAM.NAMES", {"subject": subject}, timeout=max(0.05, min(1.0, timeout)))
-        except HeadraceError:
-            return
-        if found.get("streams"):
-            self._missing.pop(subject, None)
-            return
-        now = asyncio.get_running_loop().time()
-        if len(self._missing) >= MOST_MISSING:
-            self._missing = {name: until for name, until in self._missing.items() if until > now}
-        self._missing[subject] = now + MISSING_SECONDS
-        raise _no_channel(subject)
 
 
 def _number(data: bytes) -> int:
     """The count so far; 0 for a damaged one."""
     return int(data) if data.isdigit() and len(data) < _MOST_DIGITS else 0
-
-
-def _no_channel(subject: str) -> Refused:
-    namespace, _, name = subject.removesuffix("._knative").partition(".")
-    words = (
-        f"there is no channel {name!r} in namespace {namespace!r}: no stream captures {subject}; is it made and Ready?"
-    )
-    return Refused(words, status=404)
