@@ -11,6 +11,7 @@ from typing import Any
 import uvloop
 
 from headrace.core.errors import Misconfigured
+from headrace.core.quoting import plain
 from headrace_operator import program
 
 
@@ -20,7 +21,7 @@ def main() -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_until_asked(program.configured().run()))
     except Misconfigured as error:
-        print(f"headrace_operator: {error}", file=sys.stderr)
+        print(f"headrace_operator: {plain(str(error))}", file=sys.stderr)
         return 2
 
 

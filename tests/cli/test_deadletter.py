@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.cli.conftest import marked
 from tests.support.functions.functions import Function
@@ -45,7 +46,7 @@ async def test_parked_events_are_listed_shown_and_counted(
     assert f"failed at:        {place.uri} with 400" in shown
 
 
-HOSTILE = b"\r\n\r\nHeadrace-Reason: forged\x1b[2J\x00 "
+HOSTILE = b"\r\n\r\nHeadrace-Reason: forged\x1b[2J\x00 \xc2\x9b2J\xe2\x80\xae"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ HOSTILE = b"\r\n\r\nHeadrace-Reason: forged\x1b[2J\x00 "
         pytest.param(
             Say(400, {"content-type": "text/plain; a=\xff"}, HOSTILE),
             {"contentType": "text/plain; a=?", "cut": False, "text": HOSTILE.decode()},
-            ["    Headrace-Reason: forged\\x1b[2J\\x00 "],
+            ["    Headrace-Reason: forged\\x1b[2J\\x00 \\x9b2J\\u202e"],
             id="what a header and a terminal would obey",
         ),
         pytest.param(Say(400), None, [], id="nothing"),
@@ -95,7 +96,10 @@ async def test_what_the_subscriber_has_answered_is_shown(
 
     [whole] = (await cli("deadletter", "show", channel, position, "-o", "json")).ok().lines
     text = (await cli("deadletter", "show", channel, position)).ok().out.splitlines()
+    written = (await cli("deadletter", "list", channel, "-o", "yaml")).ok().out
 
+    assert all(line.isprintable() for line in written.split("\n"))
+    assert yaml.safe_load(written)["items"][0]["answer"] == told
     assert whole["answer"] == listed["answer"] == told
     assert whole["reason"] == "no dead letter sink, and subscriber gave status 400 on attempt 1"
     assert [line for line in text if line in shown] == shown

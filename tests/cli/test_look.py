@@ -94,6 +94,18 @@ async def test_the_pretty_form_shows_attributes_and_data_and_nothing_that_a_term
     assert "  red \\x1b[31m\n" in out
 
 
+async def test_what_is_for_scripts_is_the_same_event_without_anything_that_a_terminal_obeys(
+    cli: Cli, nats: Nats, orders: Channel
+) -> None:
+    hostile = "\x9b31mred\u202eder\u2066\u2028\ufeff\x7f"
+    await nats.store(orders.subject, hostile.encode(), {**binary_event("1"), "content-type": "text/plain"})
+
+    ran = (await cli("peek", orders.path[1:], "-o", "json")).ok()
+
+    assert ran.out.removesuffix("\n").isprintable()
+    assert ran.lines[0]["event"]["data"] == hostile
+
+
 async def test_tail_shows_what_comes(cli: Cli, nats: Nats, orders: Channel) -> None:
     await store(nats, orders, "before")
     tail = asyncio.create_task(cli("tail", orders.path[1:], "-o", "json", "--sequence", "1", "--count", "3"))

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from headrace.core.quoting import plain_lines
+
 MOST_AHEAD = timedelta(minutes=5)
 """How far another clock may be ahead of ours; a change with a later time is not believed."""
 
@@ -54,7 +56,8 @@ def written(conditions: Iterable[Condition], parent: Mapping[str, Any], now: dat
         if condition.reason:
             body["reason"] = condition.reason
         if condition.message:
-            body["message"] = condition.message
+            # It holds words of strangers, and kubectl shows it as it is.
+            body["message"] = plain_lines(condition.message)
         earlier, since = before.get(condition.type, ("", ""))
         body["lastTransitionTime"] = since if since and earlier == status else moment
         found.append(body)

@@ -1,7 +1,8 @@
-"""How values of strangers, and sentences about them, are kept short enough to be shown. Pure.
+"""How values of strangers, and sentences about them, are kept short enough to be shown, and harmless. Pure.
 
 A manifest, a header or a file may hold megabytes where a word belongs; an error that quotes it whole fills a terminal,
-a log, a condition or an answer. Called by every part that quotes.
+a log, a condition or an answer. It may also hold characters that a terminal obeys, or that turn the text around.
+Called by every part that quotes.
 """
 
 from __future__ import annotations
@@ -31,3 +32,15 @@ def bounded(sentence: str) -> str:
     if left_out <= 0:
         return sentence
     return f"{sentence[: LONGEST_SENTENCE - _END]} … ({left_out} characters are left out) … {sentence[-_END:]}"
+
+
+def plain(text: str) -> str:
+    """A stranger's text on one line, without any character that a terminal obeys or that people can't see."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def plain_lines(text: str) -> str:
+    """Several lines, each made plain."""
+    return "\n".join(map(plain, text.split("\n")))

@@ -11,7 +11,7 @@ import sys
 from functools import cache
 
 from headrace.core.errors import Misconfigured
-from headrace.core.quoting import quoted
+from headrace.core.quoting import plain, quoted
 from headrace.host.app import App, application
 from headrace.host.serving import Address, serve
 from headrace.io.process import environment, log
@@ -33,7 +33,7 @@ def serve_scaffold() -> int:
         text = environment.variable("LISTEN_ADDRESS", DEFAULT_LISTEN_ADDRESS)
         serve(addresses=addresses(text, ipv6=socket.has_dualstack_ipv6()))
     except Misconfigured as error:
-        sys.stderr.write(f"headrace: {error}\n")
+        sys.stderr.write(f"headrace: {plain(str(error))}\n")
         return 2
     return 0
 

@@ -18,7 +18,7 @@ import uvicorn
 
 from headrace.core.errors import Misconfigured
 from headrace.core.installation.function_settings import MetricsSettings
-from headrace.core.quoting import quoted
+from headrace.core.quoting import plain, quoted
 from headrace.host.app import App, application
 from headrace.io.process import environment, log
 from headrace.server import scraping
@@ -107,7 +107,7 @@ def main() -> int:
     try:
         serve()
     except Misconfigured as error:
-        sys.stderr.write(f"headrace: {error}\n")
+        sys.stderr.write(f"headrace: {plain(str(error))}\n")
         return 2
     return 0
 

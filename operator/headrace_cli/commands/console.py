@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 import click
 
 from headrace.core.errors import Misconfigured
-from headrace_cli.view.output import Column, Item, item_text, list_text, sentences
+from headrace.core.quoting import plain_lines
+from headrace_cli.view.output import Column, Item, item_text, list_text
 
 
 def say(text: str, *, err: bool = False) -> None:
     """Print a sentence, or several lines, for people."""
-    click.echo(sentences(text), err=err)
+    click.echo(plain_lines(text), err=err)
 
 
 def tell(text: str) -> None:
@@ -27,7 +28,7 @@ def tell(text: str) -> None:
 
 def show(text: str) -> None:
     """Print a result that is laid out already, with its line end."""
-    click.echo(text, nl=False)
+    click.echo(plain_lines(text), nl=False)
 
 
 def show_list(items: Sequence[Item], output: str, columns: Sequence[Column], *, none: str = "") -> None:
@@ -55,7 +56,7 @@ def confirmed(question: str, *, yes: bool, otherwise: str = "") -> bool:
         return True
     if not sys.stdin.isatty():
         raise Misconfigured(f"{question} There is no terminal to ask on: add --yes", field="--yes")
-    agreed = click.confirm(sentences(question), err=True)
+    agreed = click.confirm(plain_lines(question), err=True)
     if otherwise and not agreed:
         tell(otherwise)
     return agreed

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from headrace_cli.view.output import plain
+from headrace.core.quoting import plain
 
 
 class Severity(IntEnum):

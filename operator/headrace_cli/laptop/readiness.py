@@ -15,6 +15,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.errors import HeadraceError
+from headrace.core.quoting import plain
 from headrace.io.process import log
 from headrace_cli.laptop.child import TELL_SECONDS
 from headrace_operator.channels.channel_object import is_going
@@ -125,7 +126,8 @@ class AllReady:
         late = self.late
         # The reader of the output may have left, and serving goes on.
         with suppress(OSError):
-            print(words, base, *urls, *(["not ready:", ", ".join(late)] if late else []), flush=True)
+            told = [words, base, *urls, *(["not ready:", ", ".join(late)] if late else [])]
+            print(plain(" ".join(told)), flush=True)
 
     def _tell_of_waiting(self, left: float) -> None:
         _log.warning("ready waits for channels", at_most_s=round(left), channels=self.late)

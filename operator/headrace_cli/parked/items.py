@@ -10,10 +10,11 @@ from headrace.core.delivery.delivery import ERROR_DATA_BYTES
 from headrace.core.delivery.parked import Parked
 from headrace.core.delivery.sunk import Sunk
 from headrace.core.plural import counted
+from headrace.core.quoting import plain
 from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.view import event as event_view
 from headrace_cli.view import units
-from headrace_cli.view.output import Column, column, columns, plain
+from headrace_cli.view.output import Column, column, columns
 
 # So many bytes of an answer are shown that is no text.
 SHOWN_BYTES = 16

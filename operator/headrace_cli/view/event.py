@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from headrace.core.event import json_format
 from headrace.core.event.event import Event, essence
 from headrace.core.plural import counted
-from headrace_cli.view.output import fields, harmless, plain
+from headrace.core.quoting import plain
+from headrace_cli.view.output import fields, harmless
 
 # So many bytes are shown to a person; `-o json` has all.
 SHOWN_BYTES = 4096

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from headrace.core.errors import Misconfigured
+from headrace.core.quoting import plain, plain_lines
 
 Item: TypeAlias = Mapping[str, Any]
 Column: TypeAlias = tuple[str, Callable[[Item], object]]
@@ -35,7 +36,7 @@ def list_text(items: Sequence[Item], output: str, columns: Sequence[Column]) -> 
         case "table":
             return table(columns, items)
         case "name":
-            return "".join(f"{sentences(name_of(item))}\n" for item in items)
+            return "".join(f"{plain_lines(name_of(item))}\n" for item in items)
         case _:
             return text_of({"items": list(items)}, output)
 
@@ -44,9 +45,9 @@ def item_text(item: Item, output: str, lines: Callable[[Item], str]) -> str:
     """One item; `lines` makes its text for people."""
     match output:
         case "table":
-            return sentences(lines(item))
+            return plain_lines(lines(item))
         case "name":
-            return f"{sentences(name_of(item))}\n"
+            return f"{plain_lines(name_of(item))}\n"
         case _:
             return text_of(item, output)
 
@@ -71,7 +72,7 @@ def text_of(value: object, output: str) -> str:
             "PyYAML is not installed: use -o json, or install the extra `laptop`", field="-o"
         ) from error
     # Through JSON, so that tuples and string enumerations are plain.
-    plain = json.loads(json.dumps(value))
+    written = json.dumps(value, ensure_ascii=False)
 
     class Dumper(yaml.SafeDumper):
         """YAML for people: text of several lines, such as a manifest in a ConfigMap, is shown as it is (`|`)."""
@@ -80,7 +81,8 @@ def text_of(value: object, output: str) -> str:
         return dumper.represent_scalar("tag:yaml.org,2002:str", each, style="|" if "\n" in each else None)
 
     Dumper.add_representer(str, text)
-    return str(yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True))
+    # Without `allow_unicode` everything beyond ASCII is escaped; with it only what no terminal has.
+    return str(yaml.dump(json.loads(written), Dumper=Dumper, sort_keys=False, allow_unicode=written.isprintable()))
 
 
 def table(columns: Sequence[Column], items: Sequence[Item]) -> str:
@@ -99,16 +101,6 @@ def fields(pairs: Sequence[tuple[str, object]], indent: str = "") -> str:
     shown = [(name, value) for name, value in pairs if value not in (None, "")]
     width = max((len(name) for name, _ in shown), default=0) + 1
     return "".join(f"{indent}{f'{name}:'.ljust(width)}  {plain(str(value))}\n" for name, value in shown)
-
-
-def sentences(text: str) -> str:
-    """Several lines, each made plain."""
-    return "\n".join(map(plain, text.split("\n")))
-
-
-def plain(text: str) -> str:
-    """A stranger's text on one line, without any sequence that a terminal would obey."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def harmless(text: str) -> str:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.quoting import plain_lines
 from headrace.io.process import log
 from headrace.io.process.trouble import Trouble
 from headrace_operator.kube.api import KubeApi, NamespaceGoing
@@ -164,7 +165,7 @@ class EventWriter:
             "reportingInstance": self._instance,
             "action": "Reconcile",
             "reason": reason[:LONGEST_REASON],
-            "note": message[:LONGEST_NOTE],
+            "note": plain_lines(message)[:LONGEST_NOTE],
             "type": "Warning" if warning else "Normal",
             "regarding": {
                 "apiVersion": channel["apiVersion"],

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.core.errors import Misconfigured
 from headrace.core.event.event import make_event
@@ -112,6 +116,40 @@ def test_a_line_holds_nothing_that_a_terminal_obeys_and_says_the_same(kind: str)
     assert told["reason"] == "\x1b[2J\x9b31m\udc80"
     assert told["event"]["data"] == (data if kind == "text/plain" else json.loads(data))
     assert output.text_of({"a": "\x9b\ud800é"}, "json") == '{\n  "a": "\\u009b\\ud800é"\n}\n'
+
+
+# C0, DEL and C1; what turns text around; what people can't see; ends of lines that only some programs know.
+STRANGE = "\0\x07\x1b\x7f\x80\x85\x9b\x9d\u061c\u200b\u200e\u2028\u2029\u202a\u202e\u2066\u2069\ufeff\U000e0001\ud800"
+HOSTILE = st.text(st.sampled_from(STRANGE + "a é\n\r\t:#-|'\"{"))
+VALUES = st.recursive(
+    HOSTILE | st.text() | st.none() | st.booleans() | st.integers(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(HOSTILE, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(VALUES, st.sampled_from(["json", "yaml"]))
+def test_for_scripts_any_value_is_read_back_as_it_was_and_holds_nothing_that_a_terminal_obeys(
+    value: Any, form: str
+) -> None:
+    text = output.text_of({"it": value}, form)
+
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert (json.loads if form == "json" else yaml.safe_load)(text) == {"it": value}
+
+
+@given(st.lists(HOSTILE, min_size=1), st.sampled_from(["table", "wide", "name"]))
+def test_nor_does_what_is_for_people(texts: list[str], form: str) -> None:
+    items = [{"name": each, "namespace": each} for each in texts]
+
+    shown = output.list_text(items, form, output.columns("NAME NAMESPACE"))
+    shown += output.item_text(items[0], form, lambda item: f"{item['name']}\n{output.fields([*item.items()])}")
+
+    assert all(line.isprintable() for line in shown.split("\n"))
+
+
+def test_text_of_several_lines_stays_readable_in_yaml_beside_letters_of_any_language() -> None:
+    assert output.text_of({"größe": "é\nü\n"}, "yaml") == "größe: |\n  é\n  ü\n"
 
 
 def test_one_event_may_be_laid_out_over_lines() -> None:

@@ -48,3 +48,11 @@ def test_the_sum_is_the_first_that_matters() -> None:
 
     assert ready([told, Condition("D", True)]) == Condition("Ready", True)
     assert ready([told, first, second]) == Condition("Ready", False, "First", "bad")
+
+
+def test_words_of_strangers_in_a_condition_are_nothing_that_a_terminal_obeys() -> None:
+    hostile = Condition("StreamReady", False, "Refused", "the server says \x1b]0;x\x07\x9b2J\u202egnp\nand more é")
+
+    (told,) = written([hostile], channel(), NOON)
+
+    assert told["message"] == "the server says \\x1b]0;x\\x07\\x9b2J\\u202egnp\nand more é"

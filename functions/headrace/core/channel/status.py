@@ -27,6 +27,7 @@ from headrace.core.delivery.subscriber import LARGEST, Destination, SubscriberSt
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import obeyed
 from headrace.core.nats.stream import captures
+from headrace.core.quoting import plain_lines
 from headrace.core.raw_config import Config
 
 LOOK_AGAIN = timedelta(seconds=30)
@@ -267,7 +268,7 @@ def _mirrors(desired: Desired, result: Result) -> bool:
 
 def _subscriber(uid: str, generation: int, message: str, *, ready: str = "False") -> dict[str, Any]:
     body = {"uid": uid, "observedGeneration": generation, "ready": ready}
-    return {**body, "message": message} if message else body
+    return {**body, "message": plain_lines(message)} if message else body
 
 
 def _refusal(binding: Binding, result: Result) -> str:

@@ -6,15 +6,18 @@ may come thousands of times goes through `Sparing`.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 import structlog
+
+from headrace.core.quoting import plain_lines
 
 KEYS = {
     "timestamp": "UTC, ISO 8601",
@@ -65,7 +68,7 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
     renderer: structlog.types.Processor = (
         structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)
         if plain
-        else structlog.processors.JSONRenderer()
+        else structlog.processors.JSONRenderer(_json)
     )
     processors: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -86,15 +89,14 @@ def configure(level: str = "info", *, plain: bool = False) -> None:
     )
 
 
+def _json(line: structlog.types.EventDict, **options: Any) -> str:
+    """ASCII; of that, JSON alone would leave DEL as it is."""
+    return json.dumps(line, **options).replace("\x7f", "\\u007f")
+
+
 def _harmless(_logger: object, _method: str, line: structlog.types.EventDict) -> structlog.types.EventDict:
-    """Escape control characters: a terminal would obey them, and lines hold strangers' names. JSON escapes anyway."""
-    return {name: _escaped(value) if isinstance(value, str) else value for name, value in line.items()}
-
-
-def _escaped(text: str) -> str:
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text
-    )
+    """Escape what a terminal would obey, since lines hold strangers' names; JSON escapes it anyway."""
+    return {name: plain_lines(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
 class _Lines:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
+from headrace.core.quoting import plain, plain_lines
 from headrace_cli.access import place as places
 from headrace_cli.access.place import Place
 from headrace_cli.access.session import Session, session
@@ -21,7 +22,7 @@ from headrace_cli.health import check, doctor, facts, finding, leadership
 from headrace_cli.health import report as numbers
 from headrace_cli.health.check import Limits, Status
 from headrace_cli.health.finding import Finding, Severity
-from headrace_cli.view.output import plain, sentences, text_of
+from headrace_cli.view.output import text_of
 
 LIMITS = ("pending", "unsettled", "parked", "sunk", "used", "stalled")
 
@@ -31,7 +32,7 @@ async def report(connected: Session, given: Given) -> int:
     async with aclosing(reports) as found:
         async for each in found:
             if given["output"] == "table":
-                show(sentences(numbers.text(each)) + ("\n" if given["watch"] else ""))
+                show(plain_lines(numbers.text(each)) + ("\n" if given["watch"] else ""))
             elif given["watch"]:
                 show(f"{json.dumps(each)}\n")
             else:
@@ -61,7 +62,7 @@ async def run_check(place: Place, given: Given) -> int:
         return _failed(given, Status.UNKNOWN, error)
     found = check.troubles(known, limits)
     status = check.status_of(found)
-    show(check.prometheus(known, status) if given["prometheus"] else sentences(check.text(known, found)))
+    show(check.prometheus(known, status) if given["prometheus"] else plain_lines(check.text(known, found)))
     return int(status)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from headrace.core.errors import Misconfigured, Refused
 from headrace.core.plural import counted
+from headrace.core.quoting import plain
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import channel
 from headrace_cli.commands.console import confirmed, say, tell
@@ -16,7 +17,6 @@ from headrace_cli.commands.sessions import on_nats
 from headrace_cli.storage import backup, removal
 from headrace_cli.storage.removal import PurgeExtent, Single
 from headrace_cli.view import units
-from headrace_cli.view.output import plain
 from headrace_cli.view.progress import Progress
 
 

@@ -48,9 +48,10 @@ def writes(program: str, *options: str) -> list[str]:
 def test_a_terminal_obeys_nothing_that_stands_in_a_line(plain: bool) -> None:
     program = LOGGING.replace('"info")\nlog.get("test").info("said", words="x" * 20000)', f'"info", plain={plain})')
     program += "log.get('test').info('kind \\x1b]0;owned\\x07', channel='shop/\\x9b2J', error=ValueError('\\x1b[2J'))\n"
-    *_, line = writes(program)
+    program += "log.get('test').info('kind', why='\\x7f\\u202e')\n"
+    *_, line, other = writes(program)
     assert "kind \\" in line
-    assert not {"\x1b", "\x07", "\x9b"} & set(line)
+    assert not {"\x1b", "\x07", "\x9b", "\x7f", "\u202e"} & set(line + other)
 
 
 @pytest.mark.parametrize("options", [(), ("-u",)], ids=["buffered", "unbuffered"])

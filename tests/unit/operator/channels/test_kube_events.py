@@ -18,11 +18,13 @@ class ApiServer:
 
     def __init__(self, *, silent: bool = False, away: bool = False) -> None:
         self.asked = 0
+        self.notes: list[str] = []
         self._silent = silent
         self._away = away
 
-    async def create(self, _path: str, _body: Mapping[str, Any]) -> None:
+    async def create(self, _path: str, body: Mapping[str, Any]) -> None:
         self.asked += 1
+        self.notes.append(body["note"])
         if self._silent:
             await asyncio.Event().wait()
         if self._away:
@@ -63,3 +65,13 @@ async def test_all_that_waits_is_written() -> None:
     announcer = with_words(server, 100)
     await announcer.flush()
     assert (server.asked, announcer.waiting) == (100, 0)
+
+
+async def test_an_event_holds_nothing_that_a_terminal_obeys() -> None:
+    server = ApiServer()
+    writer = EventWriter(cast("KubeApi", server), "operator-0")
+    writer({**channel(), "metadata": {**channel()["metadata"], "resourceVersion": "7"}}, "Said", "\x9b2J\u202e!")
+
+    await writer.flush()
+
+    assert server.notes == ["\\x9b2J\\u202e!"]
