@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 from pathlib import Path
 
 import aiohttp
@@ -144,6 +145,23 @@ async def test_a_reply_larger_than_is_read_goes_to_the_sink_and_not_into_the_voi
     assert (request.event["id"], request.event["knativeerrordest"]) == ("1", reply.uri)
     assert request.event["knativeerrorcode"] == "413"
     assert reply.received == []
+
+
+@pytest.mark.parametrize("mode", [REPLY, STRUCTURED], ids=["binary", "structured"])
+async def test_a_compressed_reply_goes_to_nobody_without_its_label_and_the_sink_is_told_why(
+    nats: Nats, forward: Function, subscriber: Subscriber, mode: dict[str, str]
+) -> None:
+    reply, sink = subscriber.place(), subscriber.place()
+    place = subscriber.place(Say(200, {**mode, "content-encoding": "gzip"}, gzip.compress(b"{}")))
+    lane = await nats.serve(forward, subscriber=place.uri, reply=reply.uri, dead_letter=sink.uri, policy=QUICK)
+    await lane.store("1")
+    assert (await lane.take_one())["dead_lettered"] == 1
+    [request] = sink.received
+    assert (request.event["id"], request.event["knativeerrordest"]) == ("1", reply.uri)
+    assert request.event["knativeerrorcode"] == "415"
+    why = "the reply event is compressed (content-encoding 'gzip'): answer with it as it is"
+    assert base64.b64decode(request.event["knativeerrordata"]).decode() == why
+    assert (len(place.received), reply.received) == (1, [])
 
 
 # ── a reply that fails ──────────────────────────────────────────────────────────────────────────────────────────────

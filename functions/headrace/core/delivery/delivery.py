@@ -58,7 +58,7 @@ class Answer:
         retry_after: the wait that the answer asks for; read for 429 and 503 only.
         error: why there was no answer, in words.
         reply, reply_headers: the event in a 2xx answer, and its pass-through headers.
-        reply_too_large: the answer carries an event that exceeds what we read.
+        unfit: the answer carries an event that can't be handed on: the status that refuses such an event, and why.
         known_before: a channel says that it had the event before, and not that it had it by this very delivery.
     """
 
@@ -69,7 +69,7 @@ class Answer:
     error: str = ""
     reply: Event | None = None
     reply_headers: Headers = ()
-    reply_too_large: bool = False
+    unfit: tuple[int, str] | None = None
     known_before: bool = False
 
 
@@ -127,8 +127,10 @@ def read_answer(answer: HttpAnswer, now: datetime, *, replies: bool) -> Answer:
     read = Answer(answer.status, body=body, content_type=kind, retry_after=after, known_before=known_before(answer))
     if not replies or answer.status not in _MAY_REPLY or not http_codec.is_event(answer.headers):
         return read
+    if coding := http_codec.coding(answer.headers):
+        return replace(read, unfit=(415, f"the reply event is compressed ({coding}): answer with it as it is"))
     if answer.truncated:
-        return replace(read, reply_too_large=True)
+        return replace(read, unfit=(413, "the reply event is larger than we read"))
     try:
         reply = http_codec.from_http(http_codec.HttpMessage(answer.headers, answer.body))
     except InvalidEvent:
@@ -254,10 +256,11 @@ def _after_success(record: StageRecord, answer: Answer, subscriber: Subscriber) 
     if not may_reply(record, subscriber) or answer.status not in _MAY_REPLY:
         return Ack(record)
     assert subscriber.reply is not None, "may_reply says so"
-    if answer.reply_too_large:
-        failure = StageFailure(subscriber.reply.uri, 413)
-        record = replace(record, stage=Stage.REPLY, failure=failure, last="the reply event is larger than we read")
-        return give_up(record, subscriber)
+    if answer.unfit is not None:
+        status, why = answer.unfit
+        told = base64.b64encode(why.encode()).decode() if subscriber.error_data else ""
+        failure = StageFailure(subscriber.reply.uri, status, told)
+        return give_up(replace(record, stage=Stage.REPLY, failure=failure, last=why), subscriber)
     if answer.reply is None:
         return Ack(record)
     return Reply(replace(record, stage=Stage.REPLY, due=None, reply=answer.reply, reply_headers=answer.reply_headers))

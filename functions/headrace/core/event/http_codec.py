@@ -48,6 +48,7 @@ _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 # Knative's event receiver passes the first two and the prefixes; the trace context and the hops have to travel, too.
 _TRAVELLERS = frozenset((b"x-request-id", b"retry-after", b"traceparent", b"tracestate", HOPS))
 _TRAVELLING_PREFIXES = (b"knative-", b"x-b3-")
+_CODINGS = (b"content-encoding", b"transfer-encoding")
 _HEADER_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
 _HEADER_VALUE = re.compile(rb"[\x20-\x7e]*")
 
@@ -111,6 +112,19 @@ def is_event(headers: Headers) -> bool:
             named = named or is_structured(kind)
         named = named or name == b"ce-specversion"
     return named
+
+
+def coding(headers: Headers) -> str:
+    """The header that says that a body is compressed, for people; empty for a body that is as it is.
+
+    Such a body would travel without its label, and nobody could read it.
+    """
+    for name, value in headers:
+        text = _text(value)
+        plain = ("", "identity") if name == b"content-encoding" else ("", "identity", "chunked")
+        if name in _CODINGS and text.lower() not in plain:
+            return f"{name.decode()} {quoted(text, 20)}"
+    return ""
 
 
 def passthrough(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:

@@ -177,13 +177,15 @@ class TestReply:
         assert decision.record.failure == StageFailure(REPLY, 400, "bm8=")
 
     def test_a_reply_larger_than_we_read_is_a_failed_reply(self) -> None:
-        answer = Answer(200, reply_too_large=True)
+        answer = Answer(200, unfit=(413, "too large"))
         decision = delivery.decide(StageRecord(), answer, subscriber(retry=5, reply=True, sink=True))
         assert isinstance(decision, DeadLetter)
-        assert decision.record.failure == StageFailure(REPLY, 413)
+        assert decision.record.failure == StageFailure(REPLY, 413, "dG9vIGxhcmdl")
 
     def test_a_reply_larger_than_we_read_is_parked_as_a_reply_so_that_its_subscriber_is_not_called_again(self) -> None:
-        decision = delivery.decide(StageRecord(), Answer(200, reply_too_large=True), subscriber(retry=5, reply=True))
+        decision = delivery.decide(
+            StageRecord(), Answer(200, unfit=(413, "too large")), subscriber(retry=5, reply=True)
+        )
         assert isinstance(decision, Park)
         assert decision.record.stage is Stage.REPLY
 

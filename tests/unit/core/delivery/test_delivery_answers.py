@@ -37,7 +37,37 @@ class TestReadAnswer:
 
     def test_an_event_that_was_cut_off_is_no_reply_but_too_large_a_one(self) -> None:
         answer = delivery.read_answer(HttpAnswer(200, REPLY, b"da", truncated=True), NOW, replies=True)
-        assert (answer.reply, answer.reply_too_large) == (None, True)
+        assert (answer.reply, answer.unfit) == (None, (413, "the reply event is larger than we read"))
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            (b"content-encoding", b"gzip"),
+            (b"content-encoding", b"identity, br"),
+            (b"transfer-encoding", b"gzip, chunked"),
+        ],
+    )
+    def test_an_event_that_is_compressed_is_refused_with_its_label(self, header: tuple[bytes, bytes]) -> None:
+        answer = delivery.read_answer(HttpAnswer(200, (*REPLY, header), b"\x1f\x8b"), NOW, replies=True)
+        words = f"the reply event is compressed ({header[0].decode()} '{header[1].decode()}'): answer with it as it is"
+        assert (answer.reply, answer.unfit) == (None, (415, words))
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            (b"content-encoding", b"Identity"),
+            (b"content-encoding", b""),
+            (b"transfer-encoding", b"Chunked"),
+            (b"vary", b"accept-encoding"),
+        ],
+    )
+    def test_one_that_says_that_it_is_not_is_a_reply(self, header: tuple[bytes, bytes]) -> None:
+        assert delivery.read_answer(HttpAnswer(200, (*REPLY, header), b"data"), NOW, replies=True).reply == EVENT
+
+    def test_what_is_compressed_and_no_event_is_no_reply(self) -> None:
+        html = ((b"content-type", b"text/html"), (b"content-encoding", b"gzip"))
+        answer = delivery.read_answer(HttpAnswer(200, html, b"\x1f\x8b"), NOW, replies=True)
+        assert (answer.reply, answer.unfit) == (None, None)
 
     @pytest.mark.parametrize(
         "answer",
@@ -63,7 +93,7 @@ class TestReadAnswer:
     )
     def test_an_event_that_nobody_wants_is_not_even_read(self, status: int, replies: bool) -> None:
         answer = delivery.read_answer(HttpAnswer(status, REPLY, b"data", truncated=True), NOW, replies=replies)
-        assert (answer.reply, answer.reply_too_large) == (None, False)
+        assert (answer.reply, answer.unfit) == (None, None)
 
     @pytest.mark.parametrize(
         ("status", "asked"),
