@@ -82,6 +82,11 @@ class Operator(Placement):
     resources: Free = Field(
         {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "256Mi"}}, description="Of its container."
     )
+    namespaces: list[str] = Field(
+        [],
+        description="Namespaces with functions of their own, where it may make them (docs/rbac.md). In the release's "
+        "own it may.",
+    )
     env: Texts = Field({}, description="Further variables, as LOG_LEVEL: debug (docs/operator.md).")
 
 

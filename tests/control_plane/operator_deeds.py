@@ -43,6 +43,8 @@ CHILDREN: dict[str, dict[str, Any]] = {
         },
     },
 }
+# The functions of cluster-scoped channels; each Deployment has a Service, as channels have in their own namespaces.
+OF_THE_SYSTEM = ("deployments", "services", "scaledobjects")
 
 
 def deeds(namespace: str) -> Iterator[tuple[str, Deed]]:
@@ -62,6 +64,8 @@ def deeds(namespace: str) -> Iterator[tuple[str, Deed]]:
     for path, body in CHILDREN.items():
         yield from _child(path.format(namespace), {**body, "metadata": {"name": "child", "namespace": namespace}})
         yield from _watched(path.replace("/namespaces/{}", ""))
+        if path.split("/")[-1] in OF_THE_SYSTEM and not path.startswith("/api/v1"):
+            yield from _child(path.format(SYSTEM), {**body, "metadata": {"name": "child", "namespace": SYSTEM}})
     yield from _event(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", namespace)
     yield from _lease(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases")
     autoscaler = "/api/v1/namespaces/knative-serving/configmaps"

@@ -264,6 +264,7 @@ operator:
   affinity: {nodeAffinity: {}}
   priorityClassName: high
   env: {LOG_LEVEL: debug}
+  namespaces: [shop]
 reconcile: {replicas: 2, env: {HEADRACE_CLUSTER: west}, nodeSelector: {disk: slow}}
 functions:
   {runtime: deployment, isolation: shared, hostUrls: true, zeroInitialScale: true, kedaMonitoring: "nats:8222",
@@ -296,6 +297,8 @@ def test_every_value_of_the_operator_arrives(valued: Objects) -> None:
     pods = operator["spec"]["template"]["spec"]
     image = f"r.example/h@sha256:{'0' * 64}"
     assert operator["spec"]["replicas"] == 3
+    binding = valued["rbac.authorization.k8s.io/v1 RoleBinding", "shop", "headrace-operator-functions"]
+    assert binding["subjects"][0]["namespace"] == SYSTEM
     assert container(operator)["image"] == image
     # Helm merges what is given into what is default.
     assert container(operator)["resources"]["limits"] == {"memory": "1Gi"}

@@ -14,6 +14,7 @@ from headrace.core.channel import (
     children,
     counts,
     related,
+    rights,
     stream_config,
     truth,
     unenforced,
@@ -116,12 +117,16 @@ class _Call:
         try:
             account = await self._account(request)
         except AccountUnreachable as error:
-            return self._unreached(request, error.account, str(error), merged.told)
+            # The `reconcile` that does not answer may be among the functions that can't be made.
+            of_rights = rights.condition(request.lacking)
+            words = of_rights.message if of_rights is not None else str(error)
+            return self._unreached(request, error.account, words, merged.told)
 
         def told(body: dict[str, Any]) -> dict[str, Any]:
             body = merged.told(body, self._now)
             asked = unenforced.condition(request.parent, request.related, request.unseen)
-            for one in (*asked, settings_condition(account), self._around.tenants.condition):
+            of_rights = rights.condition(request.lacking)
+            for one in (*asked, settings_condition(account), self._around.tenants.condition, of_rights):
                 body = added(body, one, request.parent, self._now) if one is not None else body
             return body
 

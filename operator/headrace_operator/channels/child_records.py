@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from headrace.core.channel.child_marks import DIGEST_ANNOTATION
+from headrace.core.errors import Refused
 from headrace_operator.channels import child as children_of
 from headrace_operator.channels.child import Child, Spot
-from headrace_operator.kube.api import Body
+from headrace_operator.kube.api import Body, NoRight, passes
 
 # Two programs that both want the last word would keep the API server busy.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -28,10 +29,18 @@ class ChildProblem:
     Attributes:
         words: which child, and why, in the API server's words.
         passes: the next attempt may succeed.
+        lacks: the namespace in which our account lacks a right, and the account; None for other problems.
     """
 
     words: str
     passes: bool = False
+    lacks: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, spot: Spot, error: Refused) -> Self:
+        """The refusal of a child."""
+        lacks = (spot[1][0], error.user) if isinstance(error, NoRight) else None
+        return cls(f"{children_of.title(spot)}: {error}", passes(error), lacks)
 
 
 @dataclass(frozen=True, slots=True)

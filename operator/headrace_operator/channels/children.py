@@ -24,7 +24,7 @@ from headrace_operator.channels.child import Child, Spot
 from headrace_operator.channels.child_records import ChildProblem, ChildRecords, ChildrenOutcome
 from headrace_operator.channels.claims import Indexed, Wants, belonging, is_of_one_namespace, is_shared
 from headrace_operator.channels.removal import Removal
-from headrace_operator.kube.api import Body, KubeApi, NamespaceGoing, passes
+from headrace_operator.kube.api import Body, KubeApi, NamespaceGoing
 from headrace_operator.kube.kinds import DEPLOYMENT, Discovery, Kind, key
 from headrace_operator.kube.watch import Cache, Watch
 
@@ -70,6 +70,7 @@ class Children:
         self._removing = Removal(api, self._applied, lambda kind: self._watch(kind).cache)
         self._wants = Wants()
         self._writing: dict[Spot, asyncio.Lock] = {}
+        self._lacking: dict[str, dict[str, str]] = {}
         channels.listeners.append(self._on_channel)
 
     def begin(self) -> None:
@@ -115,6 +116,10 @@ class Children:
                 found.setdefault(kind.title, {})[place[1] if own else "/".join(place)] = children_of.told(body)
         return found
 
+    def lacking(self, parent: Mapping[str, Any]) -> Mapping[str, str]:
+        """The namespaces in which we lacked a right for the channel's children in the last pass, and our account."""
+        return self._lacking.get(parent["metadata"]["uid"], {})
+
     async def make_so(
         self, parent: Mapping[str, Any], answers: Iterable[Mapping[str, Any]], check: Callable[[], None] = lambda: None
     ) -> ChildrenOutcome:
@@ -150,7 +155,7 @@ class Children:
                 if isinstance(error, NamespaceGoing) and child.place[0] == parent["metadata"]["namespace"]:
                     ending = True
                 else:
-                    problems.append(ChildProblem(f"{child.title}: {error}", passes(error)))
+                    problems.append(ChildProblem.of(child.spot, error))
             else:
                 waits += [] if wait is None else [wait]
         for spot, live in list(self._of(uid)):
@@ -161,6 +166,7 @@ class Children:
             before = self._wants.of(uid)
             self._wants.set(uid, shared)
             problems += [problem for spot, problem in await self.release() if spot in before]
+        self._lacking[uid] = dict(problem.lacks for problem in problems if problem.lacks)
         return ChildrenOutcome(tuple(problems), min(waits, default=None), ending)
 
     @property
@@ -249,7 +255,10 @@ class Children:
             owned = self.own_namespace or is_of_one_namespace(live)
             if others - {uid} or not (owned or self._knows_all(but=uid)):
                 return await self._removing.disown(spot, live, uid)
-        return await self._removing.delete(spot, live)
+        problems = await self._removing.delete(spot, live)
+        # Kubernetes deletes what a channel owns with it; for that nobody needs a right.
+        owned = channel_object.is_going(parent) and children_of.owners(live).keys() == {uid}
+        return [one for one in problems if not (owned and one.lacks)]
 
     def _knows_all(self, but: str = "") -> bool:
         """Are the wants of every channel known?"""
@@ -278,6 +287,7 @@ class Children:
     def _on_channel(self, old: Body | None, new: Body | None) -> None:
         if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
             self._wants.forget(old["metadata"]["uid"])
+            self._lacking.pop(old["metadata"]["uid"], None)
 
     def _on_change(self, kind: Kind, old: Body | None, new: Body | None) -> None:
         body = new or old

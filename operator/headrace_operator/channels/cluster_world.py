@@ -92,6 +92,7 @@ class ClusterWorld:
             apis=children.apis,
             shared=children.shared(channel),
             watched=children.own_namespace,
+            lacking=dict(children.lacking(channel)),
         )
         return request, related.written(channel)
 

@@ -12,7 +12,7 @@ from headrace.core.errors import Refused
 from headrace.io.process import log
 from headrace_operator.channels.child import Spot, title
 from headrace_operator.channels.child_records import ChildProblem, ChildRecords
-from headrace_operator.kube.api import Body, KubeApi, passes
+from headrace_operator.kube.api import Body, KubeApi
 from headrace_operator.kube.kinds import Kind
 from headrace_operator.kube.watch import Cache
 
@@ -36,7 +36,7 @@ class Removal:
         try:
             patched = await self.api.swap(kind.path(*place), live, taken_out)
         except Refused as error:
-            return [] if error.status == 404 else [ChildProblem(f"{title(spot)}: {error}", passes(error))]
+            return [] if error.status == 404 else [ChildProblem.of(spot, error)]
         self.cache(kind).note(patched)
         return []
 
@@ -49,6 +49,6 @@ class Removal:
         try:
             await self.api.delete(kind.path(*place), live["metadata"]["uid"])
         except Refused as error:
-            return [ChildProblem(f"{title(spot)}: {error}", passes(error))]
+            return [ChildProblem.of(spot, error)]
         _log.info("child deleted", child=title(spot))
         return []

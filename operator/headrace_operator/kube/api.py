@@ -7,6 +7,7 @@ failure means.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self
@@ -35,8 +36,24 @@ MERGE, JSON_PATCH, APPLY = (
 FAILED_TEST = "the server rejected our request due to an error in our request"
 
 
+# The words of Kubernetes' authorizer; an admission plugin, such as a quota, has others.
+_NO_RIGHT = re.compile(r'User "([^"]+)" cannot \w+ resource ')
+
+
 class Conflict(Refused):
     """The object is not as we believed, so the caller has to read it again."""
+
+
+class NoRight(Refused):
+    """Our account lacks a right.
+
+    Attributes:
+        user: the account, in the API server's words.
+    """
+
+    def __init__(self, message: str, user: str) -> None:
+        super().__init__(message, status=403)
+        self.user = user
 
 
 class NamespaceGoing(Refused):
@@ -201,6 +218,8 @@ def refusal(method: str, path: str, status: int, text: str) -> HeadraceError:
         return Conflict(sentence, status=status)
     if status == 403 and any(reason == "NamespaceTerminating" for reason, _ in causes):
         return NamespaceGoing(sentence, status=status)
+    if status == 403 and (lacks := _NO_RIGHT.search(words)):
+        return NoRight(sentence, lacks[1])
     if 400 <= status < 500 and status not in (408, 429):
         return Refused(sentence, status=status)
     return Unavailable(sentence)

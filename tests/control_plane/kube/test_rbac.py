@@ -52,8 +52,11 @@ RESOURCES = (
     "rbac.authorization.k8s.io/rolebindings",
     "apiextensions.k8s.io/customresourcedefinitions",
 )
+MADE = ("apps/deployments", "serving.knative.dev/services", "keda.sh/scaledobjects", "/serviceaccounts")
 Permission = tuple[str, str]
-_FORBIDDEN = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
+_FORBIDDEN = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
+FUNCTIONS_ROLE = "headrace-operator-functions"
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"
 
 
 def documents() -> Iterator[dict[str, Any]]:
@@ -120,20 +123,54 @@ async def all_allowed(api: Api, user: str, namespace: str, name: str = "") -> se
 @pytest.mark.usefixtures("installed")
 async def test_the_operator_may_do_what_its_role_says_and_no_more(api: Api) -> None:
     leases = {("create", "coordination.k8s.io/leases")}
+    # What runs for cluster-scoped channels runs in the system namespace, and no account of theirs has to be made there.
+    functions = {one for one in permissions(role(FUNCTIONS_ROLE)) if one[1] != "/serviceaccounts"}
     own = {(verb, "coordination.k8s.io/leases") for verb in ("get", "list", "watch", "update")}
     # What sinks may be is said by the roles that are labelled so; here that is one, our own.
     await aggregated(api)
     everywhere = permissions(role("headrace-operator")) | permissions(role("headrace-addressable-resolver"))
 
     assert await all_allowed(api, OPERATOR, "shop") == everywhere
-    assert await all_allowed(api, OPERATOR, SYSTEM) == everywhere | leases
-    assert await all_allowed(api, OPERATOR, SYSTEM, "headrace-operator") == everywhere | leases | own
+    assert not everywhere & {(verb, kind) for verb in ("get", "create", "patch", "delete") for kind in MADE}
+    there = everywhere | leases | functions
+    assert await all_allowed(api, OPERATOR, SYSTEM) == there
+    assert await all_allowed(api, OPERATOR, SYSTEM, "headrace-operator") == there | own
     # Of all ConfigMaps it may see these two.
     features = {(verb, "/configmaps") for verb in ("list", "watch")}
-    assert await all_allowed(api, OPERATOR, SYSTEM, "config-features") == everywhere | leases | features
+    assert await all_allowed(api, OPERATOR, SYSTEM, "config-features") == there | features
     autoscaler = {(verb, "/configmaps") for verb in ("list", "watch")}
     assert await all_allowed(api, OPERATOR, SERVING) == everywhere
     assert await all_allowed(api, OPERATOR, SERVING, "config-autoscaler") == everywhere | autoscaler
+
+
+@pytest.mark.usefixtures("installed")
+async def test_in_a_namespace_that_lets_it_the_operator_may_make_functions_and_in_no_other(
+    api: Api, namespace: str
+) -> None:
+    await aggregated(api)
+    before = await all_allowed(api, OPERATOR, namespace)
+
+    await let_make_functions(api, namespace)
+
+    assert await all_allowed(api, OPERATOR, namespace) == before | permissions(role(FUNCTIONS_ROLE))
+    assert await all_allowed(api, OPERATOR, "shop") == before
+
+
+async def let_make_functions(api: Api, namespace: str) -> None:
+    """As the condition RightsGranted says."""
+    body = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": FUNCTIONS_ROLE},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": FUNCTIONS_ROLE},
+        "subjects": [{"kind": "ServiceAccount", "name": "headrace-operator", "namespace": SYSTEM}],
+    }
+    (await api.create(BINDINGS.format(namespace), body)).unwrapped()
+
+    async def heard() -> bool:
+        return await allowed(api, OPERATOR, "create", "apps/deployments", namespace)
+
+    await until("the API server has taken the binding in", heard, 30.0)
 
 
 async def aggregated(api: Api) -> None:
@@ -183,21 +220,28 @@ async def test_each_rule_of_the_operator_is_what_some_deed_of_its_needs(
 ) -> None:
     """Every deed is done as nobody first: the API server itself says which permission it takes."""
     (await api.create(CHANNELS.format(namespace=namespace), channel())).unwrapped()
+    await let_make_functions(api, namespace)
     async with as_user(control_plane, OPERATOR) as operator, as_user(control_plane, "nobody") as nobody:
-        needed = set()
+        needed: dict[str, set[Permission]] = {}
         for name, deed in deeds(namespace):
             refused = await deed(nobody)
             assert refused.status == 403, (name, refused.status, refused.message)
             missing = _FORBIDDEN.search(refused.message)
             assert missing, refused.message
-            needed.add((missing[1], f"{missing[3]}/{missing[2]}"))
+            where = missing[4] if missing[4] in (SYSTEM, SERVING) else "of channels"
+            needed.setdefault(where, set()).add((missing[1], f"{missing[3]}/{missing[2]}"))
             done = await answered(operator, deed)
             assert done.accepted, (name, done.message)
 
-    named = ("headrace-operator", "headrace-operator-autoscaler", "headrace-operator-features")
-    of_roles = (role(name, "Role") for name in named)
-    roles = permissions(role("headrace-operator")).union(*map(permissions, of_roles))
-    assert needed == roles
+    own, autoscaler, features = (
+        permissions(role(f"headrace-operator{name}", "Role")) for name in ("", "-autoscaler", "-features")
+    )
+    everywhere = permissions(role("headrace-operator"))
+    assert needed == {
+        "of channels": everywhere | permissions(role(FUNCTIONS_ROLE)),
+        SYSTEM: own | features,
+        SERVING: autoscaler,
+    }
 
 
 async def answered(operator: Api, deed: Deed) -> Answer:

@@ -53,6 +53,7 @@ class HookRequest:
         shared: the children that several channels share, whatever owns them, written as `children`; None for a request
             that does not say.
         watched: the one namespace that the operator watches; empty when it watches all of them.
+        lacking: the namespaces in which the operator lacked a right for the channel's children, and its account there.
         stock: a stock Metacontroller asks, not our operator. It makes children in the channel's own namespace and for
             that one channel only, of the kinds that its CompositeController names (`apis`); and it opens no leases.
     """
@@ -69,6 +70,7 @@ class HookRequest:
     apis: frozenset[str] | None = None
     shared: dict[str, Any] | None = None
     watched: str = ""
+    lacking: dict[str, str] = field(default_factory=dict)
     stock: bool = False
 
     def to_json(self, related: bytes | None = None) -> bytes:
@@ -83,6 +85,7 @@ class HookRequest:
         """
         extension: dict[str, Any] = {name: sorted(getattr(self, name)) for name in _WORDS}
         extension |= {"ending": self.ending, "watched": self.watched}
+        extension |= {"lacking": self.lacking} if self.lacking else {}
         if self.apis is not None:
             extension["apis"] = sorted(self.apis)
         if self.shared is not None:
@@ -128,6 +131,7 @@ class HookRequest:
             ending=extension.get("ending") is True,
             apis=_child_apis(controller) if controller else apis,
             watched=extension["watched"] if isinstance(extension.get("watched"), str) else "",
+            lacking={key: text for key, text in _observed(extension, "lacking").items() if isinstance(text, str)},
             shared=extension["shared"] if isinstance(extension.get("shared"), dict) else None,
             stock=bool(controller),
         )

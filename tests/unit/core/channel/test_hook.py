@@ -50,6 +50,7 @@ requests = st.builds(
     apis=st.none() | some_words,
     shared=st.none() | observed,
     watched=words,
+    lacking=st.dictionaries(words, words, max_size=2),
 )
 seconds = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
 responses = st.builds(

@@ -7,7 +7,14 @@ import json
 import pytest
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace_operator.kube.api import FAILED_TEST, Conflict, Expired, refusal
+from headrace_operator.kube.api import FAILED_TEST, Conflict, Expired, NoRight, refusal
+
+# As Kubernetes 1.36 writes them.
+LACKS = (
+    'deployments.apps "x" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "deployments" in API '
+    'group "apps" in the namespace "shop"'
+)
+QUOTA = 'pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1'
 
 
 @pytest.mark.parametrize(
@@ -18,6 +25,8 @@ from headrace_operator.kube.api import FAILED_TEST, Conflict, Expired, refusal
         pytest.param(422, '{"message": "spec is invalid"}', Refused, id="invalid"),
         pytest.param(410, '{"message": "too old"}', Expired, id="forgotten"),
         pytest.param(403, '{"message": "forbidden"}', Refused, id="forbidden"),
+        pytest.param(403, json.dumps({"message": LACKS}), NoRight, id="a right is lacking"),
+        pytest.param(403, json.dumps({"message": QUOTA}), Refused, id="a quota is used up"),
         pytest.param(429, "slow down", Unavailable, id="too many"),
         pytest.param(500, "", Unavailable, id="broken"),
     ],
