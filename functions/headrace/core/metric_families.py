@@ -112,7 +112,9 @@ LEASE_SECONDS = Family(
     bounds=LONG_BOUNDS,
 )
 IN_FLIGHT = Family(
-    "headrace_forward_in_flight_events", FamilyKind.GAUGE, "Events in subscribers' hands, or being settled"
+    "headrace_forward_in_flight_events",
+    FamilyKind.GAUGE,
+    "Events in subscribers' hands, being settled, or pulled ahead for a quick subscriber",
 )
 IN_FLIGHT_BYTES = Family(
     "headrace_forward_in_flight_bytes",

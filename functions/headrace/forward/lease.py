@@ -1,19 +1,22 @@
 """The pulling of a lease.
 
 A lease pulls until its time is up, until it is told to stop, or until nothing has come for `linger` seconds and nothing
-is in a subscriber's hands. It then finishes the events in subscribers' hands and gives back those that still arrive. It
-never asks for more messages than it can hand on at once, and only a lease asks for messages.
+is in a subscriber's hands. It then finishes the events in subscribers' hands and gives back those that wait or still
+arrive. It never asks for more messages than it can hand on at once or, to a quick subscriber, in a moment
+(`headrace.core.delivery.ahead`), and only a lease asks for messages.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
+from headrace.core.delivery.ahead import AHEAD_SECONDS, Ahead
 from headrace.core.delivery.byte_pool import BytePool, Share
 from headrace.core.delivery.gaps import Gaps
 from headrace.core.delivery.lease import Lease, Outcome, Tally
@@ -84,6 +87,8 @@ async def _serve(run: _Run) -> Tally:
         await run.finish()
     finally:
         run.leave()
+        for message in run.waiting:
+            effects.release(message)
         for task in run.tasks:
             task.cancel()
         await run.inbox.close()
@@ -103,6 +108,8 @@ class _Run:
     share: Share
     # The deliveries under way: tasks on the long way, `Handover` on the short one.
     tasks: set[asyncio.Task[None] | Handover] = field(default_factory=set)
+    # Messages that were pulled ahead, in the order of their coming.
+    waiting: deque[Message] = field(default_factory=deque)
     over: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     # When the next pull could first be sent; None while one is open or no slot is free.
@@ -120,6 +127,7 @@ class _Run:
     short_way: ShortWay | None = None
     tally: Tally = field(init=False)
     pace: Pace = field(init=False)
+    ahead: Ahead = field(init=False)
     inbox: Inbox = field(init=False)
     began: float = field(init=False)
     arrived: float = field(init=False)
@@ -128,6 +136,7 @@ class _Run:
         self.tally = self.effects.tally
         self.began = self.arrived = self.effects.monotonic()
         self.pace = Pace(self.lease.bits_per_second)
+        self.ahead = Ahead(self.window.slots)
 
     async def pull_until_over(self) -> None:
         stopping = asyncio.create_task(self.stop.wait())
@@ -149,6 +158,8 @@ class _Run:
     async def finish(self) -> None:
         """Give up the open pull, and wait for the events in subscribers' hands."""
         self.leave()
+        while self.waiting:
+            self._start_next()
         await self.inbox.stop()
         while self.tasks:
             self.changed.clear()
@@ -159,7 +170,9 @@ class _Run:
             self.line.leave()
 
     async def _top_up(self, now: float) -> None:
-        if self.inbox.pulling or self._in_hand >= self.window.slots:
+        if self.line is None and not self.inbox.pulling:
+            self._look_ahead(now)
+        if self.inbox.pulling or self._held_events >= self.window.most:
             self.free_since = None
             return
         if now < self.not_before or self._left() < SHORTEST_PULL:
@@ -181,14 +194,21 @@ class _Run:
             self.share.ended()
             self.not_before = now + PAUSE
 
+    def _look_ahead(self, now: float) -> None:
+        self.ahead.look(self.tally.counts[Outcome.DELIVERED], now)
+        # What waits when the time is up is given back, and comes again.
+        events = self.ahead.events if self._left() > 2 * AHEAD_SECONDS else 0
+        if events != self.window.ahead:
+            self.window = replace(self.window, ahead=events)
+
     def _room(self, now: float, *, patient: bool) -> Room | None:
         """The room of the next pull, by the limits of the lease and the bytes of all leases; None: wait."""
-        room = self.window.room(self._in_hand, self.share.held, patient=patient)
+        room = self.window.room(self._held_events, self.share.held, patient=patient)
         granted = self.share.grant(room.max_bytes) if room is not None else None
         # The best guess is that the next message is as large as the last. If the server's limit is below that, a pull
         # within the limit would bring nothing, again and again.
         enough = granted is not None and min(granted, self.inbox.most_bytes or granted) >= self.last_size
-        if not self._in_hand and (self.too_large or not enough):
+        if not self._held_events and (self.too_large or not enough):
             if self.share.may_ask_for_any(self.window.largest):
                 return ANY_SIZE
             # The lease must not end as idle while it can't even ask.
@@ -198,8 +218,9 @@ class _Run:
         return None
 
     @property
-    def _in_hand(self) -> int:
-        return len(self.tasks) - (self.line.waiting if self.line is not None else 0)
+    def _held_events(self) -> int:
+        """The events in hand, and those pulled ahead; not those that wait in a line."""
+        return len(self.tasks) + len(self.waiting) - (self.line.waiting if self.line is not None else 0)
 
     def _expires(self, now: float) -> timedelta:
         """How long a pull may stay open: as long as the lease lingers, if nothing is in a subscriber's hands."""
@@ -254,6 +275,14 @@ class _Run:
         self.pace.came(self.last_size, self.arrived)
         self._not_before(self.pace.paid_until)
         self.share.came(self.last_size)
+        if self.line is None and len(self.tasks) >= self.window.slots and not self._leaving:
+            self.effects.hold(message)
+            self.waiting.append(message)
+        else:
+            self._start(message)
+
+    def _start(self, message: Message) -> None:
+        """Hand a message on, or give it back if the lease pulls no more."""
         if self.short_way is not None and not self._leaving:
             handover = self.short_way.begin(message)
             if handover is not None:
@@ -261,13 +290,17 @@ class _Run:
                 return
         self._begin(message, self._work(message))
 
+    def _start_next(self) -> None:
+        message = self.waiting.popleft()
+        self.effects.release(message)
+        self._start(message)
+
     def on_handed_over(self, handover: Handover, answer: HttpAnswer | None) -> None:
         """End the short way of an event; if the answer has not settled it, a task goes on from that answer."""
         self.tasks.discard(handover)
         message = handover.message
         if answer is None:
-            self.share.settled(message.size)
-            self._wake()
+            self._over_with(message)
         else:
             see_through = partial(judge, message, self.subscriber, self.effects, self.tally, answer)
             self._begin(message, self._held(message, see_through))
@@ -277,6 +310,13 @@ class _Run:
         self.tasks.add(task)
         task.add_done_callback(lambda done: self._done(done, message))
 
+    def _over_with(self, message: Message) -> None:
+        """A message is out of this lease's hands: the next takes its place."""
+        self.share.settled(message.size)
+        if self.waiting:
+            self._start_next()
+        self._wake()
+
     def _wake(self) -> None:
         """Make the lease look again, unless it could only wait for its open pull or for more freed slots."""
         if not self._leaving:
@@ -285,7 +325,7 @@ class _Run:
             if not self.tasks:  # It could not ask while all slots were in hand, so the silence says nothing.
                 self.arrived = self.effects.monotonic()
             patient = self.free_since is not None and self.effects.monotonic() - self.free_since < PATIENCE
-            if patient and self._in_hand > self.window.crowded:
+            if patient and self._held_events > self.window.crowded:
                 return  # The nap ends with the patience.
         self.changed.set()
 
@@ -316,8 +356,7 @@ class _Run:
 
     def _done(self, task: asyncio.Task[None], message: Message) -> None:
         self.tasks.discard(task)
-        self.share.settled(message.size)
-        self._wake()
+        self._over_with(message)
         if not task.cancelled() and (error := task.exception()) is not None:
             # The event stays unsettled: the server redelivers it after the ack wait, and the lease goes on with others.
             self.tally.count(Outcome.UNSETTLED)

@@ -28,36 +28,45 @@ class Window:
     """The limits of a lease.
 
     Attributes:
-        slots, budget: events and bytes that may be in subscribers' hands at once.
+        slots: events that may be in the subscriber's hands at once.
+        budget: bytes of all events that the lease holds.
         largest: bytes of the largest message that the server takes, its envelope included; a pull with less could never
             be served.
+        ahead: events that may wait in memory until a slot is free.
     """
 
     slots: int
     budget: int
     largest: int
+    ahead: int = 0
+
+    @property
+    def most(self) -> int:
+        """The events that the lease may hold."""
+        return self.slots + self.ahead
 
     @property
     def crowded(self) -> int:
-        """With more in flight than this, a patient lease waits."""
-        return self.slots - max(1, self.slots // 4)
+        """With more events than this, a patient lease waits."""
+        return self.most - max(1, self.most // 4)
 
     def within(self, budget: int) -> Window:
         """The same with fewer bytes, if those are fewer."""
         return replace(self, budget=min(self.budget, budget))
 
-    def room(self, in_flight: int, in_flight_bytes: int, *, patient: bool) -> Room | None:
+    def room(self, held: int, held_bytes: int, *, patient: bool) -> Room | None:
         """The pull that may be sent now, or None when it is better to wait.
 
         Args:
-            patient: wait until a quarter of the slots is free, so that a fast subscriber costs one pull per many
+            held, held_bytes: events, and bytes of them, in hand or waiting.
+            patient: wait until a quarter of them may come, so that a fast subscriber costs one pull per many
                 events. The lease loses patience after a moment, or fresh events would wait behind a few hanging ones.
         """
-        batch = self.slots - in_flight
-        if batch <= 0 or (patient and in_flight > 0 and in_flight > self.crowded):
+        batch = self.most - held
+        if batch <= 0 or (patient and held > 0 and held > self.crowded):
             return None
-        free = self.budget - in_flight_bytes
+        free = self.budget - held_bytes
         if free >= self.largest:
             return Room(batch, free)
         # Alone in the window even the largest message may come, or it would never be delivered.
-        return Room(1, self.largest) if in_flight == 0 else None
+        return Room(1, self.largest) if held == 0 else None
