@@ -13,24 +13,26 @@ class Request(NamedTuple):
     """A request before its body is read. A tuple, since one is made per event.
 
     Attributes:
-        path: percent-decoded by the server.
+        path: as it was sent, without its query.
         headers: names in lower case.
         fields: the first value of each name.
+        peer: the address that the connection comes from; empty where the server does not tell.
     """
 
     method: str
     path: str
     headers: Sequence[tuple[bytes, bytes]]
     fields: Mapping[bytes, bytes]
+    peer: str = ""
 
     def header(self, name: bytes) -> bytes | None:
         """The first header of that lower-case name."""
         return self.fields.get(name)
 
 
-def request(method: str, path: str, headers: Sequence[tuple[bytes, bytes]]) -> Request:
+def request(method: str, path: str, headers: Sequence[tuple[bytes, bytes]], peer: str = "") -> Request:
     """A request whose headers are gone through once."""
-    return Request(method, path, headers, dict(reversed(headers)))
+    return Request(method, path, headers, dict(reversed(headers)), peer)
 
 
 class Response(NamedTuple):

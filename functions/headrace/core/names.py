@@ -34,7 +34,7 @@ READ_ONLY = "/read-only"
 
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
-_PORT = re.compile(r":[0-9]{0,5}\Z")
+_PORT = re.compile(r":[0-9]{1,5}\Z")
 _UID = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9-]{1,128}")
 
 # kmeta.ChildName of knative.dev/pkg: 63 characters in all, of which 32 are the md5 and 15 the suffix.
@@ -120,20 +120,24 @@ def channel(namespace: str, name: str) -> Channel:
     return Channel(namespace, f"{_shortened(name) if _is_shortened(name) else name}{SUFFIX}")
 
 
-def channel_of_host(host: str) -> Channel | None:
-    """The channel of a Host header, `<label>.<namespace>[.svc[.<domain>]][:port]`; None for other hosts."""
-    labels = _PORT.sub("", host).lower().removesuffix(".").split(".")
-    if not host.isascii() or len(labels) < 2 or (len(labels) > 2 and labels[2] != "svc"):
+def channel_of_host(host: str, domain: str = "cluster.local") -> Channel | None:
+    """The channel of a Host header, `<label>.<namespace>.svc[.<domain>][:port]`; None for other hosts.
+
+    Nobody can register a name below `svc`; `<label>.<namespace>` could be anybody's, as with the namespace `dev`.
+    """
+    if not host.isascii():
         return None
-    stem = labels[0].removesuffix(SUFFIX)
-    if stem == labels[0] or not all(map(_LABEL.fullmatch, (stem, *labels))):
+    label, _, rest = _PORT.sub("", host).lower().removesuffix(f".{domain}").partition(".")
+    namespace, _, svc = rest.partition(".")
+    stem = label.removesuffix(SUFFIX)
+    if svc != "svc" or stem == label or not all(map(_LABEL.fullmatch, (stem, label, namespace))):
         return None
-    return Channel(labels[1], labels[0])
+    return Channel(namespace, label)
 
 
 def channel_of_path(path: str) -> Channel | None:
-    """The channel that a request path means, `/<namespace>/<name>[/]`; None for other paths."""
-    parts = path.removesuffix("/").split("/")
+    """The channel that a request path means, `/<namespace>/<name>`; None for other paths."""
+    parts = path.split("/")
     if len(parts) != 3 or parts[0]:
         return None
     try:

@@ -25,7 +25,7 @@ from headrace.io.nats.client import Client
 from headrace.io.process import environment, log
 from headrace.io.tracing import SpanKind, Tracing
 from headrace.receive.pace import Pace
-from headrace.receive.route import ALLOW, route
+from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
 from headrace.receive.story import ReceiveEffects, receive
 from headrace.receive.waiting import BESIDE_BYTES, Waiting
@@ -61,6 +61,7 @@ class Receiving:
         self._pace = Pace(monotonic)
         self._full = FullHints(self._jetstream)
         self._effects = ReceiveEffects(
+            router=Router(settings),
             publish=self._publish,
             publish_now=self._jetstream.publish_now,
             publish_seconds=settings.publish_timeout.total_seconds(),
@@ -103,7 +104,7 @@ class Receiving:
                 await answer(response)
 
             # The stored event carries this span's context.
-            inside = http_request(request.method, request.path, span.headers(tuple(request.headers)))
+            inside = http_request(request.method, request.path, span.headers(tuple(request.headers)), request.peer)
             await self._receive(inside, receive_, answer_and_tell)
 
     async def _receive(self, request: Request, receive_: web.Receive, answer: Answer) -> None:
@@ -134,7 +135,7 @@ class Receiving:
         except web.ClientGone:
             pass
         except HeadraceError as error:
-            subject = route(request)
+            subject = self._effects.router.route(request)
             response = web.response_of(error)
             if isinstance(subject, str):
                 self._tell_of_refusal(subject, response.status, error)

@@ -1,16 +1,20 @@
-"""The channel of a request: by Host (its original one, behind Knative's gateway) or by path.
+"""The channel of a request: by Host or by path, each in one spelling.
+
+A mesh or a gateway in front of us may let callers through by host or path, and what it has read must be what we read:
+so an address has no second spelling, and no header speaks for the host unless a configured proxy sends it (ADR 054).
 
 It is pure. The story calls it for each request, the short way for each whole post.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
 from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
 
 from headrace.core import names
 from headrace.core.http import Headers, Request, Response, problem
+from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.quoting import quoted
 
 ALLOW: Headers = ((b"allow", b"POST, OPTIONS"),)
@@ -18,55 +22,103 @@ ALLOW: Headers = ((b"allow", b"POST, OPTIONS"),)
 # names and a domain can be.
 REMEMBERED = 4096
 LONGEST_ADDRESS = 640
-# A path without escapes, query or empty parts: it needs no decoding.
-_LITERAL_PATH = re.compile(rb"/|(?:/[a-z0-9.-]+)+")
+_ORIGIN = b"origin"
 
 
-def route(request: Request) -> str | Response:
-    """The subject of a request's channel, or the answer to a request for no channel."""
-    return _route(_hosts(request.fields), request.path)
+class Router:
+    """The addresses that count here."""
 
+    def __init__(self, settings: ReceiveSettings) -> None:
+        self._settings = settings
+        self._header = settings.proxy_header.lower().encode() if settings.proxies else b""
+        self._known = lru_cache(REMEMBERED)(self._subject_of)
 
-def subject_of(host: bytes, url: bytes) -> str | None:
-    """`route` for a request without other address headers, by its raw URL; None: ask `route` itself."""
-    if len(url) > LONGEST_ADDRESS or len(host) > LONGEST_ADDRESS:
-        return None
-    return _subject_of(host, url)
+    @property
+    def declined(self) -> frozenset[bytes]:
+        """Lower-case names of headers that `route` has to see."""
+        return frozenset(([self._header] if self._header else []) + ([_ORIGIN] if self._settings.hosts else []))
 
+    def route(self, request: Request) -> str | Response:
+        """The subject of a request's channel, or the answer to a request for no channel."""
+        host = request.header(b"host") or b""
+        if self._header and self._is_proxy(request.peer):
+            said = [value for name, value in request.headers if name == self._header]
+            if len(said) > 1:
+                detail = f"{self._header.decode()} is given {len(said)} times: a proxy gives it once"
+                return problem(400, "Bad host", detail, headers=ALLOW)
+            host = said[0] if said else host
+        if self._settings.hosts and (refusal := self._refusal_of_stranger(host, request.header(_ORIGIN))) is not None:
+            return refusal
+        subject = self.subject_of(host, request.path.encode("utf-8", "replace"))
+        return self._refusal(_text(host), request.path) if subject is None else subject
 
-@lru_cache(REMEMBERED)
-def _subject_of(host: bytes, url: bytes) -> str | None:
-    if _LITERAL_PATH.fullmatch(url) is None:
-        return None
-    found = _route((host,), url.decode())
-    return found if isinstance(found, str) else None
+    def subject_of(self, host: bytes, path: bytes) -> str | None:
+        """`route` for a request without declined headers; None: ask `route` itself."""
+        if len(path) > LONGEST_ADDRESS or len(host) > LONGEST_ADDRESS:
+            return None
+        return self._known(host, path)
 
-
-def _route(hosts: tuple[bytes, ...], path: str) -> str | Response:
-    for host in hosts:
-        by_host = _subject_of_host(_text(host))
+    def _subject_of(self, host: bytes, path: bytes) -> str | None:
+        by_host = self._channel_of_host(_text(host))
         if by_host is None:
-            continue
-        if path == names.READ_ONLY:
-            return _read_only()
-        if path not in ("/", ""):
+            if self._settings.hosts and not self._is_own(_text(host)):
+                return None
+            by_path = names.channel_of_path(path.decode())
+            return None if by_path is None else by_path.subject
+        return by_host.subject if path == b"/" else None
+
+    def _channel_of_host(self, host: str) -> names.Channel | None:
+        return names.channel_of_host(host, self._settings.domain) if self._settings.host_addresses else None
+
+    def _is_proxy(self, peer: str) -> bool:
+        address = _address(peer)
+        if isinstance(address, IPv6Address):
+            address = address.ipv4_mapped or address
+        return address is not None and any(address in network for network in self._settings.proxies)
+
+    def _is_own(self, host: str) -> bool:
+        """Is this host one of the configured ones, or an address? DNS can't lead an address of a stranger's to us."""
+        name = _without_port(host)
+        return name in self._settings.hosts or _address(name) is not None
+
+    def _refusal_of_stranger(self, host: bytes, origin: bytes | None) -> Response | None:
+        """The answer to a host or an origin that is none of the configured ones."""
+        hosts = ", ".join(self._settings.hosts)
+        said = _text(host)
+        if self._channel_of_host(said) is None and not self._is_own(said):
+            detail = f"the host {quoted(said)} is none of {hosts}, and no address: RECEIVE_HOSTS says which ones count"
+            return problem(421, "Misdirected request", detail, headers=ALLOW)
+        if origin is None:
+            return None
+        by = _host_of_url(_text(origin))
+        address = _address(by)
+        if by in self._settings.hosts or (address is not None and address.is_loopback):
+            return None
+        detail = f"a page of {quoted(_text(origin))} may not send events here: RECEIVE_HOSTS has {hosts}"
+        return problem(403, "Foreign origin", detail, headers=ALLOW)
+
+    def _refusal(self, host: str, path: str) -> Response:
+        if "%" in path:
+            detail = f"the path {quoted(path)} has an escape: a channel has one address, and its names need no escapes"
+            return problem(400, "Bad path", detail, headers=ALLOW)
+        if self._channel_of_host(host) is not None:
+            if path == names.READ_ONLY:
+                return _read_only()
             detail = f"the host names the channel already, so the path must be /, not {quoted(path)}"
             return problem(400, "Bad path", detail, headers=ALLOW)
-        return by_host
-    by_path = _subject_of_path(path)
-    if by_path is not None:
-        # Before the check of the ending: a channel may have that very name.
-        return by_path
-    if path.endswith(names.READ_ONLY) and _subject_of_path(path.removesuffix(names.READ_ONLY)) is not None:
-        return _read_only()
-    if path in ("/", ""):
-        detail = (
-            f"no channel has the host {quoted(_text(hosts[0]) if hosts else '')}: send to "
-            "http://<name>-kn-jsm-channel.<namespace>.svc… or to the path /<namespace>/<name>"
-        )
-        return problem(404, "No such channel", detail, headers=ALLOW)
-    detail = f"the path {quoted(path)} is not /<namespace>/<name>, both in lower case as Kubernetes names are"
-    return problem(400, "Bad path", detail, headers=ALLOW)
+        if path.endswith(names.READ_ONLY) and names.channel_of_path(path.removesuffix(names.READ_ONLY)) is not None:
+            return _read_only()
+        if path in ("/", ""):
+            where = (
+                f"http://<name>{names.SUFFIX}.<namespace>.svc.{self._settings.domain}, or without the domain, or to "
+            )
+            by_host = where if self._settings.host_addresses else ""
+            detail = f"no channel has the host {quoted(host)}: send to {by_host}the path /<namespace>/<name>"
+            return problem(404, "No such channel", detail, headers=ALLOW)
+        detail = f"the path {quoted(path)} is not /<namespace>/<name>, both in lower case as Kubernetes names are"
+        if path.endswith("/"):
+            detail += ", without a slash behind them"
+        return problem(400, "Bad path", detail, headers=ALLOW)
 
 
 def _read_only() -> Response:
@@ -74,34 +126,24 @@ def _read_only() -> Response:
     return problem(403, "Read-only channel", detail, headers=ALLOW)
 
 
-@lru_cache(REMEMBERED)
-def _remembered(kind: Callable[[str], names.Channel | None], address: str) -> str | None:
-    channel = kind(address)
-    return None if channel is None else channel.subject
-
-
-def _subject_of_host(host: str) -> str | None:
-    return _remembered(names.channel_of_host, host) if len(host) <= LONGEST_ADDRESS else None
-
-
-def _subject_of_path(path: str) -> str | None:
-    return _remembered(names.channel_of_path, path) if len(path) <= LONGEST_ADDRESS else None
-
-
-def _hosts(fields: Mapping[bytes, bytes]) -> tuple[bytes, ...]:
-    """K-Original-Host, the host of Forwarded, Host: Knative's gateway rewrites the last."""
-    found = fields.get(b"k-original-host"), _forwarded_host(fields.get(b"forwarded", b"")), fields.get(b"host")
-    return tuple([host for host in found if host is not None])
-
-
 def _text(host: bytes) -> str:
     return host.decode("latin-1").strip()
 
 
-def _forwarded_host(value: bytes) -> bytes | None:
-    """The `host` of the first element of a Forwarded header (RFC 7239)."""
-    for pair in value.split(b",")[0].split(b";"):
-        name, _, host = pair.partition(b"=")
-        if name.strip().lower() == b"host":
-            return host.strip().strip(b'"')
-    return None
+def _without_port(host: str) -> str:
+    """The name or address in a Host, in lower case and without brackets."""
+    return _host_of_url(f"http://{host}")
+
+
+def _address(name: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None
+
+
+def _host_of_url(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

@@ -14,7 +14,6 @@ from headrace.core.errors import HeadraceError
 from headrace.core.event.nats_codec import Encoded
 from headrace.core.event.whole_post import WholePost, WholePosts
 from headrace.core.http import Response
-from headrace.receive.route import subject_of
 from headrace.receive.story import Outcome, ReceiveEffects, conclusion
 from headrace.receive.waiting import BESIDE_BYTES, Waiting
 
@@ -28,7 +27,8 @@ class Intake:
     def __init__(self, effects: ReceiveEffects, waiting: Waiting) -> None:
         self._effects = effects
         self._waiting = waiting
-        self._posts = WholePosts(effects.claims)
+        self._posts = WholePosts(effects.claims, effects.router.declined)
+        self._subject_of = effects.router.subject_of
 
     def take(self, data: bytes, answer: Callable[[Response], None]) -> int | None:
         """Publish the event in these bytes, if they are one whole post of the plain kind.
@@ -42,7 +42,7 @@ class Intake:
         post = self._posts.match(data)
         if not isinstance(post, WholePost):
             return post
-        subject = subject_of(post.host, post.url)
+        subject = self._subject_of(post.host, post.url)
         effects, waiting = self._effects, self._waiting
         if subject is None or (effects.traced is not None and effects.traced(post.block)):
             return None

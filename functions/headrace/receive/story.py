@@ -20,7 +20,7 @@ from headrace.core.event.nats_codec import Encoded
 from headrace.core.http import Headers, Request, Response, problem
 from headrace.core.nats.jetstream import PubAck
 from headrace.core.quoting import quoted
-from headrace.receive.route import ALLOW, route
+from headrace.receive.route import ALLOW, Router
 
 # The WebHook handshake of CloudEvents: anyone may send, at any rate.
 OPTIONS: Headers = ((b"webhook-allowed-origin", b"*"), (b"webhook-allowed-rate", b"*"))
@@ -44,6 +44,7 @@ class ReceiveEffects:
     """The effects of `receive`.
 
     Attributes:
+        router: finds the channel of a request.
         publish: store one message within so many seconds; raises Refused or Unavailable (see
             `headrace.io.jetstream.data_path`).
         publish_now: `publish` without a coroutine; False: that can't be done now, and nothing has happened.
@@ -57,6 +58,7 @@ class ReceiveEffects:
         claims: knows the deliveries of `forward`.
     """
 
+    router: Router
     publish: Callable[[Encoded, float], Awaitable[PubAck]]
     publish_now: Callable[[Encoded, float, Callable[[Outcome], None]], bool]
     publish_seconds: float
@@ -83,7 +85,7 @@ async def receive(
 
     The order is that of Knative's own event receiver: method, route, parse, validate, store (ADR 010).
     """
-    subject = _refusal_by_method(request) or route(request)
+    subject = _refusal_by_method(request) or effects.router.route(request)
     if isinstance(subject, Response):
         await answer(subject)
         return

@@ -1,4 +1,4 @@
-"""The checks of a request's head, and the head without its upgrade or its absolute URL.
+"""The checks of a request's head, and what is left of it without an upgrade or an absolute URL.
 
 It is pure. `headrace.server.protocol` calls it.
 """
@@ -13,25 +13,31 @@ Header = tuple[bytes, bytes]
 VERSIONS = ("1.1", "1.0")
 # The headers of an upgrade; "connection: close" is kept apart.
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings", b"connection")
-# The groups are the authority without userinfo, and the rest. Origin form begins with a slash.
-_ABSOLUTE = re.compile(rb"[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]+)(.*)", re.IGNORECASE | re.DOTALL)
+# The groups are the authority, and the rest. Origin form begins with a slash.
+_ABSOLUTE = re.compile(rb"(?i:https?)://([^/?#]+)(.*)", re.DOTALL)
 
 
-def fault(version: str, headers: Sequence[Header]) -> int | None:
-    """The status that refuses another HTTP version, two Hosts, or HTTP/1.1 without a Host; None for a good head."""
+def fault(version: str, headers: Sequence[Header], url: bytes) -> int | None:
+    """The status that refuses another HTTP version, two Hosts, HTTP/1.1 without a Host, or a URL that is neither in
+    origin form nor an absolute one of the same host; None for a good head."""
     if version not in VERSIONS:
         return 505
-    hosts = [name for name, _ in headers].count(b"host")
-    return 400 if hosts > 1 or (hosts == 0 and version == "1.1") else None
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) > 1 or (not hosts and version == "1.1"):
+        return 400
+    if url.startswith(b"/") or url == b"*":
+        return None
+    found = _ABSOLUTE.fullmatch(url)
+    # Whoever let the request through may have read either.
+    return 400 if found is None or [found[1].lower()] != [host.lower() for host in hosts] else None
 
 
-def absolute(url: bytes) -> tuple[bytes, bytes] | None:
-    """Host and origin form of a URL in absolute form; None for a URL in another form."""
+def origin_form(url: bytes) -> bytes:
+    """The path and query of a URL without fault."""
     found = None if url.startswith(b"/") else _ABSOLUTE.fullmatch(url)
     if found is None:
-        return None
-    authority, rest = found.groups()
-    return authority, rest if rest.startswith(b"/") else b"/" + rest
+        return url
+    return found[2] if found[2].startswith(b"/") else b"/" + found[2]
 
 
 def without_upgrade(method: bytes, url: bytes, version: str, headers: Sequence[Header]) -> bytes:

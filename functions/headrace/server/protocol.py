@@ -13,8 +13,8 @@ request. Here:
 - a request is complete within 20 s of its first byte (408),
 - an offered upgrade is ignored, as RFC 9110 section 7.8 allows, and the body is read,
 - trailers are dropped,
-- HTTP/1.1 without a Host, and any request with two, is refused (400), as RFC 9112 section 3.2 demands; in an absolute
-  URL the authority is the Host (section 3.2.2); versions other than 1.0 and 1.1 are refused (505),
+- HTTP/1.1 without a Host, and any request with two, is refused (400), as RFC 9112 section 3.2 demands; so is
+  an absolute URL of another host (section 3.2.2), or of another scheme; versions other than 1.0 and 1.1 get a 505,
 - nothing more is read while requests wait behind another, and their bytes count with all others that wait,
 - at shutdown a request with an incomplete body gets 2 s more: nothing of it has been accepted.
 """
@@ -251,13 +251,9 @@ class BoundedProtocol(HttpToolsProtocol):
         # At an offered upgrade the parser ends here; it reads the head again without the offer.
         if self.parser.should_upgrade():
             return
-        if (status := heads.fault(self.parser.get_http_version(), self.headers)) is not None:
+        if (status := heads.fault(self.parser.get_http_version(), self.headers, self.url)) is not None:
             self._stop(status)
-        if (absolute := heads.absolute(self.url)) is not None:
-            authority, self.url = absolute
-            # In place: the application has this list already.
-            self.headers[:] = [header for header in self.headers if header[0] != b"host"]
-            self.headers.append((b"host", authority))
+        self.url = heads.origin_form(self.url)
         if self.cycle is not None and not self.cycle.response_complete:
             self._queue()
         self._happens(HEADED)

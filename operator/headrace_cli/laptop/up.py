@@ -186,6 +186,7 @@ class Laptop:
             "LOG_FORMAT": _log_format(),
         }
         inherited = self._options.variables(os.environ)
+        inherited.setdefault("RECEIVE_HOSTS", f"localhost,{self._options.listen.host}")
         inherited.pop("HEADRACE_TOKEN_FILE", None)
         if self._options.nats is not None:
             await self._reach({**inherited, **ours})

@@ -53,6 +53,17 @@ async def test_events_go_from_zero_to_the_subscriber_and_forward_goes_back_to_ze
     assert laptop.lines == [f"ready {laptop.url} {laptop.url}/default/orders"]
 
 
+async def test_a_page_whose_name_leads_to_this_machine_sends_nothing(run: Run) -> None:
+    laptop = run(channel())
+    laptop.wait_until_ready()
+
+    [named] = await emit(laptop, "1", Host=f"attacker.example:{laptop.port}")
+    [paged] = await emit(laptop, "2", Origin="http://attacker.example")
+    [local] = await emit(laptop, "3", Host=f"localhost:{laptop.port}")
+
+    assert (named.status, paged.status, local.status) == (421, 403, 202)
+
+
 async def test_a_reply_goes_to_the_channel_that_it_refers_to(run: Run, subscriber: Subscriber) -> None:
     answer = {"ce-specversion": "1.0", "ce-id": "r1", "ce-source": "/b", "ce-type": "billed"}
     billing = subscriber.place(Say(200, answer, b"done"))

@@ -1,4 +1,4 @@
-"""Which channel a request to `receive` is for: by Host, behind Knative's gateway by its original, or by path."""
+"""Which channel a request to `receive` is for: by Host or by path, each in one spelling."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from tests.support.nats.streams import Channel, Nats
 pytest_plugins = ["tests.support.functions.served"]
 
 
+# What proxies say of the host that they were asked for; strangers say it, too.
+OTHER = "nobody-kn-jsm-channel.victim.svc.cluster.local"
+OTHER_HOSTS = {"k-original-host": OTHER, "forwarded": f'for=192.0.2.1;host="{OTHER}"', "x-forwarded-host": OTHER}
+
+
 @pytest.mark.parametrize(
     ("path", "headers"),
     [
         pytest.param("/", {"host": "{label}.demo.svc.cluster.local"}, id="by the host of its Service"),
-        pytest.param("/", {"host": "{label}.demo.svc.example.org:8080"}, id="by host with a port and any domain"),
-        pytest.param("/", {"host": "{label}.demo"}, id="by the short host"),
-        pytest.param("/", {"host": "{label}.DEMO.SVC.Cluster.Local."}, id="by host, whatever its case, and a last dot"),
+        pytest.param("/", {"host": "{label}.demo.svc:8080"}, id="by host with a port and without the domain"),
+        pytest.param("/", {"host": "{label}.DEMO.SVC.Cluster.Local"}, id="by host, whatever its case"),
         pytest.param(
             "/",
-            {"host": "receive.knative-eventing.svc.cluster.local", "k-original-host": "{label}.demo.svc.cluster.local"},
-            id="by K-Original-Host, behind Knative's gateway",
-        ),
-        pytest.param(
-            "/",
-            {"host": "10.0.0.1", "forwarded": 'for=192.0.2.1;Host="{label}.demo.svc.cluster.local";proto=http'},
-            id="by the host in Forwarded",
+            {"host": "{label}.demo.svc.cluster.local", **OTHER_HOSTS},
+            id="by host, whatever other headers say",
         ),
         pytest.param("/demo/{name}", {}, id="by path"),
-        pytest.param("/demo/{name}/", {}, id="by path with a last slash"),
+        pytest.param("/demo/{name}", OTHER_HOSTS, id="by path, whatever other headers say"),
         pytest.param("/demo/{name}", {"host": "receive.knative-eventing.svc.cluster.local"}, id="by path on any host"),
     ],
 )
@@ -47,11 +46,40 @@ async def test_a_host_names_the_channel_so_a_path_beside_it_is_refused(ask: Ask,
     assert "'/demo/other'" in reply.detail
 
 
-@pytest.mark.parametrize("path", ["/demo", "/demo/a/b", "//orders", "/Demo/orders", "/demo/or%20ders"])
+@pytest.mark.parametrize("path", ["/demo", "/demo/a/b", "//orders", "/Demo/orders", "/demo/orders/", "/./demo/orders"])
 async def test_a_path_that_names_no_channel_is_refused(ask: Ask, path: str) -> None:
     reply = await ask(path)
     assert reply.status == 400
     assert "is not /<namespace>/<name>" in reply.detail
+
+
+@pytest.mark.parametrize("path", ["/demo/{%}{rest}", "/demo%2f{name}", "/%64emo/{name}", "/demo/%2e/{name}", "/%"])
+async def test_a_path_with_an_escape_is_refused_since_a_policy_may_have_read_another_one(
+    ask: Ask, nats: Nats, orders: Channel, path: str
+) -> None:
+    first, rest = f"%{ord(orders.name[0]):x}", orders.name[1:]
+    reply = await ask(path.replace("{%}", first).format(rest=rest, name=orders.name))
+    assert reply.status == 400
+    assert "has an escape" in reply.detail
+    assert await nats.stored(orders.stream) == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param("{label}.demo", id="that anybody may register"),
+        pytest.param("{label}.demo.svc.attacker.example", id="of another domain"),
+        pytest.param("{label}.demo.svc.cluster.local.", id="with a last dot"),
+        pytest.param("orders.demo.svc.cluster.local", id="of another Service"),
+    ],
+)
+async def test_a_host_of_another_spelling_or_domain_is_no_channels(
+    ask: Ask, nats: Nats, orders: Channel, host: str
+) -> None:
+    reply = await ask("/", headers={**BINARY, "host": host.format(label=f"{orders.name}-kn-jsm-channel")})
+    assert reply.status == 404
+    assert "send to http://<name>-kn-jsm-channel.<namespace>.svc.cluster.local" in reply.detail
+    assert await nats.stored(orders.stream) == []
 
 
 @pytest.mark.parametrize(

@@ -224,25 +224,26 @@ async def test_so_do_requests_that_are_sent_by_half(shared_server: NatsServer, t
 
 
 @pytest.mark.parametrize(
-    ("url", "more", "answered"),
+    ("url", "host", "answered"),
     [
-        pytest.param("http://{host}/", "", 202, id="its host is the channel's"),
-        pytest.param("http://other.example/", "k-original-host: {host}\r\n", 202, id="behind Knative's gateway"),
-        pytest.param("http://other.example/", "", 404, id="its host is no channel's"),
+        pytest.param("http://{host}/", "{host}", 202, id="http"),
+        pytest.param("http://{host}", "{host}", 202, id="without a path"),
+        pytest.param("HTTPS://{host}/", "{host}", 202, id="https"),
+        pytest.param("http://{host}/", "x", 400, id="another Host, which a policy has read"),
+        pytest.param("http://x/", "{host}", 400, id="another Host, which is the channel's"),
+        pytest.param("http://x@{host}/", "{host}", 400, id="with a user"),
+        pytest.param("gopher://{host}/", "{host}", 400, id="another scheme"),
+        pytest.param("http://x{path}", "x", 202, id="with the channel's path"),
     ],
 )
-async def test_an_absolute_url_names_the_host(
-    receive: Function, orders: Channel, url: str, more: str, answered: int
+async def test_an_absolute_url_has_the_host_that_the_request_has(
+    receive: Function, orders: Channel, url: str, host: str, answered: int
 ) -> None:
-    host = f"{orders.name}-kn-jsm-channel.{orders.namespace}.svc.cluster.local"
-    request = post(url.format(host=host), more.format(host=host))
+    own = f"{orders.name}-kn-jsm-channel.{orders.namespace}.svc.cluster.local"
+    request = post(url.format(host=own, path=orders.path)).replace(
+        b"host: x", f"host: {host.format(host=own)}".encode()
+    )
     assert status(await exchange(receive, request)) == answered
-
-
-async def test_a_host_beside_an_absolute_url_is_not_looked_at(receive: Function, orders: Channel) -> None:
-    host = f"{orders.name}-kn-jsm-channel.{orders.namespace}.svc.cluster.local".encode()
-    request = post("http://other.example/").replace(b"host: x", b"host: " + host)
-    assert status(await exchange(receive, request)) == 404
 
 
 @pytest.mark.parametrize(

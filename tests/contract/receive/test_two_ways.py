@@ -141,7 +141,16 @@ more = st.dictionaries(
     st.sampled_from(
         [
             *("CE-Time", "ce-time", "ce-note", "ce-My_Name", "ce-data", "content-type", "Content-Type", "traceparent"),
-            *("knative-x", "x-b3-flags", "cookie", "content-encoding", "forwarded", "k-original-host", "host"),
+            *(
+                "knative-x",
+                "x-b3-flags",
+                "cookie",
+                "content-encoding",
+                "forwarded",
+                "k-original-host",
+                "host",
+                "origin",
+            ),
             *("expect", "connection", "upgrade", "http2-settings", "user-agent", "ce-id", "ce-specversion"),
             *("knative-headrace-delivery", "headrace-hops"),
         ]

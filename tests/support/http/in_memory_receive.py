@@ -18,10 +18,11 @@ from headrace.core.errors import HeadraceError
 from headrace.core.event.delivery_claim import Claims
 from headrace.core.event.nats_codec import Encoded
 from headrace.core.http import Response
+from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.nats import nats_wire
 from headrace.core.nats.jetstream import PubAck
 from headrace.io import web
-from headrace.receive.route import ALLOW
+from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
 from headrace.receive.story import Outcome, ReceiveEffects, receive
 from headrace.receive.waiting import Waiting
@@ -59,6 +60,7 @@ class _Receive:
         self._said = said
         self._waiting = Waiting(MOST_WAITING)
         self._effects = ReceiveEffects(
+            router=Router(ReceiveSettings()),
             publish=self._publish,
             publish_now=self._publish_now,
             publish_seconds=1.0,

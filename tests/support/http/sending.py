@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 from multidict import CIMultiDict
+from yarl import URL
 
 AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
@@ -50,11 +51,14 @@ async def send(
     headers: Mapping[str, str] | None = None,
     method: str = "POST",
 ) -> Reply:
-    """One request on a connection of its own; an asynchronous iterable is sent in chunks, without a length."""
+    """One request on a connection of its own, to the URL as it is written.
+
+    An asynchronous iterable is sent in chunks, without a length.
+    """
     # aiohttp warns of large bytes, though it sends them all the same.
     data = io.BytesIO(body) if isinstance(body, bytes) and len(body) > 2**20 else body
     async with (
         aiohttp.ClientSession(skip_auto_headers=AUTOMATIC) as session,
-        session.request(method, url, data=data, headers=headers, allow_redirects=False) as answer,
+        session.request(method, URL(url, encoded=True), data=data, headers=headers, allow_redirects=False) as answer,
     ):
         return Reply(answer.status, CIMultiDict(answer.headers), await answer.read())

@@ -13,9 +13,10 @@ from headrace.core.event.delivery_claim import Claims
 from headrace.core.event.nats_codec import Encoded
 from headrace.core.http import Response
 from headrace.core.http import request as http_request
+from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.nats import nats_wire
 from headrace.core.nats.jetstream import PubAck
-from headrace.receive.route import ALLOW
+from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
 from headrace.receive.story import Outcome, ReceiveEffects, receive
 from headrace.receive.waiting import BESIDE_BYTES, Waiting
@@ -73,6 +74,7 @@ class World:
             answer(REFUSAL)
 
         return ReceiveEffects(
+            router=Router(ReceiveSettings()),
             publish=publish,
             publish_now=publish_now,
             publish_seconds=5.0,

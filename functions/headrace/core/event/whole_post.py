@@ -12,6 +12,7 @@ Pure. Called by `headrace.receive.short_way`.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from headrace.core.event import stored_block
@@ -35,7 +36,7 @@ _NAME = re.compile(TOKEN)
 _DECLINED = frozenset(
     (
         *(b"transfer-encoding", b"content-encoding", b"trailer", b"expect", b"upgrade", b"http2-settings"),
-        *(b"proxy-connection", b"forwarded", b"k-original-host"),
+        b"proxy-connection",
     )
 )
 _NAMED_VALUES = {
@@ -93,8 +94,12 @@ class _Shape(NamedTuple):
 class WholePosts:
     """Reads the POSTs of one process, of which most look alike: the shape of the last one is tried first."""
 
-    def __init__(self, claims: Claims) -> None:
+    def __init__(self, claims: Claims, declined: Collection[bytes] = ()) -> None:
+        """Args:
+        declined: further headers, in lower case, that the story must see.
+        """
         self._claims = claims
+        self._declined = _DECLINED.union(declined)
         self._shapes: dict[tuple[bytes, ...], _Shape | None] = {}
         self._last: _Shape | None = None
 
@@ -136,15 +141,15 @@ class WholePosts:
             most = len(self._shapes) >= MOST_SHAPES or len(names) > MOST_NAMES
             if most or sum(map(len, names)) > MOST_NAME_BYTES:
                 return None
-            self._shapes[names] = _shape(names)
+            self._shapes[names] = _shape(names, self._declined)
         return self._shapes[names]
 
 
-def _shape(names: tuple[bytes, ...]) -> _Shape | None:
+def _shape(names: tuple[bytes, ...], declined: frozenset[bytes]) -> _Shape | None:
     """The shape of heads with these names, as written, in this order; None: they are not for this way."""
     lower = tuple([name.lower() for name in names])
     # A name that is no token is a folded line, or hides another name from us or from a later reader.
-    if not all(map(_NAME.fullmatch, names)) or len(set(lower)) < len(lower) or not _DECLINED.isdisjoint(lower):
+    if not all(map(_NAME.fullmatch, names)) or len(set(lower)) < len(lower) or not declined.isdisjoint(lower):
         return None
     if not {b"content-length", b"host"}.issubset(lower):
         return None

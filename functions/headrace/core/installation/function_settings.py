@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from headrace.core.installation.setting_types import MIB, Settings, Span
+from headrace.core.installation.setting_types import MIB, Names, Networks, Settings, Span
 
 
 class MetricsSettings(Settings):
@@ -40,7 +40,7 @@ class TracingSettings(Settings):
 
 
 class ReceiveSettings(Settings):
-    """Limits of `receive`."""
+    """Limits of `receive`, and the addresses that lead to channels (ADR 054)."""
 
     publish_timeout: Span = Field(
         timedelta(seconds=5),
@@ -58,6 +58,37 @@ class ReceiveSettings(Settings):
         alias="RECEIVE_MAX_WAITING_BYTES",
         description="bytes held for events that are on their way in or that NATS has not acknowledged, with headers "
         "and 8 KiB for each of the latter; beyond that the answer is 503 at once",
+    )
+    domain: str = Field(
+        "cluster.local",
+        alias="HEADRACE_CLUSTER_DOMAIN",
+        description="the same for `receive`, which takes `<name>-kn-jsm-channel.<namespace>.svc` with it and without; "
+        "`reconcile` gives it to the functions that it answers",
+    )
+    host_addresses: bool = Field(
+        True,
+        alias="RECEIVE_HOST_ADDRESSES",
+        description="`false`: a Host names no channel, and only paths count. `reconcile` sets it so in Knative "
+        "Services, where any caller can set the Host by K-Original-Host",
+    )
+    hosts: Names = Field(
+        (),
+        alias="RECEIVE_HOSTS",
+        description="hosts under which paths are taken, comma separated, beside IP addresses; and then pages of other "
+        "hosts may not send (Origin). Unset: any host. `headrace up` sets `localhost`, so that no page in a browser "
+        "reaches it by a name of its own",
+    )
+    proxies: Networks = Field(
+        (),
+        alias="RECEIVE_PROXIES",
+        description="addresses of proxies whose `RECEIVE_PROXY_HEADER` counts in the place of Host, as "
+        "`10.1.0.0/16,10.2.0.7`, comma separated. They must set that header in each request",
+    )
+    proxy_header: str = Field(
+        "K-Original-Host",
+        alias="RECEIVE_PROXY_HEADER",
+        description="header with the host that a proxy of `RECEIVE_PROXIES` was asked for",
+        pattern=r"^[A-Za-z0-9-]{1,64}$",
     )
 
 

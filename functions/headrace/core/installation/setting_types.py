@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
@@ -46,6 +47,27 @@ def _variables(value: object) -> object:
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Variables = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_variables)]
+
+
+def _words(value: object) -> object:
+    """Words with commas between them, in lower case."""
+    return tuple(word.strip().lower() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_words)]
+
+
+def _networks(value: object) -> object:
+    words = _words(value)
+    if not isinstance(words, tuple):
+        return words
+    try:
+        return tuple(ip_network(word) for word in words)
+    except ValueError:
+        raise ValueError("give addresses and networks, as 10.1.0.0/16,10.2.0.7") from None
+
+
+Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], BeforeValidator(_networks)]
 
 
 def _url(value: str) -> str:

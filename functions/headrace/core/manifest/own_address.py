@@ -65,8 +65,7 @@ class OwnAddress:
             own = names.channel(self.namespace, self.name)
         except InvalidSpec:
             return False
-        domain = ".".join(host.split(".")[3:])
-        return names.channel_of_host(host) == own and domain in ("", self.domain)
+        return names.channel_of_host(host, self.domain) == own
 
 
 def of(parent: Mapping[str, Any], domain: str, base: str | None = None) -> OwnAddress:

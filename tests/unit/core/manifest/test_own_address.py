@@ -29,7 +29,7 @@ ITSELF = {"kind": "NatsJetStreamChannel", "apiVersion": "messaging.knative.dev/v
         "http://orders-kn-jsm-channel.shop.svc.cluster.local",
         "http://orders-kn-jsm-channel.shop.svc.cluster.local/",
         "https://Orders-KN-jsm-channel.Shop.svc:8443",
-        "orders-kn-jsm-channel.shop",
+        "orders-kn-jsm-channel.shop.svc",
         PATH_URL,
         f"{PATH_URL}/",
         "http://receive.knative-eventing.svc.cluster.local:80/shop/orders?x=1",

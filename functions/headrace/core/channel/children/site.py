@@ -73,6 +73,8 @@ class Site:
             stem = (served.subscriber.name if served else "") or metadata.name
             name = child_names.own(target, identity, stem, plain=plain)
         variables = [("FORWARD_CONSUMERS", f"{self._stream}/{served.durable}")] if served and plain else []
+        if target == "receive":
+            variables += self._addresses(plain=plain)
         if target != "receive" and self._access.digests is not None:
             variables.append(("HEADRACE_CALLER_DIGEST", self._access.digests(self._host(name))))
         if target != RECONCILE and self._access.delivery_keys is not None:
@@ -99,6 +101,12 @@ class Site:
 
     def _host(self, name: str) -> str:
         return f"{name}.{self.namespace}.svc.{self._settings.domain}"
+
+    def _addresses(self, *, plain: bool) -> list[tuple[str, str]]:
+        """What `receive` has to know of its addresses, where that is not its default."""
+        domain = self._settings.domain
+        by_path = [] if plain else [("RECEIVE_HOST_ADDRESSES", "false")]
+        return by_path + ([("HEADRACE_CLUSTER_DOMAIN", domain)] if domain != "cluster.local" else [])
 
     def _notes(self, served: ServedConsumer | None) -> dict[str, str]:
         """The owner of a function, for people; too long for labels."""

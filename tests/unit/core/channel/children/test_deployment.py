@@ -60,6 +60,14 @@ def test_services_lead_to_the_pods_of_their_deployment_and_to_no_others() -> Non
         assert service["spec"]["ports"] == [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]
 
 
+def test_receive_knows_the_domain_of_the_cluster() -> None:
+    functions = wanted(entry(), settings={**PLAIN, "domain": "k8s.example"})
+
+    variables = the(functions, DEPLOYMENT, "receive")["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "HEADRACE_CLUSTER_DOMAIN", "value": "k8s.example"} in variables
+    assert "RECEIVE_HOST_ADDRESSES" not in {one["name"] for one in variables}
+
+
 def test_a_deployment_selects_its_own_pods_whatever_the_author_labels_them() -> None:
     template = {"labels": {"headrace.dev/function": "mine", "app.kubernetes.io/name": "mine", "team": "a"}}
 

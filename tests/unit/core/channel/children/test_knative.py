@@ -97,6 +97,15 @@ def test_nobody_outside_of_the_cluster_may_open_leases_or_send() -> None:
         pytest.param(AUTOSCALING + "min-scale", "0", id="nothing runs while nothing flows"),
         pytest.param(AUTOSCALING + "max-scale", None, id="as many as it takes"),
         pytest.param(POD + "timeoutSeconds", 60, id="an event is stored or refused long before"),
+        pytest.param(
+            CONTAINER + "env",
+            [
+                {"name": "FUNCTION_TARGET", "value": "receive"},
+                {"name": "NATS_URL", "value": "nats://nats:4222"},
+                {"name": "RECEIVE_HOST_ADDRESSES", "value": "false"},
+            ],
+            id="by path alone: its queue-proxy lets callers set the Host",
+        ),
         pytest.param(POD + "volumes", None, id="whoever may reach it may send"),
     ],
 )
