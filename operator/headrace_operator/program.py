@@ -57,11 +57,11 @@ _log = log.get("operator")
 
 def configured() -> Operator:
     """The operator as this process's environment configures it; raises Misconfigured before anything is started."""
-    settings = environment.read(OperatorSettings)
+    settings = environment.fill(OperatorSettings)
     log.configure(settings.log_level, plain=settings.log_format == "plain")
-    environment.read(ForwardSettings)
-    environment.read(TokenSettings)
-    kube, nats = environment.read(KubeSettings), environment.read(NatsSettings)
+    environment.fill(ForwardSettings)
+    environment.fill(TokenSettings)
+    kube, nats = environment.fill(KubeSettings), environment.fill(NatsSettings)
     return Operator(settings, LiveAccess(lambda: access.find(kube)), nats, Token.configured())
 
 
@@ -185,7 +185,7 @@ class Operator:
                 )
             return await leases.open(url or str(forward), lease, meanwhile)
 
-        max_in_flight, sweep = environment.read(ForwardSettings).max_in_flight, self._settings.sweep
+        max_in_flight, sweep = environment.fill(ForwardSettings).max_in_flight, self._settings.sweep
         return ChannelScaler(client, open_lease, max_in_flight=max_in_flight, sweep_seconds=sweep.total_seconds())
 
     def _superseded(self, api: KubeApi, discovery: Discovery, customize: Customize, namespace: str) -> Predecessor:
@@ -239,13 +239,13 @@ class Operator:
         return found
 
     def _shared_token(self) -> str:
-        return self._token.read().decode()
+        return self._token.load().decode()
 
     def _token_at(self, url: str) -> str:
         """The token for a URL: only the deployer's `forward` gets the shared one, since a status may name any URL."""
         if url == self._settings.forward:
             return self._shared_token()
-        return caller_token.shown_at(self._token.read(), url)
+        return caller_token.bearer_for(self._token.load(), url)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         assert self._tasks is not None, "watches are begun by run() and what it calls"

@@ -173,7 +173,7 @@ def main(words: list[str]) -> None:
             if "was complete before" not in str(error) and "was begun with" not in str(error):
                 session.say(broken_off(given, run))
             raise
-        session.say(told(json.loads(file.read_text(encoding="utf-8")), run, given.to))
+        session.say(summary_line(json.loads(file.read_text(encoding="utf-8")), run, given.to))
 
 
 def broken_off(given: argparse.Namespace, run: str) -> str:
@@ -183,7 +183,7 @@ def broken_off(given: argparse.Namespace, run: str) -> str:
     return f"{part}: --run {run} sends only what is missing{window}"
 
 
-def told(summary: dict[str, Any], run: str, to: str) -> str:
+def summary_line(summary: dict[str, Any], run: str, to: str) -> str:
     """One line with the counts that the sink has noted."""
     if summary["wasComplete"]:
         these = counted(summary["rows"], "event")

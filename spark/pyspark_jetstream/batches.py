@@ -20,7 +20,7 @@ def record_batches(part: task.TaskPart, options: ReadOptions, schema: StructType
     arrow = to_arrow_schema(schema, timezone="UTC")
     stream = part.range.stream
     with Connection(options.access, name=f"spark {stream}") as connection:
-        for chunk in task.read(BlockingApi(connection), part):
+        for chunk in task.fetch(BlockingApi(connection), part):
             messages = chunk if options.include_replays else without_replays(chunk)
             if not len(messages):
                 continue

@@ -69,25 +69,25 @@ class _Others:
     """
 
     def __init__(self, messages: Messages, positions: Sequence[int], stream: str, parse_mode: str) -> None:
-        read = [(at, _read(messages, at, stream)) for at in positions]
+        read = [(at, _event(messages, at, stream)) for at in positions]
         if parse_mode == FAILFAST:
             _fail_on_fault(messages, stream, read)
         if parse_mode == DROPMALFORMED:
             read = [(at, one) for at, one in read if isinstance(one, Event)]
         self.positions = [at for at, _ in read]
-        self._read = [one for _, one in read]
+        self._event = [one for _, one in read]
         self._payloads = messages.payloads
 
     def column(self, name: str) -> pa.Array:
         match name:
             case "data":
-                pairs = zip(self.positions, self._read, strict=True)
+                pairs = zip(self.positions, self._event, strict=True)
                 data = [one.data if isinstance(one, Event) else self._payloads[at] for at, one in pairs]
                 return pa.array(data, pa.binary())
             case "extensions":
                 return self._extensions()
             case "error":
-                return pa.array([None if isinstance(one, Event) else str(one) for one in self._read], pa.string())
+                return pa.array([None if isinstance(one, Event) else str(one) for one in self._event], pa.string())
             case "time":
                 texts = self._attribute("time")
                 return pa.array([None if text is None else microseconds(text) for text in texts], pa.int64()).cast(
@@ -95,20 +95,20 @@ class _Others:
                 )
             case "dataschema":
                 old, new = self._attribute("schemaurl"), self._attribute("dataschema")
-                return pa.array([_schema(*one) for one in zip(self._read, old, new, strict=True)], pa.string())
+                return pa.array([_schema(*one) for one in zip(self._event, old, new, strict=True)], pa.string())
             case _:
                 return pa.array(self._attribute(name), pa.string())
 
     def _attribute(self, name: str) -> list[str | None]:
-        return [one.attributes.get(name) if isinstance(one, Event) else None for one in self._read]
+        return [one.attributes.get(name) if isinstance(one, Event) else None for one in self._event]
 
     def _extensions(self) -> pa.Array:
         """The extensions; null where there is no event."""
-        found = [_extensions(one) if isinstance(one, Event) else {} for one in self._read]
+        found = [_extensions(one) if isinstance(one, Event) else {} for one in self._event]
         keys = [key for one in found for key in one]
         values = [value for one in found for value in one.values()]
         maps = map_array(list(map(len, found)), keys, values)
-        missing = [not isinstance(one, Event) for one in self._read]
+        missing = [not isinstance(one, Event) for one in self._event]
         if not any(missing):
             return maps
         return pa.MapArray.from_arrays(maps.offsets, maps.keys, maps.items, mask=pa.array(missing))
@@ -126,7 +126,7 @@ def _schema(one: Event | InvalidEvent, old: str | None, new: str | None) -> str 
     return old if isinstance(one, Event) and one.specversion == "0.3" else new
 
 
-def _read(messages: Messages, at: int, stream: str) -> Event | InvalidEvent:
+def _event(messages: Messages, at: int, stream: str) -> Event | InvalidEvent:
     subject = messages.subjects[at].decode("utf-8", "replace")
     message = NatsMessage(subject, Headers(messages.blocks[at]), messages.payloads[at])
     try:

@@ -26,8 +26,8 @@ _MOST_SECONDS = 86_400
 
 def wrong(name: str, value: str, what_to_do: str) -> Misconfigured:
     """The error for a value that can't be used."""
-    shown = value if len(value) <= _SHOWN else f"{value[: _SHOWN - 3]}..."
-    return Misconfigured(f"option {name} is {shown!r}: {what_to_do}", field=name)
+    beginning = value if len(value) <= _SHOWN else f"{value[: _SHOWN - 3]}..."
+    return Misconfigured(f"option {name} is {beginning!r}: {what_to_do}", field=name)
 
 
 class Values:

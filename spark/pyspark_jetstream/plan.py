@@ -185,18 +185,18 @@ def _sequence(jetstream: BlockingApi, info: StreamInfo, position: StreamPosition
 
 def _of_channel(jetstream: BlockingApi, channel: ChannelName, options: ReadOptions) -> Selected:
     """The stream of a channel, found by the channel's subject; from an adopted stream only that subject is read."""
-    shown = f"{channel.namespace}/{channel.name}"
+    whole = f"{channel.namespace}/{channel.name}"
     own = names.stream(channel.namespace, channel.name)
     subject = names.channel(channel.namespace, channel.name).subject
     candidates = jetstream.streams_of(subject)
     name = own if own in candidates else next(iter(candidates), "")
     info = jetstream.stream(name) if name else None
     if info is None:
-        raise wrong("channel", shown, f"no stream captures its subject {subject}: check the name, and that it is ready")
+        raise wrong("channel", whole, f"no stream captures its subject {subject}: check the name, and that it is ready")
     if options.subjects or name == own:
         return Selected(info, options.subjects, mode_of(info, options.mode))
     lies_at = subject_pattern.stored(subject, info.subject_transform)
     if lies_at is None:
         problem = f"stream {name} stores its subject {subject} where no filter can follow, by its subject_transform"
-        raise wrong("channel", shown, f"{problem}: name the stream, and the subjects that are to be read")
+        raise wrong("channel", whole, f"{problem}: name the stream, and the subjects that are to be read")
     return Selected(info, (lies_at,), mode_of(info, options.mode))

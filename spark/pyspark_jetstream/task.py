@@ -33,7 +33,7 @@ class TaskPart:
     fail_on_data_loss: bool
 
 
-def read(jetstream: BlockingApi, part: TaskPart) -> Iterator[Messages]:
+def fetch(jetstream: BlockingApi, part: TaskPart) -> Iterator[Messages]:
     """The part's messages, in chunks.
 
     Raises:

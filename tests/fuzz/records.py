@@ -82,8 +82,8 @@ def _park(given: tuple[bytes, bytes, str, str]) -> tuple[Parked | None, Parked |
         parked.parked_message(message, StageRecord(failure=StageFailure(reason, 500)), reason, SERVED)
     )
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    ours = parked.read(1, now, nats_wire.Headers(kept.block), kept.data, len(kept.data))
-    return parked.read(1, now, headers, data, len(data)), ours
+    ours = parked.parse(1, now, nats_wire.Headers(kept.block), kept.data, len(kept.data))
+    return parked.parse(1, now, headers, data, len(data)), ours
 
 
 def _hold_parked(given: tuple[bytes, bytes, str, str], result: tuple[Parked | None, Parked | None]) -> None:
@@ -118,7 +118,7 @@ def _stays_one_message(message: NatsMessage, *, refusable: bool) -> None:
 
 
 def _read_lease(body: bytes) -> tuple[Lease, LeaseAnswer | None]:
-    asked = lease.read(body, max_in_flight=10, max_bytes=1000)
+    asked = lease.parse_request(body, max_in_flight=10, max_bytes=1000)
     answer = None
     with suppress(InvalidSpec):
         answer = lease.read_answer(json.loads(body))
@@ -132,7 +132,7 @@ def _hold_lease(body: bytes, result: tuple[Lease, LeaseAnswer | None]) -> None:
     assert 1 <= asked.max_in_flight <= 10
     for name in (asked.stream, asked.consumer):
         assert not set(name) & set(" .*>\r\n\0\t"), f"{name!r} changes a subject"
-    assert lease.read(json.dumps(asked.to_json()).encode(), max_in_flight=10, max_bytes=1000) == asked
+    assert lease.parse_request(json.dumps(asked.to_json()).encode(), max_in_flight=10, max_bytes=1000) == asked
     if answer is not None:
         assert lease.read_answer(answer.to_json()) == answer
 

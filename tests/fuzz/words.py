@@ -58,7 +58,7 @@ def _hold_uri(given: str, text: str) -> None:
 
 
 def _read_uri(given: str) -> str:
-    uri.shown(given)
+    uri.redacted(given)
     uri.hidden(given)
     uri.without_query(given)
     return uri.checked_uri(given, field="uri")
@@ -67,7 +67,7 @@ def _read_uri(given: str) -> str:
 def _shows_no_secret(text: str) -> None:
     secret = "zzsecretzz"
     for hiding in (f"{text}/{secret}", f"http://u:{secret}@{text}", f"{text}?{secret}"):
-        assert secret not in uri.shown(hiding), f"{hiding!r} is shown as {uri.shown(hiding)}"
+        assert secret not in uri.redacted(hiding), f"{hiding!r} is shown as {uri.shown(hiding)}"
 
 
 def _read_span(given: str) -> tuple[timedelta | None, timedelta | None]:

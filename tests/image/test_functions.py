@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.core.caller_token import shown
+from headrace.core.caller_token import bearer_for_host
 from tests.image.conftest import Figures
 from tests.support.functions.channels import channel, entry
 from tests.support.functions.functions import TOKEN
@@ -91,7 +91,7 @@ async def leased(forward: Container, answer: dict[str, Any]) -> int:
     """A lease, as the operator asks for it; how many events it has delivered."""
     (consumer,) = answer["status"]["consumers"]
     host = consumer["forward"].removeprefix("http://")
-    headers = {"content-type": "application/json", "authorization": f"Bearer {shown(TOKEN.encode(), host)}"}
+    headers = {"content-type": "application/json", "authorization": f"Bearer {bearer_for_host(TOKEN.encode(), host)}"}
     asked = {"stream": ORDERS.stream, "consumer": consumer["durable"], "seconds": 5, "linger": 0.5}
     reply = await send(forward.url, json.dumps(asked).encode(), headers)
     assert reply.status == 200, reply

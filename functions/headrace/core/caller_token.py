@@ -19,19 +19,19 @@ DeliveryKeys = Callable[[str], str]
 """The key by which the functions of a namespace know one another's deliveries, by that namespace."""
 
 
-def shown(shared: bytes, host: str) -> str:
+def bearer_for_host(shared: bytes, host: str) -> str:
     """The bearer token for the function at this host, which has no port."""
     return hmac.new(shared, b"call " + host.lower().encode(), hashlib.sha256).hexdigest()
 
 
-def shown_at(shared: bytes, url: str) -> str:
+def bearer_for(shared: bytes, url: str) -> str:
     """The bearer token for the function at this URL."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
         # No function can have such a URL.
         host = ""
-    return shown(shared, host)
+    return bearer_for_host(shared, host)
 
 
 def digest(token: bytes) -> str:
@@ -40,7 +40,7 @@ def digest(token: bytes) -> str:
 
 
 def digests(shared: bytes) -> Digests:
-    return lambda host: digest(shown(shared, host).encode())
+    return lambda host: digest(bearer_for_host(shared, host).encode())
 
 
 def delivery_key(shared: bytes, namespace: str) -> str:

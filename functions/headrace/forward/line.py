@@ -22,7 +22,7 @@ from headrace.core.nats import jetstream
 from headrace.core.nats.jetstream import ACK_WAIT, Message
 from headrace.forward.one_event import deliver, postpone
 from headrace.forward.ports import Effects, Survey
-from headrace.forward.reading import read
+from headrace.forward.reading import event_in
 
 _Found = TypeVar("_Found")
 
@@ -200,10 +200,10 @@ class Line:
     async def _take_over(self) -> None:
         """Wait until every event that earlier leases left unsettled is accounted for."""
         ends = self._effects.monotonic() + LONGEST_TAKE_OVER
-        pause, read = FIRST_LOOK, False
+        pause, is_read = FIRST_LOOK, False
         while (missing := await self._missing()) and self._effects.monotonic() < ends:
-            if not read:
-                read = await self._read_records()
+            if not is_read:
+                is_read = await self._read_records()
                 continue
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_LOOK)
@@ -236,7 +236,7 @@ class Line:
     def _key(self, message: Message) -> str | None:
         if parked.is_for_another(message):
             return None
-        event = read(message)
+        event = event_in(message)
         return None if isinstance(event, InvalidEvent) else event.attributes.get(self._subscriber.order.key)
 
     def _now(self) -> float:

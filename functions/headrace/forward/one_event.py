@@ -24,7 +24,7 @@ from headrace.core.http import Headers, HttpAnswer
 from headrace.core.nats import jetstream
 from headrace.core.nats.jetstream import Message
 from headrace.forward.ports import Effects
-from headrace.forward.reading import read, words
+from headrace.forward.reading import event_in, words
 
 # The least wait of an event that can't be parked because the aside stream is full or the event too large for it.
 LEAST_STUCK_WAIT = timedelta(seconds=30)
@@ -104,7 +104,7 @@ class _Delivery:
         stored = NatsMessage(self.message.subject, self.message.headers, self.message.data)
         passing = nats_codec.passthrough_of(stored)
         decision: Decision
-        event = read(self.message)
+        event = event_in(self.message)
         if (hops := delivery_claim.hops(self.message.headers)) >= delivery_claim.MOST_HOPS:
             # The event does not go to the dead letter sink either: that may be the loop.
             await self._park(record, delivery.loop(hops))
@@ -122,7 +122,7 @@ class _Delivery:
         await self._carry_on(decision, event, passing)
 
     async def judge(self, answered: HttpAnswer) -> None:
-        event = read(self.message)
+        event = event_in(self.message)
         if isinstance(event, InvalidEvent):
             # The short way has POSTed it, so this can't happen; the long way deals with it all the same.
             await self.run()

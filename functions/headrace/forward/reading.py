@@ -14,7 +14,7 @@ from headrace.core.event.nats_codec import NatsMessage
 from headrace.core.nats.jetstream import Message
 
 
-def read(message: Message) -> Event | InvalidEvent:
+def event_in(message: Message) -> Event | InvalidEvent:
     """The event in a message, or its faults; never anything else, whatever the bytes are."""
     stored = NatsMessage(message.subject, message.headers, message.data)
     try:

@@ -66,7 +66,7 @@ class App:
         self.intake = intake
         self.eager = eager
         self._make = make
-        self._nats = environment.read(NatsSettings)
+        self._nats = environment.fill(NatsSettings)
         self._client: Client | None = None
         self._handler: Handler | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

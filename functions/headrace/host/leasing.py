@@ -60,14 +60,14 @@ class Leasing:
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi], Leasing]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
-        settings = environment.read(ForwardSettings)
-        made = settings, standing.read(settings), web.Token.configured(), delivery_key.claims()
+        settings = environment.fill(ForwardSettings)
+        made = settings, standing.wanted_leases(settings), web.Token.configured(), delivery_key.claims()
         return partial(cls, *made, tracing.configured("forward"))
 
     @classmethod
     def stands(cls) -> bool:
         """Does it open leases by itself?"""
-        return bool(environment.read(ForwardSettings).consumers)
+        return bool(environment.fill(ForwardSettings).consumers)
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Leasing:
         if refusal is not None:
             return refusal
         body = await web.read_body(receive, request, LONGEST_BODY)
-        asked = lease.read(
+        asked = lease.parse_request(
             body, max_in_flight=self._settings.max_in_flight, max_bytes=self._settings.max_in_flight_bytes
         )
         if self._draining:

@@ -43,7 +43,7 @@ class Receiving:
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi], Receiving]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
-        return partial(cls, environment.read(ReceiveSettings), delivery_key.claims(), tracing.configured("receive"))
+        return partial(cls, environment.fill(ReceiveSettings), delivery_key.claims(), tracing.configured("receive"))
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ class Reconciling:
     @classmethod
     def configured(cls) -> Callable[[Client, JetStreamApi], Reconciling]:
         """Read the settings now, so that a wrong one ends the process before it serves."""
-        settings, nats = environment.read(ReconcileSettings), environment.read(NatsSettings)
+        settings, nats = environment.fill(ReconcileSettings), environment.fill(NatsSettings)
         if settings.functions_nats_url is None:
             settings = settings.model_copy(update={"functions_nats_url": nats.url})
         digest = hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:16]
@@ -122,7 +122,7 @@ class Reconciling:
         if verb not in VERBS:
             return await lend(body, self._admin, self._named_now)
         # Only an answer with functions needs the token.
-        token = await asyncio.to_thread(self._token.read) if self._settings.image else None
+        token = await asyncio.to_thread(self._token.load) if self._settings.image else None
         around = Around(
             self._defaults_now() if self._settings.defaults_dir else None,
             self._tenants_now(),
@@ -142,7 +142,7 @@ class Reconciling:
         from headrace.io.jetstream.own_account import Calls, RemoteAdmin
 
         if self._calls is None:
-            self._calls = Calls(lambda at: caller_token.shown_at(self._token.read(), at))
+            self._calls = Calls(lambda at: caller_token.bearer_for(self._token.load(), at))
         return RemoteAdmin(self._calls, url)
 
     def _named_now(self) -> SecretNames:

@@ -113,7 +113,7 @@ def main() -> int:
 
 
 def _metrics_listener(served: Sequence[Address]) -> socket.socket | None:
-    settings = environment.read(MetricsSettings)
+    settings = environment.fill(MetricsSettings)
     host, port = settings.host or served[0][0], settings.port
     if port is None:
         return None

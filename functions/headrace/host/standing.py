@@ -72,10 +72,10 @@ class Standing:
         while not self._ending.is_set():
             found = await self._found(wanted)
             problem = found if isinstance(found, str) else ""
-            complaint = _told(wanted, complaint, problem)
+            complaint = _log_change(wanted, complaint, problem)
             if not isinstance(found, str):
                 problem = await self._one_more(wanted, *found, open_leases)
-                complaint = _told(wanted, complaint, problem)
+                complaint = _log_change(wanted, complaint, problem)
             if problem:
                 await self._nap(pause)
             pause = min(2 * pause, LONGEST_PAUSE) if problem else FIRST_PAUSE
@@ -113,7 +113,7 @@ class Standing:
                 await self._ending.wait()
 
 
-def read(settings: ForwardSettings) -> tuple[Lease, ...]:
+def wanted_leases(settings: ForwardSettings) -> tuple[Lease, ...]:
     """The leases that FORWARD_CONSUMERS asks for, `<stream>/<consumer>` with spaces between.
 
     Raises:
@@ -132,7 +132,7 @@ def read(settings: ForwardSettings) -> tuple[Lease, ...]:
     return tuple(leases)
 
 
-def _told(lease: Lease, before: str, problem: str) -> str:
+def _log_change(lease: Lease, before: str, problem: str) -> str:
     """Log a trouble, once for each reason: a server that is away for an hour would fill the log."""
     words = {"stream": lease.stream, "consumer": lease.consumer}
     if problem and problem != before:

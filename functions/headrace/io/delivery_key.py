@@ -20,14 +20,14 @@ def claims() -> Claims:
     Raises:
         Misconfigured: the key is no key, or the file of the shared token can't be read.
     """
-    given = environment.read(DeliverySettings).delivery_key
+    given = environment.fill(DeliverySettings).delivery_key
     if given is not None:
         return Claims(_bytes(given.get_secret_value()))
-    settings = environment.read(TokenSettings)
+    settings = environment.fill(TokenSettings)
     if not settings.token_file and not (settings.token and settings.token.get_secret_value()):
         return Claims()
     # Functions that have the token itself, as on a laptop, have no namespace.
-    return Claims(_bytes(caller_token.delivery_key(Token(settings).read(), "")))
+    return Claims(_bytes(caller_token.delivery_key(Token(settings).load(), "")))
 
 
 def _bytes(digits: str) -> bytes:

@@ -64,10 +64,10 @@ class OpenSpan:
     def context(self) -> Headers:
         """The headers that carry this span's context."""
         context = self._span.get_span_context()
-        told = b"00-%032x-%016x-%02x" % (context.trace_id, context.span_id, context.trace_flags)
+        parent = b"00-%032x-%016x-%02x" % (context.trace_id, context.span_id, context.trace_flags)
         if not context.trace_state:
-            return ((PARENT, told),)
-        return ((PARENT, told), (STATE, context.trace_state.to_header().encode()))
+            return ((PARENT, parent),)
+        return ((PARENT, parent), (STATE, context.trace_state.to_header().encode()))
 
     def moved(self, block: bytes) -> bytes:
         """The same stored header block, with this span's context in place of the parent span's."""
@@ -191,7 +191,7 @@ def configured(function: str) -> Callable[[], Tracing | None] | None:
     Raises:
         Misconfigured: spans are wanted, and the package is not installed.
     """
-    if environment.read(TracingSettings).endpoint is None:
+    if environment.fill(TracingSettings).endpoint is None:
         return None
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
         raise Misconfigured(

@@ -203,9 +203,9 @@ class Token:
         Raises:
             Misconfigured: there is none.
         """
-        token = cls(environment.read(TokenSettings))
+        token = cls(environment.fill(TokenSettings))
         if token._settings.caller_digest is None:
-            token.read()
+            token.load()
         return token
 
     async def refusal(self, request: Request) -> Response | None:
@@ -214,19 +214,19 @@ class Token:
         Raises:
             Misconfigured: this process has no token to compare with.
         """
-        shown = _shown(request)
+        bearer = _token_of(request)
         if (wanted := self._settings.caller_digest) is not None:
-            good = hmac.compare_digest(caller_token.digest(shown), wanted)
+            good = hmac.compare_digest(caller_token.digest(bearer), wanted)
             detail = "send what follows from the shared token for this host (ADR 030) as Authorization: Bearer …"
         else:
-            token = await asyncio.to_thread(self.read) if self._settings.token_file else self.read()
-            good = hmac.compare_digest(shown, token)
+            token = await asyncio.to_thread(self.load) if self._settings.token_file else self.load()
+            good = hmac.compare_digest(bearer, token)
             detail = "send the shared token of this installation as Authorization: Bearer …"
         if good:
             return None
         return problem(401, "Unauthorized", detail, headers=((b"www-authenticate", b"Bearer"),))
 
-    def read(self) -> bytes:
+    def load(self) -> bytes:
         """The token as it is now.
 
         Raises:
@@ -254,7 +254,7 @@ class Token:
         return token.encode(errors="surrogateescape")
 
 
-def _shown(request: Request) -> bytes:
+def _token_of(request: Request) -> bytes:
     """The token that a caller shows; empty for none.
 
     It comes as a bearer token, or as the password of Basic: a stock Metacontroller can send no header of its own, but

@@ -61,4 +61,4 @@ def _bulletin_of(nats: str) -> Bulletin:
 
 
 def _place(variables: Mapping[str, str], source: str, bulletin: Bulletin, receive: str | None = None) -> Place:
-    return Place(environment.read(NatsSettings, variables), receive, source, receive is not None, bulletin)
+    return Place(environment.fill(NatsSettings, variables), receive, source, receive is not None, bulletin)

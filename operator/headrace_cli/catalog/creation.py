@@ -104,7 +104,7 @@ async def delete(session: Session, plan: Deletion) -> None:
 
 async def _reconcile(session: Session, verb: str, parent: dict[str, Any]) -> HookResponse:
     body = HookRequest(parent, finalizing=verb == "finalize").to_json()
-    settings = environment.read(ReconcileSettings)
+    settings = environment.fill(ReconcileSettings)
     answer = await reconcile(verb, body, api=session.admin, settings=settings, now=datetime.now(UTC))
     return HookResponse.from_json(answer)
 

@@ -126,7 +126,7 @@ def _with_id(text: str, id: str) -> str:
 
 def _event(text: bytes, number: int) -> Event:
     try:
-        return json_format.read(text)
+        return json_format.parse(text)
     except InvalidEvent as invalid:
         raise Misconfigured(f"the event at line {number} is faulty: {invalid}", field="-f") from None
 

@@ -84,7 +84,7 @@ class ReferenceResolver:
         entry: dict[str, Any] = {"name": key[1], "uid": metadata.get("uid") or _uid("Subscription", key)}
         if "generation" in metadata:
             entry["generation"] = metadata["generation"]
-        default = order_spec.read(parent["metadata"].get("annotations") or {})
+        default = order_spec.from_annotations(parent["metadata"].get("annotations") or {})
         if ours := our_annotations.of_subscription(document, metadata.get("annotations") or {}, default):
             entry["annotations"] = ours
         for role, destination, why in (

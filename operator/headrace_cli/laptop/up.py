@@ -64,8 +64,8 @@ def run(options: UpOptions) -> int:
     if options.metrics is not None:
         demand_free(options.metrics.host, options.metrics.port, "--metrics")
     for settings in (ReceiveSettings, ForwardSettings, ReconcileSettings):
-        environment.read(settings)
-    environment.read(NatsSettings, options.variables(os.environ))
+        environment.fill(settings)
+    environment.fill(NatsSettings, options.variables(os.environ))
     _log.info("headrace up", pid=os.getpid(), channels=len(found.channels))
     return asyncio.run(_supervised(options, found))
 
@@ -138,7 +138,7 @@ class Laptop:
             self._functions.environment = await self._nats(stack)
             self._bulletin = stack.enter_context(announcement.announce(self._nats_url, options.listen.url))
             self._write_bulletin()
-            client = Client(environment.read(NatsSettings, self._functions.environment), name="headrace-up")
+            client = Client(environment.fill(NatsSettings, self._functions.environment), name="headrace-up")
             stack.push_async_callback(client.close)
             await stack.enter_async_context(self._functions.kept())
             work = self._work = self._make_work(client)
@@ -203,7 +203,7 @@ class Laptop:
 
     async def _reach(self, variables: dict[str, str]) -> None:
         """Raises Unavailable when the named server does not answer: the functions would wait for it for ever."""
-        client = Client(environment.read(NatsSettings, variables), name="headrace-up")
+        client = Client(environment.fill(NatsSettings, variables), name="headrace-up")
         try:
             await client.ready(REACH_SECONDS)
         except Unavailable as error:
@@ -214,7 +214,7 @@ class Laptop:
             await client.close()
 
     def _make_work(self, client: Client) -> ChannelWork:
-        max_in_flight = environment.read(ForwardSettings, self._functions.environment).max_in_flight
+        max_in_flight = environment.fill(ForwardSettings, self._functions.environment).max_in_flight
         served = ChannelScaler(client, self._functions.open_lease, max_in_flight=max_in_flight)
         served.scaler.on_change.append(self._status.touch)
         work = ChannelWork(self._world, OneChannel(self._world, self._functions.call), served, workers=WORKERS)

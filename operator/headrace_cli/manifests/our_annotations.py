@@ -64,9 +64,9 @@ def _refuse_strange(document: Document, annotations: Mapping[str, str], known: t
 
 def _check_values(document: Document, annotations: Mapping[str, str], default: OrderSpec | None) -> None:
     try:
-        order = order_spec.read(annotations, default)
+        order = order_spec.from_annotations(annotations, default)
         if default is not None:
             order_spec.refuse_useless_key(annotations, [order])
-        scale_spec.read(annotations)
+        scale_spec.from_annotations(annotations)
     except InvalidSpec as error:
         raise document.fault(str(error), field=error.field) from None

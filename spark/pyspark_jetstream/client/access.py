@@ -31,7 +31,7 @@ class Secret:
     file: str = ""
     variable: str = ""
 
-    def read(self) -> str:
+    def load(self) -> str:
         """Raises:
         Misconfigured: this machine does not have it.
         """
@@ -78,7 +78,7 @@ class Access:
         Misconfigured: the URLs name no server.
         """
         if isinstance(self.servers, Secret):
-            return read_servers(self.servers.read(), origin=self.servers.option)
+            return read_servers(self.servers.load(), origin=self.servers.option)
         return read_servers(self.servers, origin="servers")
 
     def identity(self, server: Server, nonce: str) -> dict[str, str]:
@@ -94,9 +94,9 @@ class Access:
         if self.nkey_seed_file:
             return signed(_credentials(self.nkey_seed_file, "nkeySeedFile"), nonce, origin="nkeySeedFile")
         if self.user and self.password is not None:
-            return user_or_token(self.user, self.password.read())
+            return user_or_token(self.user, self.password.load())
         if self.token is not None:
-            return {"auth_token": self.token.read()}
+            return {"auth_token": self.token.load()}
         return {}
 
     @property

@@ -85,7 +85,9 @@ class _Read:
                 raise Unavailable("the connection was made anew")
             for arrival in arrivals:
                 if arrival.subject == inbox:
-                    return self._told(arrival.status, arrival.description, arrival.headers.get("nats-num-pending", "0"))
+                    return self._more_after(
+                        arrival.status, arrival.description, arrival.headers.get("nats-num-pending", "0")
+                    )
             if not arrivals and len(bulk) == came and not self._connection.is_amid(SILENCE_SECONDS):
                 self._connection.verify(SILENCE_SECONDS)
                 raise Unavailable("Direct Get has not answered to its end")
@@ -96,7 +98,7 @@ class _Read:
         count = min(BATCH_MESSAGES, self._end - self.next)
         return {"seq": max(self.next, 1), "batch": count, "max_bytes": BATCH_BYTES, "next_by_subj": only}
 
-    def _told(self, status: str, description: str, pending: str) -> bool:
+    def _more_after(self, status: str, description: str, pending: str) -> bool:
         if status == "204":
             return pending != "0"
         if status == "404":

@@ -73,7 +73,7 @@ class BlockingLink:
             LinkBroken: the connection is gone.
             Refused: 403, the server forbids our latest operation.
         """
-        data = self._read(timeout)
+        data = self._receive(timeout)
         if data is None:
             return False
         self.heard = time.monotonic()
@@ -107,7 +107,7 @@ class BlockingLink:
     def close(self) -> None:
         self._socket.close()
 
-    def _read(self, timeout: float) -> bytes | None:
+    def _receive(self, timeout: float) -> bytes | None:
         try:
             # Zero would mean "do not block", with errors of its own.
             self._socket.settimeout(max(timeout, 0.001))

@@ -195,7 +195,7 @@ class _Flow:
             self._quiet()
         for arrival in arrivals:
             if arrival.subject.startswith(self._inbox):
-                self._told(arrival)
+                self._on_status(arrival)
 
     def _quiet(self) -> None:
         if self._connection.is_amid(SILENCE_SECONDS):
@@ -204,7 +204,7 @@ class _Flow:
         if len(self._bulk) == self._counted:
             raise _Interrupted("the consumer is silent")
 
-    def _told(self, status: Arrival) -> None:
+    def _on_status(self, status: Arrival) -> None:
         end = pull_end(status.status, status.description)
         if end is None:
             self._is_idle = True

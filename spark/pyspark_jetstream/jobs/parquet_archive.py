@@ -132,11 +132,11 @@ class ParquetArchive:
         self._replace(name, moves)
         return len(made)
 
-    def _move(self, name: str, written: dict[str, Any]) -> None:
-        for old, new in written["moves"].items():
+    def _move(self, name: str, plan: dict[str, Any]) -> None:
+        for old, new in plan["moves"].items():
             if self._files.exists(f"{STAGING}/{name}/{old}"):
                 self._files.rename(f"{STAGING}/{name}/{old}", new)
-        commit = written["commit"]
+        commit = plan["commit"]
         path = f"{COMMITS}/{commit['end']:020d}.json"
         if not self._files.exists(path):
             self._files.write(path, commit)

@@ -170,10 +170,10 @@ def texts(values: pa.Array) -> list[str | None]:
     if pa.types.is_timestamp(kind):
         # The times go to UTC and lose the zone, so that no table of time zones is read.
         naive = values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
-        written = pc.replace_substring(naive.cast(pa.string()), " ", "T")
-        trimmed = pc.replace_substring_regex(written, r"\.?0*$", "")
-        has_fraction = pc.match_substring_regex(written, r"\.\d*[1-9]")
-        whole = pc.replace_substring_regex(written, r"\.\d*$", "")
+        text = pc.replace_substring(naive.cast(pa.string()), " ", "T")
+        trimmed = pc.replace_substring_regex(text, r"\.?0*$", "")
+        has_fraction = pc.match_substring_regex(text, r"\.\d*[1-9]")
+        whole = pc.replace_substring_regex(text, r"\.\d*$", "")
         chosen = pc.if_else(has_fraction, trimmed, whole)
         values = pc.binary_join_element_wise(chosen, "Z", "")
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):

@@ -48,10 +48,10 @@ def find(jetstream: BlockingApi, subject: str) -> Target:
             f"no stream captures the subject {subject!r}: check the name, and that the channel is ready",
             field="subject",
         )
-    return read(jetstream, found[0])
+    return look_up(jetstream, found[0])
 
 
-def read(jetstream: BlockingApi, stream: str) -> Target:
+def look_up(jetstream: BlockingApi, stream: str) -> Target:
     said = jetstream.call(f"STREAM.INFO.{stream}")
     config, state = said["config"], said["state"]
     return Target(

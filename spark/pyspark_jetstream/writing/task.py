@@ -138,7 +138,7 @@ class _Task:
         markers.ensure(one.replicas)
         place, has_own_ids = self._place, self.written.has_own_ids
         found, decision = markers.entered(
-            place.run, place.epoch, lambda: target.read(jetstream, one.stream), place.batch
+            place.run, place.epoch, lambda: target.look_up(jetstream, one.stream), place.batch
         )
         if self._options.run:
             self._ledger = markers.ledger(place.run, one.stream)
@@ -148,7 +148,7 @@ class _Task:
         if decision.reads:
             # Ids that are not made here have no prefix, so then all ids of the target are read.
             prefix = "" if has_own_ids else self._prefix
-            now = target.read(jetstream, one.stream)
+            now = target.look_up(jetstream, one.stream)
             self._known = marker.ids_behind(jetstream, found, now, self._options.subject, prefix)
         return not decision.passes
 

@@ -52,7 +52,7 @@ async def test_whom_a_status_names_is_shown_what_is_for_him_alone_and_is_told_of
         operator(OPERATOR_SWEEP="1s")
         await create(api, namespace)
 
-        assert await shown(forward) == f"Bearer {caller_token.shown_at(TOKEN.encode(), forward.uri)}"
+        assert await shown(forward) == f"Bearer {caller_token.bearer_for(TOKEN.encode(), forward.uri)}"
         asked = len(hook.of())
         # Nothing of the channel changes: it is for the refusals alone that the hook is asked again.
         await hook.called(asked + 2)

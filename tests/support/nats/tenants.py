@@ -134,4 +134,4 @@ class _Running(AbstractContextManager[Function]):
 
 def token_at(url: str) -> str:
     """What a caller with the shared token shows there."""
-    return caller_token.shown_at(TOKEN.encode(), url)
+    return caller_token.bearer_for(TOKEN.encode(), url)

@@ -136,7 +136,7 @@ def test_whatever_is_huge_in_a_channel_is_told_briefly_in_a_condition() -> None:
 
 def test_whatever_is_huge_in_a_lease_is_told_briefly() -> None:
     leases = grown({"stream": "S", "consumer": "C", "seconds": 1, "max_in_flight": 2})
-    read = partial(lease.read, max_in_flight=1, max_bytes=1)
+    read = partial(lease.parse_request, max_in_flight=1, max_bytes=1)
     told = [words for bad in leases for words in said(partial(read, json.dumps(bad).encode()))]
     assert [words[:MOST] for words in told if len(words) > MOST] == []
     assert len(told) > 20

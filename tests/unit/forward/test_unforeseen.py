@@ -19,7 +19,7 @@ from headrace.core.http import Headers, HttpAnswer
 from headrace.core.nats.jetstream import Message
 from headrace.forward.one_event import deliver
 from headrace.forward.ports import Effects
-from headrace.forward.reading import read, words
+from headrace.forward.reading import event_in, words
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 HEADERS = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}
@@ -141,7 +141,7 @@ async def test_a_message_whose_reading_fails_goes_on_as_bytes(monkeypatch: pytes
         raise OverflowError("secret")
 
     monkeypatch.setattr(nats_codec, "from_nats", fail)
-    assert isinstance(read(message()), InvalidEvent)
+    assert isinstance(event_in(message()), InvalidEvent)
     world = World(OverflowError())
     assert await world.run(WITH_SINK) == {"dead_lettered": 1}
     assert await world.run(BILLING) == {"parked": 1}

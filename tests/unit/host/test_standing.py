@@ -116,11 +116,11 @@ async def test_it_ends_when_what_is_open_has_ended_and_begins_no_more() -> None:
 
 async def test_without_consumers_there_is_nothing_to_do() -> None:
     async with asyncio.timeout(1):
-        await Standing(standing.read(ForwardSettings()), Leases(SERVED)).close()
+        await Standing(standing.wanted_leases(ForwardSettings()), Leases(SERVED)).close()
 
 
 def test_consumers_are_pairs_with_spaces_between_them() -> None:
-    leases = standing.read(ForwardSettings(consumers=" A/B  KN_SHOP__ORDERS/KN_SUB_A A/B"))
+    leases = standing.wanted_leases(ForwardSettings(consumers=" A/B  KN_SHOP__ORDERS/KN_SUB_A A/B"))
 
     assert [(one.stream, one.consumer) for one in leases] == [("A", "B"), ("KN_SHOP__ORDERS", "KN_SUB_A")]
 
@@ -128,4 +128,4 @@ def test_consumers_are_pairs_with_spaces_between_them() -> None:
 @pytest.mark.parametrize("text", ["A", "A/", "/B", "A/B/C", "A.B/C", "A/>", "A,B"])
 def test_what_is_no_pair_is_refused(text: str) -> None:
     with pytest.raises(Misconfigured, match="FORWARD_CONSUMERS has"):
-        standing.read(ForwardSettings(consumers=text))
+        standing.wanted_leases(ForwardSettings(consumers=text))

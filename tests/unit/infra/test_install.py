@@ -133,8 +133,8 @@ def test_what_users_have_is_mounted_where_it_is_and_the_token_must_be_there(
 def test_reconcile_takes_its_environment(reconcile: dict[str, Any]) -> None:
     found = variables(reconcile)
     for model in (ReconcileSettings, NatsSettings, TokenSettings):
-        environment.read(model, found)
-    read = environment.read(ReconcileSettings, found)
+        environment.fill(model, found)
+    read = environment.fill(ReconcileSettings, found)
     assert read.image == container(reconcile)["image"]
     assert read.system_namespace == SYSTEM
     assert read.nats_config_map == found["NATS_CONFIG_NAME"]
@@ -152,7 +152,7 @@ def test_every_variable_is_a_setting(program: tuple[str, dict[str, Any]]) -> Non
 def test_the_operator_asks_reconcile_where_it_is(
     installed: Objects, operator: dict[str, Any], reconcile: dict[str, Any]
 ) -> None:
-    environment.read(OperatorSettings, variables(operator))
+    environment.fill(OperatorSettings, variables(operator))
     name = reconcile["metadata"]["name"]
     assert variables(operator)["HOOK_URL"] == f"http://{name}.{SYSTEM}.svc"
     service = installed.get(("v1 Service", SYSTEM, name))

@@ -52,14 +52,14 @@ def test_a_token_file_that_is_no_text_is_a_wrong_setting_and_tells_no_byte_of_it
     file = tmp_path / "token"
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(Misconfigured, match="not UTF-8") as refused:
-        Token(TokenSettings.model_validate({"HEADRACE_TOKEN_FILE": str(file)})).read()
+        Token(TokenSettings.model_validate({"HEADRACE_TOKEN_FILE": str(file)})).load()
     assert refused.value.field == "HEADRACE_TOKEN_FILE"
     assert "ff" not in str(refused.value).lower()
 
 
 def test_a_token_that_is_no_text_in_the_environment_is_compared_byte_by_byte() -> None:
     settings = TokenSettings.model_validate({"HEADRACE_TOKEN": b"ses\xe9me".decode("utf-8", "surrogateescape")})
-    assert Token(settings).read() == b"ses\xe9me"
+    assert Token(settings).load() == b"ses\xe9me"
 
 
 HOST = "forward-billing.shop.svc.cluster.local"
@@ -69,10 +69,14 @@ TOLD = TokenSettings.model_validate({"HEADRACE_CALLER_DIGEST": caller_token.dige
 @pytest.mark.parametrize(
     ("shown", "passes"),
     [
-        pytest.param(caller_token.shown_at(b"sesame", f"http://{HOST}"), True, id="of the shared token and this host"),
-        pytest.param(caller_token.shown_at(b"sesame", f"http://{HOST.upper()}:8080/x"), True, id="hosts know no case"),
-        pytest.param(caller_token.shown_at(b"sesame", "http://forward-other.shop.svc"), False, id="of another host"),
-        pytest.param(caller_token.shown_at(b"simsim", f"http://{HOST}"), False, id="of another token"),
+        pytest.param(
+            caller_token.bearer_for(b"sesame", f"http://{HOST}"), True, id="of the shared token and this host"
+        ),
+        pytest.param(
+            caller_token.bearer_for(b"sesame", f"http://{HOST.upper()}:8080/x"), True, id="hosts know no case"
+        ),
+        pytest.param(caller_token.bearer_for(b"sesame", "http://forward-other.shop.svc"), False, id="of another host"),
+        pytest.param(caller_token.bearer_for(b"simsim", f"http://{HOST}"), False, id="of another token"),
         pytest.param("sesame", False, id="the shared token itself"),
         pytest.param(TOLD.caller_digest, False, id="what the function is told, which anybody may read"),
         pytest.param("", False, id="nothing"),
@@ -84,11 +88,11 @@ async def test_a_function_knows_its_callers_by_a_digest(shown: str, passes: bool
 
 
 def test_a_url_that_is_none_has_a_token_that_is_good_for_nothing() -> None:
-    assert caller_token.shown_at(b"sesame", "http://[half") == caller_token.shown(b"sesame", "")
+    assert caller_token.bearer_for(b"sesame", "http://[half") == caller_token.bearer_for_host(b"sesame", "")
 
 
 def test_what_a_function_is_told_is_enough_to_start_and_never_shows_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_CALLER_DIGEST", "0" * 64)
     monkeypatch.delenv("HEADRACE_TOKEN", raising=False)
     with pytest.raises(Misconfigured, match="no shared token"):
-        Token.configured().read()
+        Token.configured().load()

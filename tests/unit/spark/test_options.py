@@ -217,7 +217,7 @@ def test_no_secret_is_shown_or_shipped(tmp_path: Path, monkeypatch: pytest.Monke
         assert b"s3cret" not in pickle.dumps(found)
         [server] = found.access.addresses()
         assert server.password == "s3cret"
-    assert Secret("tokenFile", file=str(file)).read() == "s3cret"
+    assert Secret("tokenFile", file=str(file)).load() == "s3cret"
 
 
 def test_an_identity_in_the_options_is_whole() -> None:
@@ -245,6 +245,6 @@ def test_one_way_to_authenticate(given: dict[str, str], words: str) -> None:
 
 def test_a_secret_that_is_not_on_this_machine_is_told_by_its_option() -> None:
     with pytest.raises(Misconfigured, match="executorEnv"):
-        Secret("passwordEnv", variable="NOT_SET_ANYWHERE").read()
+        Secret("passwordEnv", variable="NOT_SET_ANYWHERE").load()
     with pytest.raises(Misconfigured, match="tokenFile is '/not/there'"):
-        Secret("tokenFile", file="/not/there").read()
+        Secret("tokenFile", file="/not/there").load()

@@ -130,9 +130,9 @@ def rows(
     defaults = _Defaults(
         manifest,
         names.aside(stream),
-        scale_spec.read(manifest.metadata.annotations),
-        order_spec.read(manifest.metadata.annotations),
-        placement_spec.read(manifest.metadata.annotations),
+        scale_spec.from_annotations(manifest.metadata.annotations),
+        order_spec.from_annotations(manifest.metadata.annotations),
+        placement_spec.from_annotations(manifest.metadata.annotations),
         sink,
         own or OwnAddress(manifest.metadata.namespace, manifest.metadata.name),
         error_data,
@@ -248,8 +248,8 @@ def _row(raw: object, index: int, defaults: _Defaults, truth: Truth) -> Row:
 
 def _annotated(identity: Subscriber, annotations: Mapping[str, str], path: str, defaults: _Defaults) -> Subscriber:
     """The subscriber with the wishes of these annotations."""
-    scale = scale_spec.read(annotations, defaults.scale, path=path)
-    order = order_spec.read(annotations, defaults.order, path=path)
+    scale = scale_spec.from_annotations(annotations, defaults.scale, path=path)
+    order = order_spec.from_annotations(annotations, defaults.order, path=path)
     order_spec.refuse_useless_key(annotations, [order], path=path)
     return replace(
         identity,
@@ -257,7 +257,7 @@ def _annotated(identity: Subscriber, annotations: Mapping[str, str], path: str, 
         max_scale=scale.max_scale,
         wake=scale.wake,
         order=order,
-        placement=placement_spec.read(annotations, defaults.placement, path=path),
+        placement=placement_spec.from_annotations(annotations, defaults.placement, path=path),
     )
 
 

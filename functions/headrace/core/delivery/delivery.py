@@ -258,8 +258,8 @@ def _after_success(record: StageRecord, answer: Answer, subscriber: Subscriber) 
     assert subscriber.reply is not None, "may_reply says so"
     if answer.unfit is not None:
         status, why = answer.unfit
-        told = base64.b64encode(why.encode()).decode() if subscriber.error_data else ""
-        failure = StageFailure(subscriber.reply.uri, status, told)
+        data = base64.b64encode(why.encode()).decode() if subscriber.error_data else ""
+        failure = StageFailure(subscriber.reply.uri, status, data)
         return give_up(replace(record, stage=Stage.REPLY, failure=failure, last=why), subscriber)
     if answer.reply is None:
         return Ack(record)
@@ -293,8 +293,8 @@ def _failed(record: StageRecord, answer: Answer, subscriber: Subscriber, count: 
             last = f"dead letter sink {said} on attempt {count}"
             return replace(record, attempts=record.attempts._replace(dead_letter=count), last=last)
     uri_of, kind = address.uri if address else "", answer.content_type
-    if answer.status is not None and (told := broker_filter.behind(uri_of, body)) is not None:
-        (uri_of, body), kind = told, ""
+    if answer.status is not None and (behind := broker_filter.behind(uri_of, body)) is not None:
+        (uri_of, body), kind = behind, ""
     if answer.status is not None and not subscriber.error_data:
         # Whoever chose the address may not be meant to read what is there.
         body, kind = b"", ""

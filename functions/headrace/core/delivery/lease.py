@@ -76,7 +76,7 @@ class Lease:
         }
 
 
-def read(body: bytes, *, max_in_flight: int, max_bytes: int) -> Lease:
+def parse_request(body: bytes, *, max_in_flight: int, max_bytes: int) -> Lease:
     """Read a lease request, clamped to what this process allows.
 
     Raises:
@@ -208,12 +208,12 @@ class News:
 
 def so_far(tally: Tally) -> bytes:
     """The line that tells a lease's work until now."""
-    told: dict[str, object] = {"so_far": {str(outcome): count for outcome, count in tally.counts.items() if count}}
+    line: dict[str, object] = {"so_far": {str(outcome): count for outcome, count in tally.counts.items() if count}}
     # An ack subject is told once: an old one is no news, and other leases have pulled since.
     latest, tally.latest = tally.latest, ""
     if (pending := jetstream.pending_after(latest)) is not None:
-        told["pending"] = pending
-    return json.dumps(told).encode() + b"\n"
+        line["pending"] = pending
+    return json.dumps(line).encode() + b"\n"
 
 
 def read_news(line: bytes) -> News | None:

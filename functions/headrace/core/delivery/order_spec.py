@@ -51,7 +51,9 @@ class OrderSpec:
         return self.kind is not DeliveryOrder.UNORDERED
 
 
-def read(annotations: Mapping[str, str], default: OrderSpec | None = None, *, path: str = "metadata") -> OrderSpec:
+def from_annotations(
+    annotations: Mapping[str, str], default: OrderSpec | None = None, *, path: str = "metadata"
+) -> OrderSpec:
     """The order that annotations ask for.
 
     Args:

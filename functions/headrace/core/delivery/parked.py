@@ -177,7 +177,7 @@ def parked_message(
     return NatsMessage(subject, {**ours, **carried}, message.data)
 
 
-def read(position: int, parked_at: datetime, headers: Mapping[str, str], data: bytes, size: int) -> Parked | None:
+def parse(position: int, parked_at: datetime, headers: Mapping[str, str], data: bytes, size: int) -> Parked | None:
     """The inverse of `parked_message`; None for a message that it did not make.
 
     Args:

@@ -71,7 +71,7 @@ def from_json(body: Mapping[str, object]) -> PlacementSpec:
     )
 
 
-def read(
+def from_annotations(
     annotations: Mapping[str, str], default: PlacementSpec | None = None, *, path: str = "metadata"
 ) -> PlacementSpec:
     """The placement that annotations ask for.

@@ -40,7 +40,9 @@ class ScaleSpec:
     wake: Wake | None = None
 
 
-def read(annotations: Mapping[str, str], default: ScaleSpec | None = None, *, path: str = "metadata") -> ScaleSpec:
+def from_annotations(
+    annotations: Mapping[str, str], default: ScaleSpec | None = None, *, path: str = "metadata"
+) -> ScaleSpec:
     """The scaling that annotations ask for.
 
     Args:

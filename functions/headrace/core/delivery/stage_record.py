@@ -131,7 +131,7 @@ def from_json(data: bytes) -> StageRecord | None:
             wait=None if body.get("wait") is None else _moment(body["wait"]),
             failure=None if failure is None else _failure(*failure, answered=body.get("unanswered") is not True),
             last=str(body["last"]),
-            reply=None if reply is None else json_format.read(base64.b64decode(reply)),
+            reply=None if reply is None else json_format.parse(base64.b64decode(reply)),
             reply_headers=() if reply is None else _passing(body.get("replyHeaders", ())),
             key=None if key is None else str(key),
             stuck=body.get("stuck") is True,
@@ -175,10 +175,12 @@ def _failure(
     destination: object, code: int, data: object, content_type: object = "", *, answered: bool
 ) -> StageFailure:
     """Records of earlier versions know no content type."""
-    return StageFailure(_told(destination), int(code), _told(data), _told(content_type), answered)
+    return StageFailure(
+        _attribute_text(destination), int(code), _attribute_text(data), _attribute_text(content_type), answered
+    )
 
 
-def _told(value: object) -> str:
+def _attribute_text(value: object) -> str:
     """Text that may become an attribute of the dead letter."""
     text = str(value)
     if not is_value(text):

@@ -179,7 +179,7 @@ def structured_event(content_type: str, body: bytes) -> Event:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in _UTF_8:
             raise InvalidEvent(Fault("content-type", f"has the charset {quoted(value.strip())}: send utf-8"))
-    return json_format.read(body)
+    return json_format.parse(body)
 
 
 def is_structured(content_type: str) -> bool:

@@ -51,7 +51,7 @@ _PLAIN_MEMBER = re.compile(r'[ \t\n\r]*"([a-z0-9]{1,100})"[ \t\n\r]*:[ \t\n\r]*(
 _CLOSING = re.compile(r"[ \t\n\r]*([,}])")
 
 
-def read(body: bytes) -> Event:
+def parse(body: bytes) -> Event:
     """The event in a JSON object; InvalidEvent with every fault when there is none."""
     found, faults = _read_members(body)
     attributes: dict[str, str] = {}

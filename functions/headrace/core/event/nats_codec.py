@@ -70,7 +70,7 @@ def from_nats(message: NatsMessage, *, stream: str, sequence: int) -> Event:
     # The Go channel stores structured JSON without saying so in a header.
     if b'"specversion"' in message.data:
         try:
-            return json_format.read(message.data)
+            return json_format.parse(message.data)
         except InvalidEvent:
             pass
     return foreign(message, stream, sequence)
@@ -101,7 +101,7 @@ def from_structured(message: NatsMessage) -> Event:
     content_type = _scan(message.headers).content_type
     if content_type:
         return http_codec.structured_event(content_type, message.data)
-    return json_format.read(message.data)
+    return json_format.parse(message.data)
 
 
 def to_binary(

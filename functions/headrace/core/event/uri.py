@@ -36,7 +36,7 @@ def checked_uri(uri: str, *, field: str) -> str:
         InvalidSpec: naming `field`, with no more of the address than its scheme and host.
     """
     text = uri if "://" in uri else f"http://{uri}"
-    named = f"{field} {shown(uri)}"
+    named = f"{field} {redacted(uri)}"
     if any(ord(char) <= 0x20 or 0x7F <= ord(char) <= 0x9F for char in text):
         raise InvalidSpec(f"{named} holds blanks or control characters: percent-encode them", field=field)
     # The address of a failed delivery becomes an attribute of the dead letter.
@@ -59,7 +59,7 @@ def checked_uri(uri: str, *, field: str) -> str:
     return text
 
 
-def shown(uri: str) -> str:
+def redacted(uri: str) -> str:
     """An address as a message may show it: its scheme and host, in quotes."""
     found = _SHOWN.match(uri)
     scheme, host = (found[1], found[2]) if found else ("", "")
@@ -72,7 +72,7 @@ def shown(uri: str) -> str:
 
 def hidden(text: str) -> str:
     """Words of others, with every address in them cut to the part that may be shown."""
-    return _IN_WORDS.sub(lambda found: shown(found[0])[1:-1], text)
+    return _IN_WORDS.sub(lambda found: redacted(found[0])[1:-1], text)
 
 
 def without_query(uri: str) -> str:

@@ -64,8 +64,8 @@ class Call:
     arguments: tuple[Any, ...] = ()
 
     def to_bytes(self) -> bytes:
-        written = [_written(one) for one in self.arguments]
-        return json.dumps({"call": self.name, "arguments": written}).encode()
+        arguments = [_plain(one) for one in self.arguments]
+        return json.dumps({"call": self.name, "arguments": arguments}).encode()
 
 
 def read_call(body: bytes) -> Call:
@@ -82,7 +82,7 @@ def read_call(body: bytes) -> Call:
         if not isinstance(given, list):
             raise TypeError("arguments")
         takes = _TAKES[name]
-        return Call(name, tuple(_read(one, kind) for one, kind in zip(given, takes, strict=True)))
+        return Call(name, tuple(_parse(one, kind) for one, kind in zip(given, takes, strict=True)))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidSpec(
             f"body is no call ({type(error).__name__}): send what reconcile sends", field="body"
@@ -173,14 +173,14 @@ def _failure(kind: str, words: str, status: Any) -> HeadraceError:
             return Unavailable(words)
 
 
-def _written(argument: Any) -> Any:
+def _plain(argument: Any) -> Any:
     name = type(argument).__name__
     if name not in _ACTIONS:
         return argument
     return {"action": name, **{field.name: getattr(argument, field.name) for field in fields(argument)}}
 
 
-def _read(argument: Any, kind: str) -> Any | Action:
+def _parse(argument: Any, kind: str) -> Any | Action:
     if kind == _TEXT and isinstance(argument, str):
         return argument
     if kind == _NUMBER and isinstance(argument, int) and not isinstance(argument, bool) and argument >= 0:

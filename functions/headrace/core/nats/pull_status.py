@@ -107,8 +107,8 @@ def told_limits(description: str) -> PullLimits:
     if name == "maxrequestexpires":
         try:
             # The nearest microsecond may be beyond a limit of nanoseconds, and would be refused for good.
-            told = duration.from_go(value, field="expires") - timedelta.resolution
-            return PullLimits(expires=max(_SHORTEST, told))
+            longest = duration.from_go(value, field="expires") - timedelta.resolution
+            return PullLimits(expires=max(_SHORTEST, longest))
         except InvalidSpec:
             return PullLimits()
     number = int(value) if value.isascii() and value.isdigit() and len(value) < 19 else 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.event.uri import checked_uri, shown
+from headrace.core.event.uri import checked_uri, redacted
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Path and query as given; urlsplit would lose an empty query. The fragment is never sent.
@@ -67,7 +67,9 @@ def _target(text: str) -> bytes:
     try:
         return quote(rooted, safe=string.printable).encode()
     except UnicodeEncodeError as error:
-        raise InvalidSpec(f"uri {shown(text)} holds half a character: percent-encode its path", field="uri") from error
+        raise InvalidSpec(
+            f"uri {redacted(text)} holds half a character: percent-encode its path", field="uri"
+        ) from error
 
 
 def _ascii(host: str, text: str) -> str:
@@ -76,4 +78,4 @@ def _ascii(host: str, text: str) -> str:
     try:
         return host.encode("idna").decode()
     except UnicodeError:
-        raise InvalidSpec(f"uri {shown(text)}: the host is no domain name", field="uri") from None
+        raise InvalidSpec(f"uri {redacted(text)}: the host is no domain name", field="uri") from None

@@ -60,7 +60,7 @@ class HttpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._reader = AnswerReader()
         # The callable that gets the outcome; of an awaited exchange it is `_settle`, and `_waiting` is the future.
-        self._told: Callable[[Outcome], None] | None = None
+        self._on_outcome: Callable[[Outcome], None] | None = None
         self._waiting: asyncio.Future[HttpAnswer] | None = None
         self._unsent: memoryview | None = None
         self._bulky = False
@@ -99,12 +99,12 @@ class HttpConnection(asyncio.Protocol):
         body: bytes,
         limit: int,
         deadline: float,
-        told: Callable[[Outcome], None],
+        on_outcome: Callable[[Outcome], None],
         *,
         reply: bool = True,
     ) -> None:
         """`exchange` on a usable connection, with a callable in place of the future; the callable must not raise."""
-        self._told = told
+        self._on_outcome = on_outcome
         self._reader.expect(limit, reply=reply)
         self._deadline = deadline
         # One timer serves many exchanges: it moves when it fires, not with each exchange.
@@ -120,8 +120,8 @@ class HttpConnection(asyncio.Protocol):
 
     def abandon(self, whose: asyncio.Future[HttpAnswer] | Callable[[Outcome], None]) -> None:
         """Give up an exchange: its answer is not wanted any more. Close, unless that exchange is over."""
-        if whose in (self._waiting, self._told):
-            self._waiting = self._told = None
+        if whose in (self._waiting, self._on_outcome):
+            self._waiting = self._on_outcome = None
             self.abort()
 
     def abort(self) -> None:
@@ -129,7 +129,7 @@ class HttpConnection(asyncio.Protocol):
         if self.usable:
             self._leave()
             self._transport.abort()
-        if self._told is not None:
+        if self._on_outcome is not None:
             self._fail(ConnectionBroken("the connection was closed on our side"))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -137,7 +137,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        if self._told is None or (self._waiting is not None and self._waiting.done()):
+        if self._on_outcome is None or (self._waiting is not None and self._waiting.done()):
             # No request asked for these bytes, or its caller is gone: the next request could take them for its answer.
             self.abort()
             return
@@ -150,7 +150,7 @@ class HttpConnection(asyncio.Protocol):
                 self._succeed(answer)
 
     def eof_received(self) -> None:
-        if self._told is not None:
+        if self._on_outcome is not None:
             answer = self._reader.finish()
             if answer is None:
                 self._fail(self._cut("the server closed the connection"))
@@ -162,7 +162,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         try:
             self._leave()
-            if self._told is not None:
+            if self._on_outcome is not None:
                 self._fail(self._cut(f"the connection broke ({error or 'closed'})"))
         finally:
             # `Pool.close` waits for this, even if a callable raised.
@@ -182,7 +182,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.write(piece)
 
     def _succeed(self, answer: HttpAnswer) -> None:
-        told, self._told = self._told, None
+        on_outcome, self._on_outcome = self._on_outcome, None
         keep_alive = self._reader.keep_alive
         if answer.body:
             # Hundreds of idle connections must not keep their last answers in memory.
@@ -191,14 +191,14 @@ class HttpConnection(asyncio.Protocol):
             self._keeper.free(self, keep_alive)
         else:
             self.abort()
-        if told is not None:
-            told(answer)
+        if on_outcome is not None:
+            on_outcome(answer)
 
     def _fail(self, error: Exception) -> None:
-        told, self._told = self._told, None
+        on_outcome, self._on_outcome = self._on_outcome, None
         self.abort()
-        if told is not None:
-            told(error)
+        if on_outcome is not None:
+            on_outcome(error)
 
     def _settle(self, outcome: Outcome) -> None:
         waiting, self._waiting = self._waiting, None
@@ -236,7 +236,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _ring(self) -> None:
         self._timer = None
-        if self._told is None:
+        if self._on_outcome is None:
             return
         if monotonic() < self._deadline - TICK:
             self._arm()

@@ -86,18 +86,18 @@ class Sender:
         self._head = head
         self._timed = timed
 
-    def send(self, lines: bytes, body: bytes, told: Callable[[HttpAnswer], None]) -> OpenPost | None:
+    def send(self, lines: bytes, body: bytes, on_answer: Callable[[HttpAnswer], None]) -> OpenPost | None:
         """Send now, on a connection that is open and idle; without one send nothing and return None.
 
         Args:
             lines: header lines that are known to be good, each with its line end.
-            told: called once, from the event loop, with the outcome; never before this method has returned.
+            on_answer: called once, from the event loop, with the outcome; never before this method has returned.
         """
         now = monotonic()
         connection = self._terms.origin.take(now)
         if connection is None:
             return None
-        posting = OpenPost(self._terms, self._head.render(lines, len(body)), body, now, told, self._timed)
+        posting = OpenPost(self._terms, self._head.render(lines, len(body)), body, now, on_answer, self._timed)
         posting.begin(connection)
         return posting
 
@@ -105,7 +105,7 @@ class Sender:
 class OpenPost:
     """A POST that is under way."""
 
-    __slots__ = ("_again", "_body", "_connection", "_deadline", "_head", "_hear", "_terms", "_timed", "_told")
+    __slots__ = ("_again", "_body", "_connection", "_deadline", "_head", "_hear", "_on_answer", "_terms", "_timed")
 
     def __init__(
         self,
@@ -113,14 +113,14 @@ class OpenPost:
         head: bytes,
         body: bytes,
         now: float,
-        told: Callable[[HttpAnswer], None],
+        on_answer: Callable[[HttpAnswer], None],
         timed: OnTimed,
     ) -> None:
         self._terms = terms
         self._head = head
         self._body = body
         self._deadline = now + terms.seconds
-        self._told = told
+        self._on_answer = on_answer
         self._timed = timed
 
     def begin(self, connection: HttpConnection) -> None:
@@ -132,7 +132,7 @@ class OpenPost:
         connection.begin(self._head, self._body, terms.limit, self._deadline, self._hear, reply=terms.reply)
 
     def cancel(self) -> None:
-        """Give the POST up; `told` is not called."""
+        """Give the POST up; `on_answer` is not called."""
         if self._again is not None:
             self._again.cancel()
         elif self._connection is not None:
@@ -159,8 +159,8 @@ class OpenPost:
             self._tell(task.result() if error is None else HttpAnswer(None, error=type(error).__name__))
 
     def _tell(self, answer: HttpAnswer) -> None:
-        """Hand the answer over. `told` is dropped first, since its owner holds us, too."""
+        """Hand the answer over. `on_answer` is dropped first, since its owner holds us, too."""
         self._timed(answer.status, monotonic() - self._deadline + self._terms.seconds)
-        told = self._told
-        del self._told
-        told(answer)
+        on_answer = self._on_answer
+        del self._on_answer
+        on_answer(answer)

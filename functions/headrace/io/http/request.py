@@ -36,7 +36,7 @@ class HeaderNames:
             InvalidEvent: the name is no HTTP token.
         """
         if not _TOKEN.fullmatch(name):
-            raise InvalidEvent(Fault(_shown(name), "can't be the name of an HTTP header: it is no token"))
+            raise InvalidEvent(Fault(_quoted(name), "can't be the name of an HTTP header: it is no token"))
         lowered = name.lower()
         if lowered in _OURS:
             return b""
@@ -117,11 +117,11 @@ class ReadyHead:
 
 def _faults(headers: Headers) -> list[Fault]:
     return [
-        Fault(_shown(name), "its value holds control characters, which no HTTP header may")
+        Fault(_quoted(name), "its value holds control characters, which no HTTP header may")
         for name, value in headers
         if len(value.translate(None, _CONTROLS)) != len(value)
     ]
 
 
-def _shown(name: bytes) -> str:
+def _quoted(name: bytes) -> str:
     return repr(name.decode("latin-1"))

@@ -199,7 +199,7 @@ def _serves(info: dict[str, Any], event: Parked) -> Subscriber | None:
 
 def _listed(message: Message) -> Parked | None:
     size = message.headers.get("nats-msg-size", "")
-    return parked.read(
+    return parked.parse(
         message.sequence,
         moment(message.timestamp_ns),
         message.headers,
@@ -209,4 +209,4 @@ def _listed(message: Message) -> Parked | None:
 
 
 def _parked(stored: StoredMessage) -> Parked | None:
-    return parked.read(stored.sequence, stored.time, stored.headers, stored.data, len(stored.data))
+    return parked.parse(stored.sequence, stored.time, stored.headers, stored.data, len(stored.data))

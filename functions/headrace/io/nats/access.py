@@ -88,7 +88,7 @@ class NatsAccess:
     def __init__(self, settings: NatsSettings) -> None:
         self._settings = settings
         self._entry: Entry | None = None
-        self._last_good = LastGood(self._read)
+        self._last_good = LastGood(self._make_entry)
         self._remarks: tuple[str, ...] = ()
         self._choice: Choice | None = None
 
@@ -107,7 +107,7 @@ class NatsAccess:
         """
         return self._last_good.now()
 
-    def _read(self) -> Entry:
+    def _make_entry(self) -> Entry:
         settings = self._effective()
         credentials, digest = None, hashlib.blake2b(repr(settings.model_dump_json()).encode())
         digest.update(_secrets_of(settings))
@@ -145,7 +145,7 @@ class NatsAccess:
             from headrace.io.process import nats_config
 
             self._choice = self._choice or config_choice.Choice()
-            config, _ = nats_config.read(given, nats_config.mounted(given.config_dir), self._choice)
+            config, _ = nats_config.choose(given, nats_config.mounted(given.config_dir), self._choice)
             self._tell(config.remarks if config else ())
         if given.credentials_dir:
             found = [

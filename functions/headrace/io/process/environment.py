@@ -19,7 +19,7 @@ from headrace.core.quoting import quoted
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-def read(model: type[Settings], environment: Mapping[str, str] | None = None) -> Settings:
+def fill(model: type[Settings], environment: Mapping[str, str] | None = None) -> Settings:
     """Fill one settings model from its variables; empty variables count as unset.
 
     Raises:
@@ -35,8 +35,8 @@ def read(model: type[Settings], environment: Mapping[str, str] | None = None) ->
         variable = str(first["loc"][0]) if first["loc"] else ", ".join(given)
         secret = any(word in variable for word in ("PASSWORD", "TOKEN"))
         # The message about several variables names them itself.
-        shown = f" is {quoted(given[variable], 200)}" if variable in given and not secret else ""
-        subject = f"{variable}{shown}: " if first["loc"] else ""
+        value = f" is {quoted(given[variable], 200)}" if variable in given and not secret else ""
+        subject = f"{variable}{value}: " if first["loc"] else ""
         raise Misconfigured(f"{subject}{_sentence(first)}", field=variable) from None
 
 

@@ -115,7 +115,7 @@ class _Lines:
 @dataclass(slots=True)
 class _Kind:
     began: float
-    told: int = 0
+    admitted: int = 0
     left_out: int = 0
 
 
@@ -135,11 +135,11 @@ class Sparing:
                 del self._kinds[next(iter(self._kinds))]
             found = self._kinds[kind] = _Kind(now)
         elif now - found.began >= PERIOD_SECONDS:
-            found.began, found.told = now, 0
-        if found.told >= BURST:
+            found.began, found.admitted = now, 0
+        if found.admitted >= BURST:
             found.left_out += 1
             return None
-        found.told += 1
+        found.admitted += 1
         return self.take(kind)
 
     def take(self, kind: Hashable) -> int:

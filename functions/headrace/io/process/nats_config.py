@@ -38,7 +38,7 @@ def mounted(directory: str) -> dict[str, str]:
     }
 
 
-def read(settings: NatsSettings, found: Texts, choice: Choice) -> tuple[NatsConfig | None, str]:
+def choose(settings: NatsSettings, found: Texts, choice: Choice) -> tuple[NatsConfig | None, str]:
     """The ConfigMap that counts, None where there is none; and its name.
 
     Args:

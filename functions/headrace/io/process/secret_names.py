@@ -30,7 +30,7 @@ class SecretNamesReader:
         Args:
             problem: the trouble of the client that reads the same files.
         """
-        config = self._read()
+        config = self._look()
         if config is None:
             return SecretNames(config_map=self._name, problem=problem)
         root = self._settings.credentials_dir or ""
@@ -42,13 +42,13 @@ class SecretNamesReader:
         )
         return SecretNames(config.secrets, tuple(missing), self._name, problem)
 
-    def _read(self) -> NatsConfig | None:
+    def _look(self) -> NatsConfig | None:
         if not self._settings.config_dir:
             return None
         try:
             found = nats_config.mounted(self._settings.config_dir)
             if found != self._texts:
-                self._config, self._name = nats_config.read(self._settings, found, self._choice)
+                self._config, self._name = nats_config.choose(self._settings, found, self._choice)
                 self._texts = found
         except Misconfigured:
             # The client reports it.

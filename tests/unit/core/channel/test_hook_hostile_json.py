@@ -47,7 +47,7 @@ CHANNEL = channel(
 
 
 def read_lease(text: str) -> object:
-    return lease.read(text.encode(errors="surrogatepass"), max_in_flight=10, max_bytes=10)
+    return lease.parse_request(text.encode(errors="surrogatepass"), max_in_flight=10, max_bytes=10)
 
 
 def read_subscriber(text: str) -> object:
@@ -74,7 +74,7 @@ READERS: list[Any] = [
     pytest.param(read_subscriber, json.loads(SERVED.to_json()), id="a consumer's metadata"),
     pytest.param(read_record, json.loads(stage_record.to_json(RECORD)), id="a stage record"),
     pytest.param(
-        lambda text: json_format.read(text.encode(errors="surrogatepass")),
+        lambda text: json_format.parse(text.encode(errors="surrogatepass")),
         json.loads(json_format.write(EVENT)),
         id="an event",
     ),

@@ -16,7 +16,7 @@ from headrace.io import web
 
 
 def read(**body: Any) -> Lease:
-    return lease.read(json.dumps(body).encode(), max_in_flight=100, max_bytes=1000)
+    return lease.parse_request(json.dumps(body).encode(), max_in_flight=100, max_bytes=1000)
 
 
 def test_what_is_left_out_has_its_default() -> None:
@@ -77,7 +77,7 @@ def test_a_long_value_is_cut_in_the_message() -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"[" * 100_000, b"\xff"])
 def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidSpec) as refused:
-        lease.read(body, max_in_flight=1, max_bytes=1)
+        lease.parse_request(body, max_in_flight=1, max_bytes=1)
     assert refused.value.field == "body"
 
 

@@ -30,7 +30,7 @@ BILLING = Subscriber("shop", "orders", "billing", "aaaa-1", 1, "KN_SHOP__ORDERS_
     ],
 )
 def test_annotations_say_the_order(annotations: dict[str, str], order: OrderSpec) -> None:
-    assert order_spec.read(annotations) == order
+    assert order_spec.from_annotations(annotations) == order
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_annotations_say_the_order(annotations: dict[str, str], order: OrderSpec
     ],
 )
 def test_what_a_subscription_does_not_say_its_channel_says(annotations: dict[str, str], order: OrderSpec) -> None:
-    assert order_spec.read(annotations, OrderSpec(DeliveryOrder.BY_KEY, "tenant")) == order
+    assert order_spec.from_annotations(annotations, OrderSpec(DeliveryOrder.BY_KEY, "tenant")) == order
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_a_subscription_does_not_say_its_channel_says(annotations: dict[str
 )
 def test_a_wrong_value_is_refused_by_the_name_of_the_annotation(name: str, value: str) -> None:
     with pytest.raises(InvalidSpec) as refused:
-        order_spec.read({name: value})
+        order_spec.from_annotations({name: value})
     assert refused.value.field == f"metadata.annotations[{name}]"
     assert repr(value) in str(refused.value)
 
@@ -66,7 +66,7 @@ def test_a_wrong_value_is_refused_by_the_name_of_the_annotation(name: str, value
 )
 def test_a_key_without_an_order_by_key_is_refused(annotations: dict[str, str], default: OrderSpec) -> None:
     with pytest.raises(InvalidSpec, match=r"it counts with headrace\.dev/delivery-order: by-key only") as refused:
-        order_spec.refuse_useless_key(annotations, [order_spec.read(annotations, default)])
+        order_spec.refuse_useless_key(annotations, [order_spec.from_annotations(annotations, default)])
     assert "is 'tenant': " in str(refused.value)
     assert refused.value.field == f"metadata.annotations[{KEY}]"
 

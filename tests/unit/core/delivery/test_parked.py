@@ -32,7 +32,7 @@ def kept(headers: dict[str, str] | None = None) -> Parked:
     """The event after a round through the aside stream, at position 5."""
     made = parked.parked_message(message(headers), FAILED, "status 503 on attempt 3", BILLING)
     lowered = {name.lower(): value for name, value in made.headers.items()}
-    found = parked.read(5, NOON, lowered, made.data, len(made.data))
+    found = parked.parse(5, NOON, lowered, made.data, len(made.data))
     assert found is not None
     return found
 
@@ -59,7 +59,7 @@ def test_a_parked_event_tells_where_it_came_from_and_why_it_is_here() -> None:
 def test_a_parked_event_tells_what_came_back() -> None:
     record = replace(FAILED, failure=StageFailure("http://billing/", 422, "bm8g8J+YgA==", "text/plain; charset=utf-8"))
     made = parked.parked_message(message(), record, "no", BILLING)
-    found = parked.read(5, NOON, {name.lower(): value for name, value in made.headers.items()}, made.data, 4)
+    found = parked.parse(5, NOON, {name.lower(): value for name, value in made.headers.items()}, made.data, 4)
 
     assert found is not None
     assert (found.answer.decode(), found.answer_type) == ("no 😀", "text/plain; charset=utf-8")
@@ -71,7 +71,7 @@ def test_silence_is_told_of_whether_or_not_there_was_room_for_why(answer: bool) 
     silent = replace(FAILED, failure=StageFailure("http://billing/", 500, "bm8=", answered=False))
     said = replace(FAILED, failure=StageFailure("http://billing/", 500, "bm8="))
     found = [
-        parked.read(5, NOON, {name.lower(): value for name, value in made.headers.items()}, made.data, 4)
+        parked.parse(5, NOON, {name.lower(): value for name, value in made.headers.items()}, made.data, 4)
         for made in (parked.parked_message(message(), each, "no", BILLING, answer=answer) for each in (silent, said))
     ]
     assert [one.answered for one in found if one is not None] == [False, True]
@@ -115,13 +115,13 @@ def test_parking_the_same_delivery_twice_stores_it_once() -> None:
 def test_what_was_damaged_is_no_parked_event(damage: dict[str, str]) -> None:
     made = parked.parked_message(message(), FAILED, "no", BILLING)
     lowered = {name.lower(): value for name, value in made.headers.items()} | damage
-    assert parked.read(5, NOON, lowered, b"", 0) is None
+    assert parked.parse(5, NOON, lowered, b"", 0) is None
 
 
 def test_a_damaged_answer_costs_no_event() -> None:
     made = parked.parked_message(message(), FAILED, "no", BILLING)
     lowered = {name.lower(): value for name, value in made.headers.items()} | {"headrace-answer": "\udcffno base64"}
-    found = parked.read(5, NOON, lowered, made.data, 4)
+    found = parked.parse(5, NOON, lowered, made.data, 4)
     assert found is not None
     assert (found.answer, found.event.id) == (b"", "1")
 
@@ -167,7 +167,7 @@ def test_a_parked_event_tells_no_query() -> None:
 
 
 def test_a_strangers_message_is_no_parked_event() -> None:
-    assert parked.read(5, NOON, {"ce-id": "1"}, b"", 0) is None
+    assert parked.parse(5, NOON, {"ce-id": "1"}, b"", 0) is None
 
 
 @pytest.mark.parametrize(

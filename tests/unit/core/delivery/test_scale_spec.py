@@ -29,20 +29,20 @@ THRESHOLD, SCALE, WAKE = "headrace.dev/lag-threshold", "headrace.dev/max-scale",
     ],
 )
 def test_what_annotations_ask_for(annotations: dict[str, str], default: ScaleSpec | None, spec: ScaleSpec) -> None:
-    assert scale_spec.read(annotations, default) == spec
+    assert scale_spec.from_annotations(annotations, default) == spec
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "four", "", "1" * 10, "\u0663"])
 def test_anything_but_a_whole_number_from_1_is_refused(text: str) -> None:
     with pytest.raises(InvalidSpec, match="it should be a whole number from 1") as refused:
-        scale_spec.read({SCALE: text})
+        scale_spec.from_annotations({SCALE: text})
     assert refused.value.field == f"metadata.annotations[{SCALE}]"
 
 
 @pytest.mark.parametrize("text", ["Early", "true", ""])
 def test_a_moment_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidSpec, match="it should be early or stored") as refused:
-        scale_spec.read({WAKE: text})
+        scale_spec.from_annotations({WAKE: text})
     assert refused.value.field == f"metadata.annotations[{WAKE}]"
 
 

@@ -81,7 +81,7 @@ def test_as_many_attributes_as_there_may_be_go_through_every_codec() -> None:
     assert len(event.attributes) == 255
     full = event.with_attributes({"last": "v"})
     assert http_codec.from_http(http_codec.to_http(full)) == full
-    assert json_format.read(json_format.write(full)) == full
+    assert json_format.parse(json_format.write(full)) == full
     assert nats_codec.from_nats(nats_codec.to_binary(full, "s"), stream="S", sequence=1) == full
 
 

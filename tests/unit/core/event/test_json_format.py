@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.core.errors import InvalidEvent
 from headrace.core.event.event import Event, make_event
-from headrace.core.event.json_format import read, write
+from headrace.core.event.json_format import parse, write
 
 ORDER = {"specversion": "1.0", "id": "1", "source": "/orders", "type": "order.created"}
 JSON_BODY = b'{"specversion":"1.0","id":"1","source":"/orders","type":"order.created"%s}'
@@ -27,14 +27,14 @@ json_values = st.recursive(
 
 def event_in(body):
     try:
-        return read(body)
+        return parse(body)
     except InvalidEvent:
         return None
 
 
 def faults_in(body):
     with pytest.raises(InvalidEvent) as refusal:
-        read(body)
+        parse(body)
     return [fault.attribute for fault in refusal.value.faults]
 
 
@@ -80,7 +80,7 @@ def faults_in(body):
     ],
 )
 def test_a_structured_event_is_read(members, attributes, data):
-    assert read(JSON_BODY % members) == Event({**ORDER, **attributes}, data)
+    assert parse(JSON_BODY % members) == Event({**ORDER, **attributes}, data)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_missing_attribute_is_told_together_with_the_faulty_ones():
 )
 def test_version_0_3_says_beside_the_data_how_it_is_encoded(members, attributes, data):
     body = (JSON_BODY % members).replace(b"1.0", b"0.3", 1)
-    assert read(body) == Event({**ORDER, "specversion": "0.3", **attributes}, data)
+    assert parse(body) == Event({**ORDER, "specversion": "0.3", **attributes}, data)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_structured_event_is_written(attributes, data, members):
 @given(json_values, st.sampled_from([None, 2]))
 def test_whatever_json_the_data_is_it_is_kept_to_the_byte(value, indent):
     text = json.dumps(value, indent=indent, ensure_ascii=indent is None).encode()
-    assert read(JSON_BODY % (b',"data":' + text)).data == (b"" if value is None else text)
+    assert parse(JSON_BODY % (b',"data":' + text)).data == (b"" if value is None else text)
 
 
 @given(st.integers(min_value=0, max_value=len(WHOLE)), st.text(max_size=2), st.integers(min_value=0, max_value=3))

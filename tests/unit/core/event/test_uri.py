@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.errors import InvalidSpec
-from headrace.core.event.uri import checked_uri, hidden, shown, without_query
+from headrace.core.event.uri import checked_uri, hidden, redacted, without_query
 from headrace.core.manifest import manifest
 from tests.support.functions.channels import channel
 
@@ -116,7 +116,7 @@ def test_a_refused_address_keeps_its_secrets(uri: str) -> None:
     ],
 )
 def test_of_an_address_scheme_and_host_are_shown(uri: str, told: str) -> None:
-    assert shown(uri) == told
+    assert redacted(uri) == told
 
 
 def test_addresses_in_the_words_of_others_are_cut() -> None:

@@ -18,12 +18,12 @@ from headrace.io.process import environment
 
 @pytest.mark.parametrize("text", ["PT1.5S", "1.5s", "1500ms", "1.5"])
 def test_a_time_span_is_read_in_every_form_that_people_write(text: str) -> None:
-    settings = environment.read(ReceiveSettings, {"RECEIVE_PUBLISH_TIMEOUT": text})
+    settings = environment.fill(ReceiveSettings, {"RECEIVE_PUBLISH_TIMEOUT": text})
     assert settings.publish_timeout == timedelta(seconds=1.5)
 
 
 def test_an_empty_variable_is_an_unset_one() -> None:
-    assert environment.read(NatsSettings, {"NATS_USER": "", "NATS_TLS_FIRST": ""}) == NatsSettings()
+    assert environment.fill(NatsSettings, {"NATS_USER": "", "NATS_TLS_FIRST": ""}) == NatsSettings()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_named_quoted_and_mended(
     model: type[BaseModel], variables: dict[str, str], sentence: str
 ) -> None:
     with pytest.raises(Misconfigured) as refused:
-        environment.read(model, variables)
+        environment.fill(model, variables)
     assert str(refused.value) == sentence
     assert "secret" not in str(refused.value)
 
@@ -121,9 +121,9 @@ def test_without_a_shared_token_nobody_is_served(monkeypatch: pytest.MonkeyPatch
 )
 def test_what_the_operator_must_be_told(variables: dict[str, str], words: str) -> None:
     with pytest.raises(Misconfigured) as raised:
-        environment.read(OperatorSettings, variables)
+        environment.fill(OperatorSettings, variables)
     assert str(raised.value).startswith(words)
 
 
 def test_a_url_of_the_operator_has_no_slash_at_its_end() -> None:
-    assert environment.read(OperatorSettings, {"HOOK_URL": "http://reconcile/"}).hook == "http://reconcile"
+    assert environment.fill(OperatorSettings, {"HOOK_URL": "http://reconcile/"}).hook == "http://reconcile"

@@ -53,7 +53,7 @@ def functions(
         InvalidSpec: an annotation of the channel makes no sense.
     """
     scope = placement_spec.scope(channel.metadata.annotations)
-    spec = placement_spec.read(channel.metadata.annotations)
+    spec = placement_spec.from_annotations(channel.metadata.annotations)
     if not settings.image:
         return Functions()
     wanted = _Wanted(channel, stream, settings, access, cluster, scope)
@@ -82,7 +82,7 @@ def remaining(
         return ()
     spec = PlacementSpec()
     with suppress(InvalidSpec):
-        spec = placement_spec.read(metadata.annotations)
+        spec = placement_spec.from_annotations(metadata.annotations)
     wanted = _Wanted(Manifest(metadata=metadata), "", settings, access, cluster, _scope_of(metadata, cluster))
     if not (addressed or any(cluster.children.values())):
         # It has no objects yet, but one with its own credentials needs its `reconcile` to become Ready at all.

@@ -118,7 +118,7 @@ class Decoder:
     def _decode(self, data: bytes) -> Iterator[Frame | Run]:
         position = 0
         try:
-            if data.startswith(b"MSG ") and (answers := self._answers.read(data)) is not None:
+            if data.startswith(b"MSG ") and (answers := self._answers.find(data)) is not None:
                 run, position = answers
                 yield run
             while data.startswith(b"HMSG ", position) and (messages := pull_run(data, position)) is not None:

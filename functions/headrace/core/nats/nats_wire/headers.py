@@ -61,21 +61,21 @@ class Headers(Mapping[str, str]):
         self.block = block
 
     def __getitem__(self, name: str) -> str:
-        return self._read()[name]
+        return self._parsed()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
+        return iter(self._parsed())
 
     def __len__(self) -> int:
-        return len(self._read())
+        return len(self._parsed())
 
     def items(self) -> ItemsView[str, str]:
-        return self._read().items()
+        return self._parsed().items()
 
     def __repr__(self) -> str:
-        return f"Headers({self._read()!r})"
+        return f"Headers({self._parsed()!r})"
 
-    def _read(self) -> dict[str, str]:
+    def _parsed(self) -> dict[str, str]:
         try:
             return self._values
         except AttributeError:
@@ -153,8 +153,8 @@ def _check(headers: Mapping[str, str]) -> None:
     # Values stay unsaid: what a header holds may be secret, and this goes to logs.
     for name, value in headers.items():
         if not _is_legal(name):
-            shown = f"{name[:_SHOWN]!r}"
-            raise Refused(f"header name {shown} is not legal: use printable ASCII, no colon, no blank", status=400)
+            beginning = f"{name[:_SHOWN]!r}"
+            raise Refused(f"header name {beginning} is not legal: use printable ASCII, no colon, no blank", status=400)
         if _ENDS.search(value):
             raise Refused(f"header {name[:_SHOWN]} has a line break or NUL in its value: remove it", status=400)
 

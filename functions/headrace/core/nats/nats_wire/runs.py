@@ -100,13 +100,13 @@ class AnswerRunReader:
         # ours costs twice as much to ask.
         self._sizes: dict[bytes, int] = {}
 
-    def read(self, data: bytes) -> tuple[AnswerRun, int] | None:
+    def find(self, data: bytes) -> tuple[AnswerRun, int] | None:
         """The run at the start of these bytes, and where it ends; None without one."""
         if data.startswith(self._common):
-            found = self._read(data)
+            found = self._match(data)
             if found is not None:
                 return found
-        return self._read(data) if self._learn(data) else None
+        return self._match(data) if self._learn(data) else None
 
     def _learn(self, data: bytes) -> bool:
         """Take over the parts of the first message that those after it may share."""
@@ -127,7 +127,7 @@ class AnswerRunReader:
         self._common, self._between, self._stem, self._sid = common, between, stem, int(sid)
         return True
 
-    def _read(self, data: bytes) -> tuple[AnswerRun, int] | None:
+    def _match(self, data: bytes) -> tuple[AnswerRun, int] | None:
         common, ending, size = self._common, self._ending, self._size
         pieces = data[len(common) :].split(_CRLF + common)
         # The piece behind the last line end is not whole.

@@ -93,7 +93,7 @@ def read_servers(urls: str, *, origin: str) -> list[Server]:
     Raises:
         Misconfigured: one of them can't be used, or there is none.
     """
-    parsed = [_read(url.strip(), origin) for url in urls.split(",") if url.strip()]
+    parsed = [_parse(url.strip(), origin) for url in urls.split(",") if url.strip()]
     if not parsed:
         raise Misconfigured(f"{origin} names no server: set it, as nats://127.0.0.1:4222", field=origin)
     return list(dict.fromkeys(parsed))
@@ -114,7 +114,7 @@ def discovered(url: str, teller: Server) -> Server | None:
     return Server(host, port, teller.tls, teller.user, teller.password, teller.tls_name if _is_ip(host) else host)
 
 
-def _read(url: str, origin: str) -> Server:
+def _parse(url: str, origin: str) -> Server:
     try:
         parts = urlsplit(url if "://" in url else f"nats://{url}")
         server = _server(parts)
@@ -122,9 +122,9 @@ def _read(url: str, origin: str) -> Server:
         server = None
     if server is None or parts.scheme not in ("nats", "tls"):
         # Without its userinfo: it may be a password.
-        shown = url.rpartition("@")[2]
+        address = url.rpartition("@")[2]
         raise Misconfigured(
-            f"{origin} has {quoted(shown)}: write nats://host:port or tls://host:port, several with commas",
+            f"{origin} has {quoted(address)}: write nats://host:port or tls://host:port, several with commas",
             field=origin,
         )
     return server

@@ -66,14 +66,14 @@ class Answers:
             line = self.lines[subject] = nats_wire.question_line(subject, self.stem)
         return line % (self.serial, len(headers), len(headers) + len(data)), headers, data, CRLF
 
-    def expect(self, told: OnAnswer | asyncio.Future[Arrival], subject: str, deadline: float) -> None:
+    def expect(self, asker: OnAnswer | asyncio.Future[Arrival], subject: str, deadline: float) -> None:
         """Expect the answer to the question just sent as number `serial`; a caller that gives up must `forget` it.
 
         Args:
-            told: gets the answer, or Unavailable after the deadline, or the error of `broke` or `refused`.
+            asker: gets the answer, or Unavailable after the deadline, or the error of `broke` or `refused`.
             deadline: on the loop's clock.
         """
-        self._awaited[self.serial] = told, deadline, subject
+        self._awaited[self.serial] = asker, deadline, subject
         # Inline, since a call would be dear.
         self._number += 1
         self.serial = b"%d" % self._number
@@ -101,15 +101,15 @@ class Answers:
             asked = awaited.pop(serial, None)
             if asked is None:
                 continue
-            told = asked[0]
+            asker = asked[0]
             # Futures can't be called; a check of the class takes twice as long.
-            if callable(told):
+            if callable(asker):
                 try:
-                    told(data)
+                    asker(data)
                 except Exception as error:  # noqa: BLE001  # a faulty callback must not cost the others their answers
                     _complain(error)
-            elif not told.done():
-                told.set_result(_new(Arrival, (stem + serial.decode(), "", NO_HEADERS, data, "", "", sid)))
+            elif not asker.done():
+                asker.set_result(_new(Arrival, (stem + serial.decode(), "", NO_HEADERS, data, "", "", sid)))
 
     def open(self) -> list[bytes]:
         """The serial numbers of all requests that wait now."""
@@ -117,25 +117,25 @@ class Answers:
 
     async def linger(self, serials: list[bytes], timeout: float) -> None:
         """Wait until all of these are answered; after `timeout` seconds, or when cancelled, fail the rest."""
-        told = [self._also_told(serial) for serial in serials if serial in self._awaited]
+        ended = [self._also_ends(serial) for serial in serials if serial in self._awaited]
         try:
-            if told:
-                await asyncio.wait(told, timeout=timeout)
+            if ended:
+                await asyncio.wait(ended, timeout=timeout)
         finally:
             self.broke(serials)
 
-    def _also_told(self, serial: bytes) -> asyncio.Future[None]:
+    def _also_ends(self, serial: bytes) -> asyncio.Future[None]:
         """A future that is done when this request has its answer or its error."""
         first, deadline, subject = self._awaited[serial]
-        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def tell(answer: Answer) -> None:
-            if not told.done():
-                told.set_result(None)
+            if not ended.done():
+                ended.set_result(None)
             _tell(first, answer)
 
         self._awaited[serial] = tell, deadline, subject
-        return told
+        return ended
 
     def broke(self, serials: Iterable[bytes] | None = None) -> None:
         """The connection is gone: fail these requests, or all."""
@@ -156,9 +156,9 @@ class Answers:
 
     def _fail(self, serials: list[bytes], why: Callable[[], HeadraceError]) -> None:
         for serial in serials:
-            told, _, _ = self._awaited.pop(serial)
+            asker, _, _ = self._awaited.pop(serial)
             # A new exception for each: it collects the traceback of every coroutine on its way.
-            _tell(told, why())
+            _tell(asker, why())
 
     def _arm(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
         if self._timer is not None:
@@ -176,15 +176,15 @@ class Answers:
             self._arm(loop, min(deadline for _, deadline, _ in self._awaited.values()))
 
 
-def _tell(told: OnAnswer | asyncio.Future[Arrival], answer: Answer) -> None:
-    if callable(told):
-        told(answer)
-    elif told.done():
+def _tell(asker: OnAnswer | asyncio.Future[Arrival], answer: Answer) -> None:
+    if callable(asker):
+        asker(answer)
+    elif asker.done():
         return
     elif isinstance(answer, HeadraceError):
-        told.set_exception(answer)
+        asker.set_exception(answer)
     else:
-        told.set_result(Arrival("", data=answer) if isinstance(answer, bytes) else answer)
+        asker.set_result(Arrival("", data=answer) if isinstance(answer, bytes) else answer)
 
 
 def _complain(error: Exception) -> None:

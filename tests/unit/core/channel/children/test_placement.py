@@ -155,7 +155,7 @@ def test_the_authors_template_is_obeyed_by_all_pods_of_the_channel(kind: str, co
 
 
 def test_the_installation_has_further_variables_which_never_take_the_place_of_ours() -> None:
-    settings = environment.read(
+    settings = environment.fill(
         ReconcileSettings,
         {"HEADRACE_IMAGE": "i", "HEADRACE_FUNCTIONS_ENV": "LOG_LEVEL=debug A=b=c EMPTY= FUNCTION_TARGET=receive"},
     )
@@ -170,7 +170,7 @@ def test_the_installation_has_further_variables_which_never_take_the_place_of_ou
 @pytest.mark.parametrize("text", ["LOG_LEVEL", "=x", "1A=x", "A=b c"])
 def test_a_variable_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(Misconfigured, match=r"HEADRACE_FUNCTIONS_ENV is .*: give NAME=value"):
-        environment.read(ReconcileSettings, {"HEADRACE_FUNCTIONS_ENV": text})
+        environment.fill(ReconcileSettings, {"HEADRACE_FUNCTIONS_ENV": text})
 
 
 def test_credentials_of_the_channel_are_in_a_folder_of_their_own_beside_the_clusters() -> None:
