@@ -23,6 +23,11 @@ API server, at apply, by enum, bounds or rule; *change* is the API server as wel
 the type will do. Refusals of NATS itself (a cluster that does not exist, subjects that overlap) are in the condition
 StreamReady, in its own words.
 
+Subjects and streams that a channel names have to be its namespace's own, or opened by [an administrator's
+list](install.md#what-a-namespace-may-name): `stream.overrideName`, and in `stream.config` `additionalSubjects`,
+`mirror`, `sources`, and the destinations of `republish` and `subjectTransform`; in an adopted stream also the filters
+of `consumerConfigTemplate`. `reconcile` refuses others, by the condition `NamesAllowed`.
+
 | field | takes | default | held by | what it is |
 |---|---|---|---|---|
 """

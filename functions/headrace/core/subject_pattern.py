@@ -1,4 +1,4 @@
-"""Subjects with wildcards: which overlap, what a consumer sees, and where a stream's transform moves them.
+"""Subjects with wildcards: which overlap or cover others, what a consumer sees, and where a transform moves them.
 
 Pure. Knows NATS' grammar of subjects and of subject transforms, as far as a filter can follow them.
 """
@@ -21,6 +21,28 @@ def overlap(one: str, other: str) -> bool:
         if left != right and "*" not in (left, right):
             return False
     return len(a) == len(b)
+
+
+def covers(one: str, other: str) -> bool:
+    """Does the one pattern match every subject that the other matches?"""
+    a, b = one.split("."), other.split(".")
+    for index, token in enumerate(a):
+        if token == ">":  # of a subject
+            return len(b) > index
+        if index >= len(b) or b[index] == ">" or token not in ("*", b[index]):
+            return False
+    return len(a) == len(b)
+
+
+def results(destination: str) -> str:
+    """A pattern that matches every subject which a destination in NATS' mapping language can give."""
+    found: list[str] = []
+    for token in destination.split("."):
+        if "{{" in token and not _WILDCARD.fullmatch(token):
+            # Some functions give several tokens.
+            return ".".join([*found, ">"])
+        found.append("*" if _WILDCARD.fullmatch(token) else token)
+    return ".".join(found)
 
 
 def filters(consumer: Mapping[str, Any]) -> list[str]:

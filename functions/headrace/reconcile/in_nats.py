@@ -12,10 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from headrace.core import subject_pattern
-from headrace.core.channel import aside_bound, binding, counts, granted, health, peer, plan
+from headrace.core.channel import aside_bound, binding, counts, granted, health, naming, peer, plan
 from headrace.core.channel.desired import Desired
 from headrace.core.channel.health import Health
 from headrace.core.channel.leaving import LeavingTerms
+from headrace.core.channel.naming import Naming
 from headrace.core.channel.own_consumer import owned
 from headrace.core.channel.plan import Observed, StreamsDone
 from headrace.core.channel.status import Result
@@ -38,12 +39,19 @@ async def make_so(
 ) -> Result:
     """Make streams and consumers as wanted, and read their health."""
     deeds = Deeds(api)
-    progress = await _streams(wish.wanted, deeds)
+    observed = await _observe(wish.wanted.place, api)
+    chooses = plan.adopted(wish.wanted.place, observed) and naming.choose_events(wish.trespasses)
+    infos = await api.consumer_infos(wish.wanted.place.stream) if chooses else ()
+    named = naming.judged(wish.manifest.spec, wish.wanted, wish.trespasses, observed, infos)
+    told = named.condition(settings.system_namespace)
+    if named.stopped:
+        return Result(observed, (plan.Problem(naming.REFUSED, f"see the condition {naming.TYPE}"),), named=told)
+    progress = await _streams(named.wanted, observed, deeds)
     if progress.stopped:
-        return Result(progress.observed, progress.problems)
-    result = await _consumers(wish, progress, deeds, settings, now, calculate)
+        return Result(progress.observed, progress.problems, named=told)
+    result = await _consumers(wish, named, progress, deeds, settings, now, calculate)
     health = await _health(wish.wanted.place, progress.observed, api, now, calculate)
-    return replace(result, health=health, lowered=tuple(deeds.lowered))
+    return replace(result, health=health, lowered=tuple(deeds.lowered), named=told)
 
 
 async def take_away(place: ChannelStream, api: Administration, *, retain: bool) -> Rejected | None:
@@ -63,8 +71,8 @@ async def take_away(place: ChannelStream, api: Administration, *, retain: bool) 
     return refusal
 
 
-async def _streams(wanted: WantedStreams, deeds: Deeds) -> StreamsDone:
-    progress = StreamsDone(wanted.place, await _observe(wanted.place, deeds.api))
+async def _streams(wanted: WantedStreams, observed: Observed, deeds: Deeds) -> StreamsDone:
+    progress = StreamsDone(wanted.place, observed)
     actions = plan.streams(wanted, progress.observed)
     if isinstance(actions, plan.Problem):
         return StreamsDone(wanted.place, progress.observed, (actions,), stopped=True)
@@ -81,6 +89,7 @@ async def _streams(wanted: WantedStreams, deeds: Deeds) -> StreamsDone:
 
 async def _consumers(
     wish: Desired,
+    named: Naming,
     progress: StreamsDone,
     deeds: Deeds,
     settings: ReconcileSettings,
@@ -90,7 +99,7 @@ async def _consumers(
     infos = await deeds.api.consumer_infos(wish.wanted.place.stream)
     # NATS 2.10 leaves the name out of the configuration when an older client made the consumer.
     observed = [{**info["config"], "name": info["name"]} for info in infos]
-    terms = _terms(wish, progress, infos, settings, now)
+    terms = _terms(wish, named, progress, infos, settings, now)
     bindings, leavers = await calculate(len(observed) + len(wish.rows), binding.consumers, wish.rows, observed, terms)
     known = {str(config["name"]): config for config in observed}
     refusals: dict[str, str] = {}
@@ -105,16 +114,18 @@ async def _consumers(
 
 def _terms(
     wish: Desired,
+    named: Naming,
     progress: StreamsDone,
     infos: Iterable[Mapping[str, Any]],
     settings: ReconcileSettings,
     now: datetime,
 ) -> LeavingTerms:
-    spec, place = wish.manifest.spec, wish.wanted.place
+    place = wish.wanted.place
     return LeavingTerms(
         place=place,
-        template=spec.consumer_config_template,
-        subjects=plan.seen_subjects(place, progress.observed, spec.stream.config.additional_subjects),
+        template=named.template,
+        subjects=plan.seen_subjects(place, progress.observed, named.additional),
+        filters_stay=named.filters_stay,
         grace=settings.gone_grace,
         now=now,
         truth=wish.truth,

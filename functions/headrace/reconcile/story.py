@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from headrace.core.channel import (
     children,
     counts,
+    naming,
     related,
     rights,
     stream_config,
@@ -21,6 +22,7 @@ from headrace.core.channel import (
 )
 from headrace.core.channel.desired import Desired, desired
 from headrace.core.channel.hook import PARENT_ANNOTATIONS, CustomizeAnswer, HookRequest, HookResponse
+from headrace.core.channel.naming import Trespass
 from headrace.core.channel.own_account import leftovers, lockout
 from headrace.core.channel.own_account.lockout import Lockout
 from headrace.core.channel.status import (
@@ -136,6 +138,8 @@ class _Call:
             return HookResponse(body, await self._calculate(self._remaining, request, account))
         if self._around.defaults is not None:
             wish = replace(wish, wanted=replace(wish.wanted, unsaid=merged.unsaid))
+        if self._settings.names == "listed" and account.apart is None:
+            wish = replace(wish, trespasses=self._trespasses(wish, merged))
         try:
             return await self._make_so(request, wish, account, told)
         except NotLetIn as error:
@@ -212,6 +216,15 @@ class _Call:
 
     def _merged(self, parent: dict[str, Any]) -> Merged:
         return channel_defaults.merged(parent, self._around.defaults or Defaults(), self._settings.domain)
+
+    def _trespasses(self, wish: Desired, merged: Merged) -> tuple[Trespass, ...]:
+        """The names that are not the author's to use. Defaults are an administrator's words, and may name anything.
+
+        Credentials of the author's own are the wall where he has some: he could do with any client what they allow.
+        """
+        entries = self._around.tenants.of(wish.manifest.metadata.namespace)
+        found = naming.trespasses(wish.manifest.spec, wish.wanted, entries)
+        return tuple(one for one in found if not merged.is_default(one.field))
 
     async def _account(self, request: HookRequest) -> Account:
         return await find(request, self._own, self._settings, self._around)

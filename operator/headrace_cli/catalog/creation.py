@@ -104,7 +104,8 @@ async def delete(session: Session, plan: Deletion) -> None:
 
 async def _reconcile(session: Session, verb: str, parent: dict[str, Any]) -> HookResponse:
     body = HookRequest(parent, finalizing=verb == "finalize").to_json()
-    settings = environment.fill(ReconcileSettings)
+    # Whoever calls this has NATS himself, so that no name is kept from him.
+    settings = environment.fill(ReconcileSettings).model_copy(update={"names": "any"})
     answer = await reconcile(verb, body, api=session.admin, settings=settings, now=datetime.now(UTC))
     return HookResponse.from_json(answer)
 

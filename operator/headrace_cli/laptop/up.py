@@ -179,7 +179,9 @@ class Laptop:
 
     async def _nats(self, stack: AsyncExitStack) -> dict[str, str]:
         """Start our server or reach the named one; gives the environment of the functions."""
+        # All files here have one owner, who has NATS as well.
         ours = {
+            "HEADRACE_NAMES": os.environ.get("HEADRACE_NAMES", "any"),
             "HEADRACE_TOKEN": self._token,
             "HEADRACE_ADDRESS": self._options.listen.url,
             "LOG_LEVEL": self._options.log_level,

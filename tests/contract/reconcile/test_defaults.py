@@ -9,7 +9,7 @@ from urllib.request import Request, urlopen
 
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from tests.support.functions.channels import channel
+from tests.support.functions.channels import channel, stream
 from tests.support.functions.functions import TOKEN, Function
 from tests.support.kube.mounts import Mount
 from tests.support.nats.nats_server import NatsServer
@@ -147,16 +147,34 @@ def config_maps(answer: dict[str, Any]) -> dict[str, str]:
     return {paths[name]: source["name"] for name, source in found.items() if source}
 
 
-async def test_a_list_of_tenants_that_can_not_be_read_is_told_and_stops_nothing(
-    nats_server: NatsServer, tmp_path: Path
+async def test_the_list_of_tenants_is_read_again_at_each_call_and_a_broken_one_never_counts(
+    nats_server: NatsServer, connection: Client, tmp_path: Path
 ) -> None:
-    mount = Mount(tmp_path / "defaults", tenants="- {namespaces: [shop], subjects: [legacy.orders]}")
-    with Function("reconcile", nats_server.url, tmp_path, HEADRACE_DEFAULTS_DIR=mount.path) as function:
-        good = called(function, "sync", channel())
-        mount.swap(tenants="- {namespaces: [shop], subject: [legacy.orders]}")
-        broken = called(function, "sync", channel())
+    wanted = channel(stream=stream(additionalSubjects=["legacy.orders"]))
+    mount = Mount(tmp_path / "defaults")
 
-    assert "TenantsRead" not in conditions(good)
+    async def subjects() -> list[str]:
+        found: list[str] = (await JetStreamApi(connection).call("STREAM.INFO.KN_SHOP__ORDERS"))["config"]["subjects"]
+        return found
+
+    with Function("reconcile", nats_server.url, tmp_path, HEADRACE_DEFAULTS_DIR=mount.path) as function:
+        closed = called(function, "sync", wanted)
+        assert await subjects() == ["shop.orders._knative"]
+        mount.swap(tenants='- {namespaces: ["sh*"], subjects: ["legacy.*"]}')
+        called(function, "sync", wanted)
+        assert await subjects() == ["shop.orders._knative", "legacy.orders"]
+        mount.swap(tenants="- {namespaces: [shop], subject: [legacy.orders]}")
+        broken = called(function, "sync", wanted)
+
+    refused = conditions(closed)["Ready"]
+    assert (refused["status"], refused["reason"]) == ("False", "NameRefused")
+    assert refused["message"] == (
+        "spec.stream.config.additionalSubjects[0] is 'legacy.orders': only subjects below 'shop.>' are its own. "
+        "Namespace shop may not use it, so it has no effect: take it out, or an administrator adds to the key tenants "
+        "of ConfigMap config-ch-jetstream-defaults in knative-eventing: "
+        '- {namespaces: ["shop"], subjects: ["legacy.orders"]}'
+    )
+    assert "TenantsRead" not in conditions(closed)
     assert conditions(broken)["Ready"]["status"] == "True"
     assert conditions(broken)["TenantsRead"]["message"] == (
         "ConfigMap config-ch-jetstream-defaults, key tenants: [0].subject is unknown: check its spelling; "

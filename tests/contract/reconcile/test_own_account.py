@@ -20,7 +20,7 @@ from tests.support.functions.apart import (
     synced,
     until_let_in,
 )
-from tests.support.functions.channels import channel, entry
+from tests.support.functions.channels import channel, entry, stream
 from tests.support.functions.children import at
 from tests.support.functions.functions import TOKEN, Function
 from tests.support.functions.reconciling import Hook, condition
@@ -78,6 +78,20 @@ async def test_its_streams_are_made_with_its_own_credentials_and_its_events_deli
 
             await until("receive is let in", stored, 60.0)
             await place.wait(1, 60.0)
+
+
+async def test_where_the_author_has_credentials_of_his_own_they_say_what_he_may_name(
+    hook: Hook, theirs: Hook, tenant: Tenant
+) -> None:
+    wanted = stream(additionalSubjects=["legacy.orders"])
+    refused = await hook.sync(channel(entry(), stream=wanted))
+    tenant.mount("channel", secret_of(TENANT))
+    first = await synced(hook, stream=wanted, **CONNECTION)
+    with tenant.reconcile(one(first, "reconcile")):
+        await until_let_in(hook, stream=wanted, **CONNECTION)
+
+    assert condition(refused, "Ready")["reason"] == "NameRefused"
+    assert (await theirs.stream(STREAM) or {})["subjects"] == ["shop.orders._knative", "legacy.orders"]
 
 
 async def test_credentials_for_the_installations_own_account_are_woken_as_all_are(hook: Hook, tenant: Tenant) -> None:

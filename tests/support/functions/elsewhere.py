@@ -55,7 +55,7 @@ async def hook(account_of: Callable[[str], Client], tenant: Tenant) -> AsyncIter
     calls = Calls(token_at, tenant.reach)
     digests = caller_token.digests(TOKEN.encode())
     around = Around(Defaults(), digests=digests, elsewhere=lambda url: RemoteAdmin(calls, url))
-    settings = {"image": IMAGE, "runtime": "knative", "nats_config_map": "config-nats"}
+    settings = {"image": IMAGE, "runtime": "knative", "nats_config_map": "config-nats", "names": "listed"}
     found = Hook(account_of(INSTALLATION), around, **settings)
     found.pods = True
     yield found

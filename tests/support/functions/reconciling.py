@@ -49,12 +49,14 @@ class Hook:
 
     def __init__(self, connection: Client, around: Around | None = None, **settings: Any) -> None:
         self.around = around
+        self.connection = connection
         self.api = WatchedApi(connection)
         self.jetstream = JetStream(connection, self.api)
         self.now = NOON
         self.children: dict[str, Any] = {}
         self.pods = False
-        self._settings = ReconcileSettings(**settings)
+        # What channels may name is the matter of a test of its own.
+        self._settings = ReconcileSettings(**{"names": "any", **settings})
 
     async def sync(
         self,

@@ -1,11 +1,16 @@
-"""Where a stream's transform moves subjects: as NATS 2.15.1 stored them when it was asked."""
+"""Patterns of subjects, and where a stream's transform moves them: as NATS 2.15.1 stored them when it was asked."""
 
 from __future__ import annotations
 
+import re
+from itertools import product
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.core import subject_pattern
-from headrace.core.subject_pattern import overlap, stored
+from headrace.core.subject_pattern import covers, overlap, results, stored
 
 
 @pytest.mark.parametrize(
@@ -63,3 +68,41 @@ def test_what_no_pattern_matches_is_unseen() -> None:
 )
 def test_which_patterns_overlap(one: str, other: str, both: bool) -> None:
     assert overlap(one, other) is overlap(other, one) is both
+
+
+# Every subject of up to four tokens out of three. Patterns name two of these: the third stands for all others.
+TOKENS = "abc"
+SUBJECTS = [".".join(one) for length in range(1, 5) for one in product(TOKENS, repeat=length)]
+PATTERNS = st.lists(st.sampled_from("ab*"), min_size=1, max_size=3).flatmap(
+    lambda tokens: st.sampled_from([".".join(tokens), ".".join([*tokens, ">"]), ">"])
+)
+
+
+def matched(pattern: str) -> set[str]:
+    """The subjects that a pattern matches, found in another way."""
+    text = "".join({"*": "[^.]+", ">": ".+", ".": "[.]"}.get(each, each) for each in pattern)
+    return {one for one in SUBJECTS if re.fullmatch(text, one)}
+
+
+@given(PATTERNS, PATTERNS)
+def test_overlap_and_cover_are_what_the_matched_subjects_say(one: str, other: str) -> None:
+    assert overlap(one, other) is bool(matched(one) & matched(other))
+    assert covers(one, other) is (matched(other) <= matched(one))
+
+
+@pytest.mark.parametrize(
+    ("destination", "pattern"),
+    [
+        ("a.b", "a.b"),
+        ("a.>", "a.>"),
+        ("a.$1.b", "a.*.b"),
+        ("a.{{wildcard(1)}}.{{ Wildcard( 2 ) }}", "a.*.*"),
+        ("$JS.API", "$JS.API"),
+        pytest.param("a.x$1", "a.x$1", id="only a whole token is replaced"),
+        pytest.param("a.{{partition(3,1)}}.b", "a.>", id="a function"),
+        pytest.param("a.{{split(1,.)}}.b", "a.>", id="a function with a dot in it"),
+        pytest.param("{{splitfromleft(1,3)}}.b", ">", id="in the first place"),
+    ],
+)
+def test_what_a_destination_can_give(destination: str, pattern: str) -> None:
+    assert results(destination) == pattern

@@ -186,7 +186,7 @@ def _bind(row: Row, serving: OwnConsumer | None, everything: dict[str, Config], 
     wanted = config(subscriber, serving.durable, terms.template, terms.subjects)
     wanted |= order_spec.undone(serving.config, wanted)
     taken = peer.TAKEN_KEY in (serving.config.get("metadata") or {})
-    if taken and terms.subjects and not terms.template.subjects:
+    if terms.filters_stay or (taken and terms.subjects and not terms.template.subjects):
         # In a stream that is not ours alone, it goes on seeing the subjects that it saw before it was ours.
         wanted = {key: value for key, value in wanted.items() if key not in FILTERS}
     fixed = {key: wanted.pop(key) for key in FIXED_AT_BIRTH}

@@ -14,6 +14,7 @@ from headrace.core import names
 from headrace.core.channel import consumer, dead_letter, stream_config
 from headrace.core.channel.consumer import Row
 from headrace.core.channel.dead_letter import Resolution
+from headrace.core.channel.naming import Trespass
 from headrace.core.channel.stream_config import WantedStreams
 from headrace.core.channel.truth import Truth
 from headrace.core.delivery import placement_spec
@@ -32,6 +33,7 @@ class Desired:
         url: where its events are POSTed, once it takes any.
         sink: its dead letter sink.
         truth: what is known of its Subscriptions.
+        trespasses: the names in its manifest that are not its to use.
     """
 
     manifest: Manifest
@@ -40,6 +42,7 @@ class Desired:
     url: str
     sink: Resolution = None
     truth: Truth = field(default_factory=Truth)
+    trespasses: tuple[Trespass, ...] = ()
 
 
 def desired(

@@ -29,6 +29,7 @@ class LeavingTerms:
 
     Attributes:
         subjects: the subjects of the stream that they see; empty for all of them.
+        filters_stay: those that exist go on seeing the subjects that they have seen.
         grace: how long a consumer outlives its entry.
         truth: the known facts about the Subscriptions.
         peers: consumers of the Go channel, by durable name.
@@ -45,6 +46,7 @@ class LeavingTerms:
     peers: Mapping[str, Peer] = field(default_factory=dict)
     retention: str = "limits"
     harm: str = ""
+    filters_stay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class Result:
         functions: the objects that serve the channel in Kubernetes; none where no image is set.
         lowered: defaults of ours that gave way to limits of the server.
         elsewhere: the stream is in a NATS account that the operator can't look into.
+        named: the condition that tells of names in the manifest that are not its to use.
     """
 
     observed: Observed
@@ -65,6 +66,7 @@ class Result:
     functions: Functions = Functions()
     lowered: tuple[Lowered, ...] = ()
     elsewhere: bool = False
+    named: Condition | None = None
 
     @property
     def served(self) -> tuple[ServedConsumer, ...] | None:
@@ -149,6 +151,7 @@ def resync_after(result: Result, numbers: timedelta | None = None) -> float:
     """
     waits = [leaver.left for leaver in result.leavers if leaver.left > timedelta()]
     refused = result.problems or result.refusals or any(binding.refusal for binding in result.bindings or ())
+    refused = refused or result.named is not None
     if refused or result.questions:
         waits.append(RETRY_REFUSED)
     if any(binding.of_peer for binding in result.bindings or ()):
@@ -168,6 +171,7 @@ def _conditions(desired: Desired, result: Result) -> tuple[Condition, ...]:
     problem = result.problems[0] if result.problems else None
     message = "; ".join(problem.message for problem in result.problems)
     conditions = [
+        *([result.named] if result.named else []),
         Condition("StreamReady", problem is None, problem.reason if problem else "", message),
         _consumers_ready(result),
         _addressable(desired, result),
@@ -263,7 +267,8 @@ def _url(desired: Desired, result: Result) -> str:
 
 
 def _mirrors(desired: Desired, result: Result) -> bool:
-    return bool(desired.manifest.spec.stream.config.mirror or (result.observed.stream or {}).get("mirror"))
+    stream = result.observed.stream
+    return bool(desired.manifest.spec.stream.config.mirror if stream is None else stream.get("mirror"))
 
 
 def _subscriber(uid: str, generation: int, message: str, *, ready: str = "False") -> dict[str, Any]:

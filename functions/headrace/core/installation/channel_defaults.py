@@ -109,11 +109,21 @@ class Merged:
 
     def blamed(self, error: InvalidSpec) -> InvalidSpec:
         """The same error; if the wrong value is a default, the error names the default's place."""
-        path = error.field.removeprefix("spec.")
+        source = self._source(error.field)
+        if source is None:
+            return error
+        return InvalidSpec(f"{error} ({_of(source)} of ConfigMap {NAME})", field=error.field)
+
+    def is_default(self, field: str) -> bool:
+        """Is the value of this field, as in `spec.stream.config.maxAge`, a default?"""
+        return self._source(field) is not None
+
+    def _source(self, field: str) -> str | None:
+        path = field.removeprefix("spec.")
         for source, paths in self._given.items():
             if any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in paths):
-                return InvalidSpec(f"{error} ({_of(source)} of ConfigMap {NAME})", field=error.field)
-        return error
+                return source
+        return None
 
     def told(self, status: dict[str, Any], now: datetime) -> dict[str, Any]:
         """The status with the condition about the defaults that apply; without it where there are none at all."""

@@ -120,6 +120,12 @@ class ReconcileSettings(FunctionsSettings):
         description="whether dead letters, parked events, stage records and logs tell what an address answered, beside "
         "its status; `false`: only for namespaces whose entry in the list of tenants says `errorData: true`",
     )
+    names: Literal["listed", "any"] = Field(
+        "listed",
+        alias="HEADRACE_NAMES",
+        description="`listed`: a channel names subjects and streams of its own namespace, and those that the list of "
+        "tenants opens to it; `any`: whatever its author writes, where all namespaces have one owner (ADR 050)",
+    )
     address: str | None = Field(
         None,
         alias="HEADRACE_ADDRESS",

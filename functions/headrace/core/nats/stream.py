@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-from headrace.core import names
+from headrace.core import names, subject_pattern
 from headrace.core.raw_config import Config
 
 PREFIX = "headrace.dev/"
@@ -142,16 +142,7 @@ def added_subject(aside: Config | None) -> str | None:
 
 def captures(config: Config, subject: str) -> bool:
     """Whether a stream stores messages that are published on `subject`, which has no wildcards."""
-    return any(_matches(pattern.split("."), subject.split(".")) for pattern in config.get("subjects") or ())
-
-
-def _matches(pattern: list[str], subject: list[str]) -> bool:
-    if pattern[-1] == ">":
-        pattern = pattern[:-1]
-        if len(subject) <= len(pattern):
-            return False
-        subject = subject[: len(pattern)]
-    return len(pattern) == len(subject) and all(p in ("*", s) for p, s in zip(pattern, subject, strict=True))
+    return any(subject_pattern.covers(pattern, subject) for pattern in config.get("subjects") or ())
 
 
 def _metadata(config: Config) -> dict[str, str]:

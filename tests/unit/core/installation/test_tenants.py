@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from headrace.core.errors import Misconfigured
 from headrace.core.installation import tenants
@@ -118,3 +121,11 @@ def test_a_slip_in_a_bound_is_told_by_its_place(functions: str, says: str):
         read(f"- {{namespaces: [shop], functions: {functions}}}")
 
     assert f"key tenants: {says}" in str(refused.value)
+
+
+def test_the_list_in_the_document_can_be_read():
+    document = (Path(__file__).parents[4] / "docs" / "install.md").read_text(encoding="utf-8")
+    block = next(one for one in document.split("```yaml\n")[1:] if "tenants: |" in one).split("```")[0]
+    known = tenants.read(yaml.safe_load(block)["data"])
+    assert [one.streams for one in known.of("payroll")] == [("KV_payroll",)]
+    assert [one.subjects for one in known.of("team-a")] == [("legacy.orders", "audit.>")]
