@@ -56,14 +56,14 @@ class ReceiveSettings(Settings):
     max_waiting_bytes: Annotated[int, Field(ge=MIB)] = Field(
         64 * MIB,
         alias="RECEIVE_MAX_WAITING_BYTES",
-        description="bytes held for events that are on their way in or that NATS has not acknowledged, with headers "
-        "and 8 KiB for each of the latter; beyond that the answer is 503 at once",
+        description="bytes held for events: those that are still coming in, and those that NATS has not acknowledged, "
+        "each of these with its headers and 8 KiB more; beyond that the answer is 503 at once",
     )
     domain: str = Field(
         "cluster.local",
         alias="HEADRACE_CLUSTER_DOMAIN",
-        description="the same for `receive`, which takes `<name>-kn-jsm-channel.<namespace>.svc` with it and without; "
-        "`reconcile` gives it to the functions that it answers",
+        description="DNS domain of Services: `receive` takes `<name>-kn-jsm-channel.<namespace>.svc` with it and "
+        "without; `reconcile` gives it to the functions that it makes",
     )
     host_addresses: bool = Field(
         True,
@@ -96,10 +96,17 @@ class ForwardSettings(Settings):
     """Limits of `forward`."""
 
     max_in_flight: int = Field(
-        100, alias="FORWARD_MAX_IN_FLIGHT", description="events in subscribers' hands per lease", ge=1, le=10_000
+        100,
+        alias="FORWARD_MAX_IN_FLIGHT",
+        description="events that a lease has in its subscriber's hands at most",
+        ge=1,
+        le=10_000,
     )
     max_in_flight_bytes: int = Field(
-        16 * MIB, alias="FORWARD_MAX_IN_FLIGHT_BYTES", description="bytes of those events per lease", ge=64 * 1024
+        16 * MIB,
+        alias="FORWARD_MAX_IN_FLIGHT_BYTES",
+        description="bytes of the events that a lease holds, in hand or pulled ahead",
+        ge=64 * 1024,
     )
     max_process_bytes: int = Field(
         32 * MIB,
@@ -115,7 +122,7 @@ class ForwardSettings(Settings):
         "",
         alias="FORWARD_CONSUMERS",
         description="consumers to pull for without end, as `<stream>/<consumer>`, spaces between several; unset: only "
-        "while others hold leases",
+        "while a caller holds a lease",
     )
 
 
@@ -130,7 +137,7 @@ class TokenSettings(Settings):
         None,
         alias="HEADRACE_CALLER_DIGEST",
         description="in the place of the token: SHA-256 of the token that callers show to this one function, as "
-        "`reconcile` gives it to the functions that it answers (ADR 030)",
+        "`reconcile` gives it to the functions that it makes (ADR 030)",
     )
 
 

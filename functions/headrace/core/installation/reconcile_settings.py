@@ -16,7 +16,7 @@ class FunctionsSettings(Settings):
     image: str | None = Field(
         None,
         alias="HEADRACE_IMAGE",
-        description="image of the functions, best with its digest; unset: no functions are answered, as on a laptop",
+        description="image of the functions, best with its digest; unset: no functions are made, as on a laptop",
     )
     system_namespace: str = Field(
         "knative-eventing", alias="SYSTEM_NAMESPACE", description="where the functions of cluster-scoped channels run"

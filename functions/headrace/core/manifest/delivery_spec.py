@@ -80,7 +80,7 @@ class DeliverySpec(Part):
     timeout: Timeout | None = None
     """How long one request may take, like PT10S; at most PT9M. PT60S when it is not given."""
     backoff_policy: Literal["linear", "exponential"] | None = None
-    """How waits grow from try to try: backoffDelay times 1, 2, 3, or times 1, 2, 4. exponential when not given."""
+    """How waits grow from try to try: linear is backoffDelay times 1, 2, 3; exponential, the default, times 1, 2, 4."""
     backoff_delay: IsoSpan | None = None
     """The wait before the first retry, like PT0.5S. PT0.2S when it is not given."""
     retry_after_max: IsoSpan | None = None

@@ -111,7 +111,7 @@ class ConsumerLimits(Part):
 
 
 class StreamConfig(Part):
-    """The stream that holds the channel's events; of a stream that is adopted by overrideName its own settings hold."""
+    """The stream that holds the channel's events; a stream that overrideName adopts keeps its own settings."""
 
     additional_subjects: Subjects = ()
     """Further subjects that the stream listens on, so that messages of others reach the subscribers. An adopted
@@ -145,11 +145,11 @@ class StreamConfig(Part):
     template: str = ""
     """Accepted and not obeyed: NATS has no stream templates any more."""
     duplicate_window: GoSpan = timedelta()
-    """How long an event is recognised as sent twice; 2m, or maxAge if that is less, when it is not given."""
+    """How long NATS knows an event again that is sent twice; when not given 2m, or maxAge if that is less."""
     placement: Placement | None = None
     """Which servers hold the stream."""
     mirror: SourceStream | None = None
-    """Another stream that this one is a copy of; such a channel takes no events. Can be taken out, not be changed."""
+    """Another stream that this one is a copy of; such a channel takes no events. It can be taken out, not changed."""
     sources: Annotated[tuple[SourceStream, ...], Field(strict=False, max_length=32)] = ()
     """Other streams whose messages are copied into this one."""
     compression: Literal["None", "S2"] = "None"
