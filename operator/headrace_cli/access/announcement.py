@@ -57,7 +57,7 @@ def announce(nats: str, listen: str) -> Iterator[BulletinWriter]:
     A place that can't be written costs the convenience only: the verbs then want `--nats`.
     """
     path = _path(os.getpid())
-    lock = _written(path, json.dumps({"pid": os.getpid(), "nats": without_credentials(nats), "listen": listen}))
+    lock = _write_locked(path, json.dumps({"pid": os.getpid(), "nats": without_credentials(nats), "listen": listen}))
     try:
         yield BulletinWriter(None if lock is None else file_of(path))
     finally:
@@ -95,7 +95,7 @@ def _path(pid: int) -> Path:
     return directory() / f"{pid}{SUFFIX}"
 
 
-def _written(path: Path, text: str) -> int | None:
+def _write_locked(path: Path, text: str) -> int | None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _ours(path.parent):

@@ -39,7 +39,7 @@ def by_program(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str,
         raise Misconfigured("the kubeconfig's users[].user.exec names no command", field="--kubeconfig")
     command = told["command"]
     try:
-        said = _status(_said(told, cluster), str(told.get("apiVersion")), command)
+        said = _status(_run(told, cluster), str(told.get("apiVersion")), command)
         given = {name: base64.b64encode(said[data].encode()).decode() for name, data in _PEM.items() if said.get(data)}
         given |= {"token": said["token"].strip()} if said.get("token") else {}
     except FileNotFoundError as error:
@@ -54,7 +54,7 @@ def by_program(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str,
     return given
 
 
-def _said(told: Mapping[str, Any], cluster: Mapping[str, Any]) -> str:
+def _run(told: Mapping[str, Any], cluster: Mapping[str, Any]) -> str:
     """The program's output; at a terminal it may ask its user."""
     asks = sys.stdout.isatty()
     spec: dict[str, Any] = {"interactive": asks}

@@ -128,10 +128,10 @@ class Kube:
         options: Mapping[str, str] | None = None,
     ) -> Object:
         path = kind.path(namespace or "", name)
-        status, reason, text = await self._answered(method, path, body, options or {})
+        status, reason, text = await self._exchange(method, path, body, options or {})
         if status == 401 and self._given is not None:
             self._given = None
-            status, reason, text = await self._answered(method, path, body, options or {})
+            status, reason, text = await self._exchange(method, path, body, options or {})
         if not 200 <= status < 300:
             raise _refusal(status, reason, text, kind, self._host)
         try:
@@ -141,7 +141,7 @@ class Kube:
             raise self._strange() from error
         return found
 
-    async def _answered(
+    async def _exchange(
         self, method: str, path: str, body: Mapping[str, Any] | None, options: Mapping[str, str]
     ) -> tuple[int, str, bytes]:
         """The status of an answer, its reason, and its body."""
@@ -170,11 +170,11 @@ class Kube:
     def _way(self) -> KubeAccess:
         """The access as the files have it by now; while they can't be used, the last good one stays."""
         with suppress(*(() if self._access is None else (Misconfigured,))):
-            self._access = self._found()
+            self._access = self._find()
         assert self._access is not None, "the first time an error is raised"
         return self._access
 
-    def _found(self) -> KubeAccess:
+    def _find(self) -> KubeAccess:
         if self._in_pod:
             return access.find(environment.fill(KubeSettings))
         chosen = kubeconfig.chosen(self._files, self._context)

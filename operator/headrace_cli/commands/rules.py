@@ -42,26 +42,26 @@ def obeying(run: Callable[[Given], int], rules: Sequence[Unless]) -> Callable[..
     def checked(**given: Any) -> int:
         context = click.get_current_context()
         for rule in rules:
-            if _asked(context, rule.option) and not rule.useful(given):
-                name = written(context.command, rule.option)
+            if _is_given(context, rule.option) and not rule.useful(given):
+                name = spell(context.command, rule.option)
                 raise Misconfigured(f"{name} {rule.says}", field=name)
         return run(given)
 
     return checked
 
 
-def asked(option: str) -> bool:
+def is_given(option: str) -> bool:
     """Was the option given on the command line of the verb that runs, rather than left at its default?"""
-    return _asked(click.get_current_context(), option)
+    return _is_given(click.get_current_context(), option)
 
 
-def written(command: click.Command, option: str) -> str:
+def spell(command: click.Command, option: str) -> str:
     """The option as it is typed, in its longest form."""
     [found] = [each for each in command.params if each.name == option]
     return max(found.opts, key=len)
 
 
-def _asked(context: click.Context, option: str) -> bool:
+def _is_given(context: click.Context, option: str) -> bool:
     return context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
 
 

@@ -7,7 +7,7 @@ import click
 from headrace.core.errors import Misconfigured
 from headrace_cli.commands import params
 from headrace_cli.commands.params import channel_of
-from headrace_cli.commands.rules import Given, Unless, asked, written
+from headrace_cli.commands.rules import Given, Unless, is_given, spell
 from headrace_cli.commands.sessions import on_nats
 
 HELP = """\
@@ -57,9 +57,9 @@ def _refuse_unused(given: Given) -> None:
         raise Misconfigured(
             "--new-ids is for -f: an event of --type has a new id unless --id says one", field="--new-ids"
         )
-    unused = next((option for option in OF_ONE if given["file"] and asked(option)), None)
+    unused = next((option for option in OF_ONE if given["file"] and is_given(option)), None)
     if unused is not None:
-        name = written(click.get_current_context().command, unused)
+        name = spell(click.get_current_context().command, unused)
         raise Misconfigured(f"{name} is for an event of --type: those of -f say it themselves", field=name)
 
 

@@ -44,7 +44,7 @@ FORWARD_MAX_IN_FLIGHT. The NATS_* ones count with --nats only.
 
 
 def _up(**given: Any) -> int:
-    asked = _asked(given)
+    asked = _options_of(given)
     # No process runs yet that a Ctrl-C would have to end in order; as an exception it can be lost inside an import.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -56,7 +56,7 @@ def _up(**given: Any) -> int:
     return up.run(asked)
 
 
-def _asked(given: Given) -> options.UpOptions:
+def _options_of(given: Given) -> options.UpOptions:
     return options.UpOptions(
         files=(*given["files"], *given["more"]),
         listen=options.listen(given["listen"]),

@@ -99,7 +99,7 @@ def _whole(text: bytes) -> bool:
 
 def _events(text: bytes, number: int, new_id: Callable[[], str] | None) -> Iterator[Event]:
     try:
-        found = list(_written(text.decode(json.detect_encoding(text))))
+        found = list(_split(text.decode(json.detect_encoding(text))))
         if new_id is not None:
             found = [_with_id(each, new_id()) for each in found]
     except (ValueError, RecursionError) as error:
@@ -108,7 +108,7 @@ def _events(text: bytes, number: int, new_id: Callable[[], str] | None) -> Itera
         yield _event(each.encode("utf-8", "surrogatepass"), number)
 
 
-def _written(text: str) -> Iterator[str]:
+def _split(text: str) -> Iterator[str]:
     """Each event in its original text, so that its data are sent unchanged."""
     if text.lstrip().startswith("["):
         yield from json_text.elements(text)

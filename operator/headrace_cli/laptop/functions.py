@@ -62,7 +62,7 @@ class LocalFunctions:
         self._metrics = metrics
 
     @asynccontextmanager
-    async def kept(self) -> AsyncIterator[None]:
+    async def keep(self) -> AsyncIterator[None]:
         """Keep the functions for as long as the block lasts; then they finish their work and end."""
         async with self.hooks, self._leases:
             try:

@@ -29,7 +29,7 @@ _log = log.get("up")
 
 
 @contextmanager
-def opened(named: Path | None) -> Iterator[Path]:
+def open_store(named: Path | None) -> Iterator[Path]:
     """The directory for a store, for us alone.
 
     Args:

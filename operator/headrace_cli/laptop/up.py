@@ -140,7 +140,7 @@ class Laptop:
             self._write_bulletin()
             client = Client(environment.fill(NatsSettings, self._functions.environment), name="headrace-up")
             stack.push_async_callback(client.close)
-            await stack.enter_async_context(self._functions.kept())
+            await stack.enter_async_context(self._functions.keep())
             work = self._work = self._make_work(client)
             if options.metrics is not None:
                 ports, calls = self._functions.metrics_ports, self._functions.hooks.calls
@@ -193,7 +193,7 @@ class Laptop:
         if self._options.nats is not None:
             await self._reach({**inherited, **ours})
             return {**inherited, **ours}
-        data = stack.enter_context(store.opened(self._options.data))
+        data = stack.enter_context(store.open_store(self._options.data))
         server = NatsServer(self._children, data, inherited, self._options.nats_port)
         self._nats_url = server.url
         keeper = AlwaysOn(server.start, self._status.touch)

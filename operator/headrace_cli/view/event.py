@@ -24,10 +24,10 @@ def line(event: Event, **about: object) -> str:
     `send` takes such lines again.
     """
     whole = {**about, "event": None}
-    return harmless(json.dumps(whole, ensure_ascii=False).removesuffix("null}")) + f"{written(event)}}}"
+    return harmless(json.dumps(whole, ensure_ascii=False).removesuffix("null}")) + f"{write_json(event)}}}"
 
 
-def written(event: Event) -> str:
+def write_json(event: Event) -> str:
     """The event in CloudEvents' JSON format on one line, with its data in their original text, also large numbers."""
     # No string in JSON holds a line end or a tab: they stand between values, where a blank says the same.
     return harmless(json_format.write(event).decode().translate(_BLANKS))

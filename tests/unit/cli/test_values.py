@@ -99,7 +99,7 @@ def test_what_json_can_say_and_python_can_not_is_sent_again_as_it_was(data: byte
     text = view.line(event, sequence=7)
 
     assert [again for _, again in from_lines([text.encode() + b"\n"])] == [event]
-    batch = f"[{view.written(event)}, {view.written(event)}]"
+    batch = f"[{view.write_json(event)}, {view.write_json(event)}]"
     assert [again for _, again in from_lines([batch.encode()])] == [event, event]
 
 
@@ -153,7 +153,7 @@ def test_text_of_several_lines_stays_readable_in_yaml_beside_letters_of_any_lang
 
 
 def test_one_event_may_be_laid_out_over_lines() -> None:
-    body = json.dumps(json.loads(view.written(EVENT)), indent=2).encode()
+    body = json.dumps(json.loads(view.write_json(EVENT)), indent=2).encode()
 
     ((_, event),) = from_lines(body.splitlines(keepends=True))
 
@@ -161,7 +161,7 @@ def test_one_event_may_be_laid_out_over_lines() -> None:
 
 
 def test_a_batch_is_its_events() -> None:
-    one = json.loads(view.written(EVENT))
+    one = json.loads(view.write_json(EVENT))
     two = [one, {**one, "id": "2"}]
 
     assert [event.id for _, event in from_lines([json.dumps(two).encode()])] == ["1", "2"]

@@ -121,7 +121,7 @@ def show_document(manifest: Mapping[str, Any], output: str) -> None:
 
 def show_created(sentence: str, made: Mapping[str, Any], output: str) -> None:
     """Show a creation: as a sentence, or as the object if a format was asked for."""
-    if rules.asked("output"):
+    if rules.is_given("output"):
         show_document(made, output)
     else:
         say(sentence)

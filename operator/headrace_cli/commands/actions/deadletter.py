@@ -83,7 +83,7 @@ async def discard(session: Session, given: Given) -> int:
         if not count or not confirmed(question, yes=given["yes"]):
             tell("nothing was discarded")
             return 0
-    saved = _opened(given["save"]) if given["save"] else None
+    saved = _open(given["save"]) if given["save"] else None
     try:
         return await _settle(shelf, selection, given, "discarded", "for good", fate.discard(shelf, saved))
     finally:
@@ -111,7 +111,7 @@ async def _settle(shelf: Shelf, selection: Selection, given: Given, verb: str, h
     return 1 if failed else 0
 
 
-def _opened(name: str) -> TextIO:
+def _open(name: str) -> TextIO:
     try:
         return Path(name).open("a")
     except OSError as error:

@@ -16,7 +16,7 @@ from headrace_cli.laptop import store
 HOLD = """
 import time
 from headrace_cli.laptop import store
-with store.opened(None) as data:
+with store.open_store(None) as data:
     (data / "jetstream").mkdir()
     print(data, flush=True)
     time.sleep(60)
@@ -50,14 +50,14 @@ def holder(tmp_path: Path) -> Iterator[Holder]:
 def test_a_temporary_store_is_gone_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    with store.opened(None) as data:
+    with store.open_store(None) as data:
         assert data.parent == tmp_path
 
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_named_store_stays(tmp_path: Path) -> None:
-    with store.opened(tmp_path / "deep" / "events") as data:
+    with store.open_store(tmp_path / "deep" / "events") as data:
         (data / "event").touch()
 
     assert (tmp_path / "deep" / "events" / "event").exists()
@@ -80,7 +80,7 @@ def test_what_a_living_run_uses_stays(tmp_path: Path, holder: Holder) -> None:
 
 def test_what_somebody_has_rescued_with_data_stays(tmp_path: Path, holder: Holder) -> None:
     holder.kill()
-    with store.opened(holder.data):
+    with store.open_store(holder.data):
         pass
 
     store.remove_leftovers(tmp_path)
@@ -89,7 +89,7 @@ def test_what_somebody_has_rescued_with_data_stays(tmp_path: Path, holder: Holde
 
 
 def test_a_directory_that_only_has_our_name_stays(tmp_path: Path) -> None:
-    with store.opened(tmp_path / "headrace-mine"):
+    with store.open_store(tmp_path / "headrace-mine"):
         pass
     (tmp_path / "headrace-empty").mkdir()
     (tmp_path / "headrace-file").touch()
@@ -102,12 +102,12 @@ def test_a_directory_that_only_has_our_name_stays(tmp_path: Path) -> None:
 
 
 def test_a_store_in_use_is_refused(tmp_path: Path, holder: Holder) -> None:
-    with pytest.raises(Misconfigured, match="is in use by another headrace up: stop it"), store.opened(holder.data):
+    with pytest.raises(Misconfigured, match="is in use by another headrace up: stop it"), store.open_store(holder.data):
         pass
 
 
 def test_a_store_that_can_not_be_made_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(Misconfigured, match="can't be used"), store.opened(tmp_path / "file" / "events"):
+    with pytest.raises(Misconfigured, match="can't be used"), store.open_store(tmp_path / "file" / "events"):
         pass
