@@ -21,7 +21,7 @@ LONGEST_SECONDS = 280.0
 
 @pytest.mark.parametrize("version", OTHERS)
 def test_what_go_takes_is_taken_on(version: str) -> None:
-    packages = ("--extra", "laptop", "--group", "dev")
+    packages = ("--extra", "laptop", "--extra", "kn", "--group", "dev")
     python = ("uv", "run", "--frozen", "--quiet", "--python", OTHERS[version], *packages)
     ran = subprocess.run(
         [*python, "pytest", "-q", "-p", "no:cacheprovider", *TESTS],

@@ -16,7 +16,7 @@ from headrace_cli.commands.rules import Given
 if TYPE_CHECKING:
     from headrace_cli.access.place import Place
     from headrace_cli.access.session import Session
-    from headrace_cli.cluster.kube import Kube
+    from headrace_cli.cluster.objects import Objects
 
 
 def in_place(given: Given, work: Callable[[Place, Given], Coroutine[Any, Any, int]]) -> int:
@@ -55,18 +55,18 @@ def in_cluster(given: Given) -> bool:
     return bool(given["cluster"] or given["kubeconfig"] or given["context"])
 
 
-def cluster(given: Given) -> Kube:
+def cluster(given: Given) -> Objects:
     """The objects of the cluster that the options name.
 
     Raises:
-        Misconfigured: there is no such kubeconfig or context.
+        Misconfigured: there is no such kubeconfig or context, or the extra `kn` is missing.
     """
     from headrace_cli.cluster.kube import Kube
 
     return Kube(Path(given["kubeconfig"]) if given["kubeconfig"] else None, given["context"])
 
 
-def on_cluster(given: Given, work: Callable[[Kube, Given], Coroutine[Any, Any, int]]) -> int:
+def on_cluster(given: Given, work: Callable[[Objects, Given], Coroutine[Any, Any, int]]) -> int:
     """Do the work with a cluster's objects; the default namespace is that of the kubeconfig's context.
 
     Raises:

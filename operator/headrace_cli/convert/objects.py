@@ -10,9 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headrace.core.manifest.own_address import API_VERSION, KIND
-
-CHANNEL = {"apiVersion": API_VERSION, "kind": KIND}
+CHANNEL = {"apiVersion": "messaging.knative.dev/v1alpha1", "kind": "NatsJetStreamChannel"}
 # The limit of a DNS label. A Trigger's name has to be one, since it becomes part of a Subscription's.
 _LONGEST_NAME = 63
 

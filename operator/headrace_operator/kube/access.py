@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import ssl
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,6 @@ from headrace.core.installation.operator_settings import KubeSettings
 from headrace.io.process import tls
 from headrace.io.process.tls import Stamp
 from headrace_operator.kube import kubeconfig
-from headrace_operator.kube.kubeconfig import Chosen
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 AUTHORITIES = ("certificate-authority", "certificate-authority-data")
@@ -51,6 +50,10 @@ class KubeAccess:
     proxy: str | None = None
     files: tuple[str, ...] = ()
     trusts_system: bool = False
+
+    def now(self) -> KubeAccess:
+        """This access itself, for a caller that needs no changes."""
+        return self
 
     @property
     def headers(self) -> dict[str, str]:
@@ -102,17 +105,8 @@ def from_kubeconfig(*files: Path) -> KubeAccess:
         Misconfigured: a file is no kubeconfig, or its user authenticates in a way that is not supported here.
     """
     found = kubeconfig.chosen(files)
-    _judge_user(found.title, found.user)
-    return of_chosen(found, files)
-
-
-def of_chosen(found: Chosen, files: Iterable[Path]) -> KubeAccess:
-    """A context of a kubeconfig, of whose user a token or a certificate is known.
-
-    Raises:
-        Misconfigured: its certificates can't be used.
-    """
     cluster, user = found.cluster, found.user
+    _judge_user(found.title, user)
     server = str(cluster["server"]).rstrip("/")
     secure = server.startswith("https")
     try:

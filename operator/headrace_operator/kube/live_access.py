@@ -8,6 +8,7 @@ Called by `headrace_operator.kube.api`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from headrace.core.errors import Misconfigured
 from headrace.io.process import log, tls
@@ -15,6 +16,13 @@ from headrace.io.process.tls import Stamp
 from headrace_operator.kube.access import KubeAccess
 
 _log = log.get("operator")
+
+
+class Way(Protocol):
+    """The way to an API server."""
+
+    def now(self) -> KubeAccess:
+        """The access of this moment."""
 
 
 class LiveAccess:

@@ -1,4 +1,4 @@
-"""What Python's own TLS contexts ask for since Python 3.13, on every Python.
+"""What Python's and urllib3's own TLS contexts ask for since Python 3.13, on every Python.
 
 What bears it here holds there, too.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import urllib3.connection
 
 _FLAGS = ssl.VERIFY_X509_PARTIAL_CHAIN | ssl.VERIFY_X509_STRICT
 
@@ -27,3 +28,5 @@ def as_since_3_13(monkeypatch: pytest.MonkeyPatch) -> None:
         return made
 
     monkeypatch.setattr(ssl, "create_default_context", strict(ssl.create_default_context))
+    own = urllib3.connection.create_urllib3_context
+    monkeypatch.setattr(urllib3.connection, "create_urllib3_context", strict(own))

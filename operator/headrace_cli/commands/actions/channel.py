@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.core.errors import Refused
 from headrace.core.plural import counted
@@ -12,15 +12,13 @@ from headrace_cli.access.session import Session
 from headrace_cli.catalog import items, listing, manifest
 from headrace_cli.cluster import items as objects_as_items
 from headrace_cli.cluster.items import NAMESPACE, message_column
+from headrace_cli.cluster.objects import Object, Objects
 from headrace_cli.commands import rules
 from headrace_cli.commands.console import confirmed, say, show, show_item, show_list, tell
 from headrace_cli.commands.params import channel_of, scope_of
 from headrace_cli.commands.rules import Given
 from headrace_cli.commands.sessions import in_cluster, on_cluster, on_nats
 from headrace_cli.view.output import text_of
-
-if TYPE_CHECKING:
-    from headrace_cli.cluster.kube import Kube
 
 # Option to member of spec.stream.config.
 MEMBERS = {
@@ -47,7 +45,7 @@ async def list_in_nats(session: Session, given: Given) -> int:
     return 0
 
 
-async def list_in_cluster(objects: Kube, given: Given) -> int:
+async def list_in_cluster(objects: Objects, given: Given) -> int:
     scope, now = scope_of(given), datetime.now(UTC)
     found = [objects_as_items.channel_item(each, now) for each in await objects.channels(scope.namespace)]
     where = "" if scope.namespace is None else f" in namespace {scope.namespace}"
@@ -62,7 +60,7 @@ async def describe_in_nats(session: Session, given: Given) -> int:
     return 0
 
 
-async def describe_in_cluster(objects: Kube, given: Given) -> int:
+async def describe_in_cluster(objects: Objects, given: Given) -> int:
     item = objects_as_items.channel_item(await _object(objects, given), datetime.now(UTC))
     show_item(item, given["output"], objects_as_items.channel_text)
     return 0
@@ -73,7 +71,7 @@ def print_manifest(given: Given) -> int:
     return 0
 
 
-async def create_in_cluster(objects: Kube, given: Given) -> int:
+async def create_in_cluster(objects: Objects, given: Given) -> int:
     made = await objects.create_channel(_manifest(given), dry_run=given["dry_run"])
     if given["dry_run"]:
         return print_manifest(given)
@@ -91,7 +89,7 @@ async def create_in_nats(session: Session, given: Given) -> int:
     return 0
 
 
-async def delete_in_cluster(objects: Kube, given: Given) -> int:
+async def delete_in_cluster(objects: Objects, given: Given) -> int:
     where, known = channel_of(given), await _object(objects, given)
     entries = len((known.get("spec") or {}).get("subscribers") or ())
     of_it = counted(entries, "Subscription is", "Subscriptions are")
@@ -133,7 +131,7 @@ def _manifest(given: Given) -> dict[str, Any]:
     return manifest.of_channel(where, config, stream=given["stream"], annotations=given["annotations"])
 
 
-async def _object(objects: Kube, given: Given) -> dict[str, Any]:
+async def _object(objects: Objects, given: Given) -> Object:
     where = channel_of(given)
     body = await objects.channel(where.namespace, where.name)
     if body is None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from headrace.core.errors import Refused
 from headrace.core.plural import counted
 from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import CatalogChannel
+from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.console import confirmed, say, tell
 from headrace_cli.commands.params import scope_of
 from headrace_cli.commands.rules import Given
 from headrace_cli.hand_back import plan
 from headrace_cli.hand_back.plan import Return
 
-if TYPE_CHECKING:
-    from headrace_cli.cluster.kube import Kube
 
-
-async def hand_back(session: Session, given: Given, objects: Kube | None) -> int:
+async def hand_back(session: Session, given: Given, objects: Objects | None) -> int:
     """Hand channels back; gives the exit status: 1 when some could not be handed back.
 
     Args:
@@ -37,7 +33,7 @@ async def hand_back(session: Session, given: Given, objects: Kube | None) -> int
     return max([await _hand_over(session, each, given, objects) for each in plans])
 
 
-async def _hand_over(session: Session, each: Return, given: Given, objects: Kube | None) -> int:
+async def _hand_over(session: Session, each: Return, given: Given, objects: Objects | None) -> int:
     try:
         pull = given["pull"] if objects is None else await _is_pull(objects, each.channel)
         gone = await plan.hand_over(session, each, pull=pull)
@@ -49,7 +45,7 @@ async def _hand_over(session: Session, each: Return, given: Given, objects: Kube
     return 0
 
 
-async def _is_pull(objects: Kube, where: CatalogChannel) -> bool:
+async def _is_pull(objects: Objects, where: CatalogChannel) -> bool:
     known = await objects.channel(where.namespace, where.name)
     template = ((known or {}).get("spec") or {}).get("consumerConfigTemplate") or {}
     return template.get("consumerType") == "Pull"

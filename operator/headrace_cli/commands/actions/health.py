@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 from headrace.core.errors import HeadraceError, Misconfigured, Refused, Unavailable
 from headrace.core.quoting import plain, plain_lines
@@ -14,6 +13,7 @@ from headrace_cli.access.place import Place
 from headrace_cli.access.session import Session, session
 from headrace_cli.catalog.channels import channel
 from headrace_cli.catalog.subscriptions import subscriptions, the_one
+from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.console import say, show, tell
 from headrace_cli.commands.params import channel_of, scope_of
 from headrace_cli.commands.rules import Given
@@ -23,9 +23,6 @@ from headrace_cli.health import report as numbers
 from headrace_cli.health.check import Limits, Status
 from headrace_cli.health.finding import Finding, Severity
 from headrace_cli.view.output import text_of
-
-if TYPE_CHECKING:
-    from headrace_cli.cluster.kube import Kube
 
 LIMITS = ("pending", "unsettled", "parked", "sunk", "used", "stalled")
 
@@ -83,7 +80,7 @@ async def examine(place: Place, given: Given) -> int:
     return _show(await doctor.examine_up(place, scope_of(given)), given)
 
 
-async def examine_cluster(objects: Kube, given: Given) -> int:
+async def examine_cluster(objects: Objects, given: Given) -> int:
     """Examine a cluster's objects, and also NATS if its address was given; gives the exit status as `examine`."""
     scope = scope_of(given)
     bodies = doctor.in_scope(await objects.channels(scope.namespace), scope)

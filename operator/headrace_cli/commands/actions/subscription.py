@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.core.errors import Misconfigured
 from headrace.core.plural import counted
@@ -15,15 +15,13 @@ from headrace_cli.catalog.names import parse_ref
 from headrace_cli.catalog.subscriptions import CatalogSubscription
 from headrace_cli.cluster import items as objects_as_items
 from headrace_cli.cluster.items import NAMESPACE
+from headrace_cli.cluster.objects import Objects
 from headrace_cli.commands.actions.channel import show_created, show_document
 from headrace_cli.commands.console import confirmed, say, show_item, show_list, tell
 from headrace_cli.commands.params import scope_of
 from headrace_cli.commands.rules import Given
 from headrace_cli.commands.sessions import in_cluster, on_cluster, on_nats
 from headrace_cli.view import units
-
-if TYPE_CHECKING:
-    from headrace_cli.cluster.kube import Kube
 
 # Option to member of spec.delivery, and to the role of an address.
 MEMBERS = {"retry": "retry", "backoff_delay": "backoffDelay", "backoff_policy": "backoffPolicy", "timeout": "timeout"}
@@ -38,7 +36,7 @@ async def list_in_nats(session: Session, given: Given) -> int:
     return 0
 
 
-async def list_in_cluster(objects: Kube, given: Given) -> int:
+async def list_in_cluster(objects: Objects, given: Given) -> int:
     everywhere, now = given["all_namespaces"], datetime.now(UTC)
     bodies = await objects.subscriptions(None if everywhere else given["namespace"])
     found = [objects_as_items.subscription_item(each, now) for each in bodies]
@@ -65,7 +63,7 @@ def print_manifest(given: Given) -> int:
     return 0
 
 
-async def create_in_cluster(objects: Kube, given: Given) -> int:
+async def create_in_cluster(objects: Objects, given: Given) -> int:
     made = await objects.create_subscription(_manifest(given))
     where = parse_ref(given["subscription"], given["namespace"])
     show_created(f"Subscription {where} is created", made, given["output"])
