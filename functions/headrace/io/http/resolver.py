@@ -12,6 +12,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from time import monotonic
 from typing import TypeAlias
 
@@ -44,20 +45,19 @@ def ask_system(host: str) -> list[SocketAddress]:
     return [SocketAddress(entry[0], entry[4]) for entry in entries]
 
 
-class _Known:
-    """The outcome for one name; each connection begins with another of its addresses."""
+class _LookUp:
+    """The look-up of one name, and afterwards its outcome.
 
-    def __init__(self, outcome: Outcome, now: float) -> None:
-        failed = isinstance(outcome, str)
-        self.until = now + (FAILURE_REMEMBERED_SECONDS if failed else REMEMBERED_SECONDS)
-        self._outcome = outcome
-        self._turn = -1
+    Attributes:
+        deadline: on the loop's clock; whoever waits longer gives up, while the look-up goes on.
+        until: when its outcome is too old.
+    """
 
-    def next(self, host: str, port: int) -> list[SocketAddress]:
-        if isinstance(self._outcome, str):
-            raise NoAddress(_words(host, self._outcome))
-        self._turn += 1
-        return [address.at(port) for address in in_turn(self._outcome, self._turn)]
+    def __init__(self, deadline: float) -> None:
+        self.task: asyncio.Task[Outcome]
+        self.deadline = deadline
+        self.until = inf
+        self.turn = -1
 
 
 class Resolver:
@@ -73,13 +73,11 @@ class Resolver:
         self._ask = ask
         self._clock = clock
         self._seconds = seconds
-        self._known: dict[str, _Known] = {}
         self._threads = asyncio.Semaphore(MOST_AT_ONCE)
-        # Each with its deadline on the loop's clock.
-        self._under_way: dict[str, tuple[asyncio.Task[_Known], float]] = {}
+        self._look_ups: dict[str, _LookUp] = {}
 
     async def addresses(self, host: str, port: int) -> list[SocketAddress]:
-        """The addresses of a host, in the order to try.
+        """The addresses of a host, in the order to try; each connection begins with another of them.
 
         Raises:
             NoAddress: it has none.
@@ -90,42 +88,41 @@ class Resolver:
             raise NoAddress(_words(host, "its zone is no network interface of this machine")) from error
         if address is not None:
             return [address]
-        known = self._known.get(host)
-        if known is None or self._clock() >= known.until:
-            known = await self._looked_up(host)
-        return known.next(host, port)
+        found = self._look_ups.get(host)
+        if found is None or self._clock() >= found.until:
+            found = self._begin(host)
+        # Callers share the task, and none of them cancels it: a look-up can't be called back from its thread.
+        await asyncio.wait([found.task], timeout=max(0.0, found.deadline - asyncio.get_running_loop().time()))
+        if found.task.cancelled():
+            raise NoAddress(f"nobody asks for the name {host!r} any more: this HTTP client is closed")
+        outcome = found.task.result() if found.task.done() else self._too_long()
+        if isinstance(outcome, str):
+            raise NoAddress(_words(host, outcome))
+        found.turn += 1
+        return [each.at(port) for each in in_turn(outcome, found.turn)]
 
     def close(self) -> None:
         """Give up the look-ups that are under way; a waiting caller gets NoAddress."""
-        for task, _ in self._under_way.values():
-            task.cancel()
+        for one in self._look_ups.values():
+            one.task.cancel()
 
-    async def _looked_up(self, host: str) -> _Known:
-        loop = asyncio.get_running_loop()
-        if host not in self._under_way:
-            deadline = loop.time() + self._seconds
-            self._under_way[host] = asyncio.create_task(self._look_up(host, deadline)), deadline
-        task, deadline = self._under_way[host]
-        # Callers share the task, and none of them cancels it: a look-up can't be called back from its thread.
-        await asyncio.wait([task], timeout=max(0.0, deadline - loop.time()))
-        if task.cancelled():
-            raise NoAddress(f"nobody asks for the name {host!r} any more: this HTTP client is closed")
-        if not task.done():
-            raise NoAddress(_words(host, self._too_long()))
-        return task.result()
+    def _begin(self, host: str) -> _LookUp:
+        if len(self._look_ups) >= REMEMBERED_NAMES:
+            self._look_ups = {name: one for name, one in self._look_ups.items() if not one.task.done()}
+        begun = self._look_ups[host] = _LookUp(asyncio.get_running_loop().time() + self._seconds)
+        begun.task = asyncio.create_task(self._look_up(host, begun))
+        return begun
 
-    async def _look_up(self, host: str, deadline: float) -> _Known:
+    async def _look_up(self, host: str, begun: _LookUp) -> Outcome:
         """One look-up; an outcome that comes too late is remembered, too."""
         outcome: Outcome = self._too_long()
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(begun.deadline):
                 await self._threads.acquire()
             outcome = await self._by_thread(host)
-        if len(self._known) >= REMEMBERED_NAMES:
-            self._known.clear()
-        known = self._known[host] = _Known(outcome, self._clock())
-        del self._under_way[host]
-        return known
+        lasts = FAILURE_REMEMBERED_SECONDS if isinstance(outcome, str) else REMEMBERED_SECONDS
+        begun.until = self._clock() + lasts
+        return outcome
 
     async def _by_thread(self, host: str) -> Outcome:
         """The outcome of one look-up; the semaphore is released when the thread has ended."""

@@ -9,6 +9,7 @@ import json
 import re
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.fast import new_tuple
 from headrace.core.nats.api_error import ApiError
 from headrace.core.nats.jetstream import PubAck
 
@@ -24,9 +25,6 @@ NOT_THAT_STREAM = {10060}
 # Another writer has changed the subject since we read it.
 OVERTAKEN = {10071}
 PLAIN_ACK = re.compile(rb'\{"stream":"([\w-]+)", ?"seq":(\d{1,19})\}', re.ASCII)
-
-# The tuple's constructor takes half the time of the class's, which is written in Python.
-_new = tuple.__new__
 
 
 class Overtaken(Refused):
@@ -64,7 +62,7 @@ def _plain_ack(data: bytes) -> PubAck | None:
     if plain is None:
         return None
     stream, sequence = plain.groups()
-    return _new(PubAck, (stream.decode(), int(sequence), False, False))
+    return new_tuple(PubAck, (stream.decode(), int(sequence), False, False))
 
 
 def _read_ack(data: bytes, subject: str) -> PubAck:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from headrace.core.fast import new_object, new_tuple
 from headrace.core.nats.nats_wire.bulk import Bulk, frame_end
 from headrace.core.nats.nats_wire.frames import (
     MAX_INFO_BYTES,
@@ -27,9 +28,6 @@ _CRLF = b"\r\n"
 # One message with its line.
 MAX_FRAME_BYTES = MAX_MESSAGE_BYTES + MAX_LINE_BYTES
 _SIGNALS = {signal.value.encode(): signal for signal in Signal}
-# The tuples' own constructor takes half the time of one written in Python.
-_new = tuple.__new__
-_new_object = object.__new__
 
 
 class Decoder:
@@ -193,9 +191,9 @@ def _bound(line: bytes | bytearray) -> None:
 def _message(words: list[bytes], with_reply: int, block: bytes, data: bytes) -> Arrival:
     subject, reply = text(words[1]), text(words[3]) if with_reply else ""
     if not block:
-        return _new(Arrival, (subject, reply, NO_HEADERS, data, "", "", int(words[2])))
-    headers = _new_object(Headers)
+        return new_tuple(Arrival, (subject, reply, NO_HEADERS, data, "", "", int(words[2])))
+    headers = new_object(Headers)
     headers.block = block
     if block.startswith(PLAIN_START):
-        return _new(Arrival, (subject, reply, headers, data, "", "", int(words[2])))
-    return _new(Arrival, (subject, reply, headers, data, *status_of(block), int(words[2])))
+        return new_tuple(Arrival, (subject, reply, headers, data, "", "", int(words[2])))
+    return new_tuple(Arrival, (subject, reply, headers, data, *status_of(block), int(words[2])))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
+from headrace.core.fast import new_tuple
 from headrace.core.nats import nats_wire
 from headrace.core.nats.nats_wire import CRLF, NO_HEADERS, AnswerRun, Arrival, Run
 from headrace.io.nats.contract import Answer, Broken, Headers, OnAnswer
@@ -14,8 +15,6 @@ from headrace.io.nats.contract import Answer, Broken, Headers, OnAnswer
 _NEVER = float("inf")
 # A line has some hundred bytes at most; beyond so many subjects all lines are encoded anew.
 MOST_LINES = 1024
-# It runs for each answer that a coroutine awaits; the class's own constructor, written in Python, takes twice as long.
-_new = tuple.__new__
 
 
 # One request: its callback or future, its deadline (loop time), and its subject.
@@ -109,7 +108,7 @@ class Answers:
                 except Exception as error:  # noqa: BLE001  # a faulty callback must not cost the others their answers
                     _complain(error)
             elif not asker.done():
-                asker.set_result(_new(Arrival, (stem + serial.decode(), "", NO_HEADERS, data, "", "", sid)))
+                asker.set_result(new_tuple(Arrival, (stem + serial.decode(), "", NO_HEADERS, data, "", "", sid)))
 
     def open(self) -> list[bytes]:
         """The serial numbers of all requests that wait now."""
