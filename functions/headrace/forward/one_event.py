@@ -72,7 +72,11 @@ async def postpone(
 def closing_headers(subscriber: Subscriber, stage: Stage) -> Headers:
     """The last headers of every POST of a stage, whatever the event."""
     namespace = (b"kn-namespace", subscriber.namespace.encode())
-    return (namespace, (b"prefer", b"reply")) if stage is Stage.SUBSCRIBER else (namespace,)
+    if stage is not Stage.SUBSCRIBER:
+        return (namespace,)
+    # Without it a server may compress its reply (RFC 9110, section 12.5.3), and a compressed reply is refused.
+    coding = ((b"accept-encoding", b"identity"),) if subscriber.reply is not None else ()
+    return (namespace, (b"prefer", b"reply"), *coding)
 
 
 @dataclass(slots=True)

@@ -82,6 +82,7 @@ class World:
     answer: HttpAnswer
     messages: list[Message]
     short_way: bool
+    whom: Subscriber = PLAIN
     away: bool = False
     busy: bool = False
     did: list[object] = field(default_factory=list)
@@ -134,7 +135,7 @@ class World:
         self.short_posts += 1
         pairs = [line.split(b": ", 1) for line in lines.split(b"\r\n")[:-1]]
         headers = tuple((name, value) for name, value in pairs)
-        self.did.append((BILLING.uri, headers + closing_headers(PLAIN, Stage.SUBSCRIBER), body))
+        self.did.append((BILLING.uri, headers + closing_headers(self.whom, Stage.SUBSCRIBER), body))
         asyncio.get_running_loop().call_soon(told, self.said(BILLING.uri))
         return self
 
@@ -169,6 +170,7 @@ class World:
         return self.clock
 
     async def lease(self, whom: Subscriber, *, slots: int = 10, linger: float = 2.0) -> Tally:
+        self.whom = whom
         effects = Effects(
             open_inbox=self.open_inbox,  # type: ignore[arg-type]  # this world is its own inbox
             post=self.post,
