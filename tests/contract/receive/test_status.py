@@ -125,6 +125,39 @@ async def test_headers_that_travel_with_an_event_are_stored_and_others_are_not(
     assert {name: stored.headers[name] for name in others} == travelling
 
 
+# Commands to the server, as it takes them from whoever publishes to a stream that allows them.
+COMMANDS = {
+    "Nats-Rollup": "all",
+    "Nats-TTL": "1s",
+    "Nats-Schedule": "@every 1s",
+    "Nats-Schedule-Target": "victim.x._knative",
+    "Nats-Expected-Stream": "ANOTHER",
+    "Nats-Expected-Last-Sequence": "77",
+    "Nats-Batch-Id": "b",
+    "Nats-Batch-Sequence": "1",
+    "Nats-Incr": "+1",
+    "Nats-Msg-Id": "20803796f5af60d50a4b67945260a8f1",
+}
+
+
+@pytest.mark.parametrize(
+    ("data", "headers"), [(DATA, {**BINARY, "ce-id": "2"}), (JSON_EVENT.replace(b'"1"', b'"2"') % b"", STRUCTURED)]
+)
+async def test_no_header_of_a_producer_is_a_command_to_the_server(
+    ask: Ask, nats: Nats, data: bytes, headers: dict[str, str]
+) -> None:
+    allowed = ("allow_rollup_hdrs", "allow_msg_ttl", "allow_msg_schedules", "allow_atomic")
+    channel = await nats.make_channel(**dict.fromkeys(allowed, True))
+    await ask(channel.path)
+
+    reply = await ask(channel.path, data, {**headers, **COMMANDS})
+
+    assert reply.status == 202
+    first, second = await nats.stored(channel.stream)
+    assert {name for name in second.headers if name.startswith("Nats-")} == {"Nats-Msg-Id"}
+    assert second.headers["Nats-Msg-Id"] != first.headers["Nats-Msg-Id"]
+
+
 async def test_an_event_sent_twice_is_accepted_twice_and_stored_once(ask: Ask, nats: Nats, orders: Channel) -> None:
     assert [(await ask(orders.path)).status for _ in range(2)] == [202, 202]
     assert len(await nats.stored(orders.stream)) == 1
