@@ -89,8 +89,20 @@ STORAGE = Dashboard(
             (
                 ("sum(headrace_receive_waiting_bytes)", "receive"),
                 ("sum(headrace_forward_in_flight_bytes)", "forward"),
+                ("sum by (function) (headrace_request_bytes)", "{{function}}, requests on their way in"),
             ),
             "bytes",
+        ),
+        Panel(
+            "Connections of clients",
+            "Those that are open, and how many in a second were closed, by reason.",
+            (
+                ("sum by (function) (headrace_connections)", "{{function}}"),
+                (
+                    "sum by (reason) (rate(headrace_connections_closed_total[$__rate_interval]))",
+                    "closed in a second: {{reason}}",
+                ),
+            ),
         ),
         Panel(
             "CPU of the functions",

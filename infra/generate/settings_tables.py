@@ -15,16 +15,17 @@ from headrace.core.installation import operator_settings as operator
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.core.installation.reconcile_settings import FunctionsSettings, ReconcileSettings
 
-MODELS: dict[str, type[BaseModel]] = {
-    "all": NatsSettings,
-    "all functions": functions.MetricsSettings,
-    "`receive`, `forward`": functions.TracingSettings,
-    "`receive`": functions.ReceiveSettings,
-    "`forward`": functions.ForwardSettings,
-    "`forward`, `reconcile`": functions.TokenSettings,
-    "`forward`, `receive`": functions.DeliverySettings,
-    "`reconcile`": ReconcileSettings,
-}
+MODELS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("all", NatsSettings),
+    ("all functions", functions.MetricsSettings),
+    ("all functions", functions.ConnectionSettings),
+    ("`receive`, `forward`", functions.TracingSettings),
+    ("`receive`", functions.ReceiveSettings),
+    ("`forward`", functions.ForwardSettings),
+    ("`forward`, `reconcile`", functions.TokenSettings),
+    ("`forward`, `receive`", functions.DeliverySettings),
+    ("`reconcile`", ReconcileSettings),
+)
 
 
 def contents() -> dict[tuple[str, str], str]:
@@ -38,7 +39,7 @@ def contents() -> dict[tuple[str, str], str]:
 
 def _table() -> str:
     lines = ["| variable | of | meaning | default |", "|---|---|---|---|"]
-    for whose, model in MODELS.items():
+    for whose, model in MODELS:
         for name, field in model.model_fields.items():
             if name not in FunctionsSettings.model_fields:
                 lines.append(f"| `{field.alias}` | {whose} | {field.description} | {_default(field.default)} |")

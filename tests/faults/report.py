@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from infra.programs.nats_server import binary
+from tests.faults import stranger_table
 from tests.faults.cells import CELLS
 from tests.faults.ledger import Row
 
@@ -61,6 +62,7 @@ def write(rows: list[Row], *, long: bool) -> Path:
     parts = [_head(rows, failed, long=long)]
     for module, names in groupby(CELLS, lambda name: CELLS[name].run.__module__):
         parts.append(_section(module, list(names), rows))
+    parts.append(stranger_table.kept(PAGE.read_text(encoding="utf-8")))
     parts.append(BY_HAND.read_text(encoding="utf-8"))
     PAGE.write_text("\n".join(parts), encoding="utf-8")
     return PAGE

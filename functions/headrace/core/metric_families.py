@@ -38,6 +38,25 @@ NATS_DISCONNECTS = Family(
     "Connections to NATS that broke, or were replaced as the server had asked for",
     ("function",),
 )
+CONNECTIONS = Family(
+    "headrace_connections",
+    FamilyKind.GAUGE,
+    "Connections of clients that are open; HEADRACE_MAX_CONNECTIONS bounds them",
+    ("function",),
+)
+CLOSED = Family(
+    "headrace_connections_closed_total",
+    FamilyKind.COUNTER,
+    "Connections of clients that were closed for their idling (idle), for never having sent a request (silent), "
+    "since a request was not complete in time (late), since answers were not read (unread), or to make room (crowded)",
+    ("function", "reason"),
+)
+HELD_BYTES = Family(
+    "headrace_request_bytes",
+    FamilyKind.GAUGE,
+    "Bytes held for requests on their way in; those of receive are in headrace_receive_waiting_bytes",
+    ("function",),
+)
 CPU_SECONDS = Family("process_cpu_seconds_total", FamilyKind.COUNTER, "CPU time, user and system, in seconds")
 MEMORY_BYTES = Family("process_resident_memory_bytes", FamilyKind.GAUGE, "Memory that is held, in bytes")
 START_TIME = Family(
@@ -138,6 +157,9 @@ EVERY = (
     WORKERS,
     NATS_CONNECTED,
     NATS_DISCONNECTS,
+    CONNECTIONS,
+    CLOSED,
+    HELD_BYTES,
     CPU_SECONDS,
     MEMORY_BYTES,
     START_TIME,

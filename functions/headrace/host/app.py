@@ -21,7 +21,8 @@ from headrace.host.counts import Counts, Watched
 from headrace.io import web
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
-from headrace.io.process import environment, log
+from headrace.io.process import environment, limits, log
+from headrace.server.crowd import Crowd
 
 if TYPE_CHECKING:
     from headrace.server.front import Front
@@ -51,6 +52,7 @@ class App:
     Attributes:
         intake: finds the part of its handler that takes events the short way (see `headrace.server.front`); None: none.
         eager: the target has work of its own, and makes its handler when it starts.
+        crowd: the connections of our own server.
         counts: the counts that every function has.
     """
 
@@ -72,7 +74,8 @@ class App:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._max_payload = 0
         self.draining = False
-        self.counts = Counts(target)
+        self.crowd = Crowd(limits.connections())
+        self.counts = Counts(target, self.crowd)
 
     async def __call__(self, scope: web.Scope, receive: web.Receive, send: web.Send) -> None:
         if scope["type"] == "lifespan":

@@ -8,13 +8,15 @@ from headrace.core import metric_families as families
 from headrace.core.metrics import Snapshot
 from headrace.io import web
 from headrace.io.process import usage
+from headrace.server.crowd import Crowd
 
 
 class Counts:
     """The counts of one application."""
 
-    def __init__(self, function: str) -> None:
+    def __init__(self, function: str, crowd: Crowd) -> None:
         self._function = function
+        self._crowd = crowd
         self._codes: dict[int, int] = {}
         self._steps: dict[str, float] = {}
         self._disconnects = 0
@@ -46,6 +48,9 @@ class Counts:
             families.WORKERS.name: {function: 1},
             families.NATS_CONNECTED.name: {function: int(connected)},
             families.NATS_DISCONNECTS.name: {function: self._disconnects},
+            families.CONNECTIONS.name: {function: len(self._crowd)},
+            families.CLOSED.name: {(*function, reason): count for reason, count in self._crowd.closed.items()},
+            families.HELD_BYTES.name: {function: self._crowd.waiting.size},
             families.CPU_SECONDS.name: {(): round(usage.cpu_seconds(), 3)},
             families.MEMORY_BYTES.name: {} if memory is None else {(): memory},
             families.START_TIME.name: {(): round(time.time() - usage.age(), 3)},

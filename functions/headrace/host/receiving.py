@@ -16,6 +16,7 @@ from headrace.core.http import request as http_request
 from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.metrics import Snapshot
 from headrace.core.nats.jetstream import PubAck
+from headrace.core.waiting import BESIDE_BYTES, Waiting
 from headrace.host.receive_counts import ReceiveCounts
 from headrace.io import delivery_key, tracing, web
 from headrace.io.jetstream.api import JetStreamApi
@@ -28,7 +29,6 @@ from headrace.receive.pace import Pace
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
 from headrace.receive.story import ReceiveEffects, receive
-from headrace.receive.waiting import BESIDE_BYTES, Waiting
 
 FULL = 507
 

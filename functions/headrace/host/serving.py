@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 import uvicorn
@@ -22,6 +23,7 @@ from headrace.core.quoting import plain, quoted
 from headrace.host.app import App, application
 from headrace.io.process import environment, log
 from headrace.server import scraping
+from headrace.server.crowd import Crowd
 from headrace.server.protocol import BoundedProtocol
 
 KEEP_ALIVE_SECONDS = 95
@@ -45,7 +47,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self._app.counts.step("serving")
         if self._metrics is not None:
-            await scraping.serve(self._app.snapshot, self._metrics, self)
+            await scraping.serve(self._app.snapshot, self._metrics, self, self._app.crowd)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -64,10 +66,11 @@ class _Server(uvicorn.Server):
 
 def config(app: object) -> uvicorn.Config:
     """The settings under which every function of ours is served, and every floor of the bench."""
+    protocol = partial(BoundedProtocol, crowd=app.crowd if isinstance(app, App) else Crowd())
     return uvicorn.Config(
         app,  # type: ignore[arg-type]  # uvicorn's own ASGI types are narrower than the specification
         loop="auto",
-        http=BoundedProtocol,
+        http=protocol,  # type: ignore[arg-type]  # uvicorn calls it, whatever it is
         ws="none",
         lifespan="on" if isinstance(app, App) else "off",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

@@ -15,8 +15,8 @@ from headrace.core.event.nats_codec import Encoded
 from headrace.core.event.whole_post import WholePost, WholePosts
 from headrace.core.fast import new_tuple
 from headrace.core.http import Response
+from headrace.core.waiting import BESIDE_BYTES, Waiting
 from headrace.receive.story import Outcome, ReceiveEffects, conclusion
-from headrace.receive.waiting import BESIDE_BYTES, Waiting
 
 
 class Intake:

@@ -1,7 +1,8 @@
 """Our HTTP server: uvicorn's protocol with the bounds that a hostile network asks for, and `/metrics`.
 
-`protocol` is one connection, and `states` the table of its states. `front` is the short way's port: it takes whole
-messages before the parser sees them. `heads` checks heads, `patience` times all waits of a connection, `scraping`
-serves metrics on a port of their own. This room knows HTTP. It does not know events, channels or NATS.
+`connection` is one connection, `protocol` reads its messages, and `states` is the table of its states. `crowd` has all
+connections of the process, and bounds them. `front` is the short way's port: it takes whole messages before the parser
+sees them. `heads` checks heads, `flow` stops and resumes reading, `patience` times all waits of a connection, and
+`scraping` serves metrics on a port of their own. This room knows HTTP. It does not know events, channels or NATS.
 `headrace.host` starts it.
 """

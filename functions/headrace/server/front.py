@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
-from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from headrace.core.http import Headers, Response
@@ -45,10 +44,14 @@ class Front(Protocol):
 class OnItsWay:
     """A stand-in for uvicorn's own state of the current request.
 
-    With it uvicorn's queue of pipelined requests, its drain at shutdown and its clean-up work as for its own requests.
+    With it uvicorn's drain at shutdown and its clean-up work as for its own requests. It also stands for a request that
+    is answered while its body still comes: of that nothing else is kept.
     """
 
-    __slots__ = ("disconnected", "keep_alive", "message_event", "more_body", "response_complete", "response_started")
+    __slots__ = ("disconnected", "keep_alive", "more_body", "response_complete", "response_started")
+
+    # uvicorn sets it when the connection is lost; no coroutine waits for it.
+    message_event: ClassVar = asyncio.Event()
 
     def __init__(self) -> None:
         self.response_started = False
@@ -57,20 +60,6 @@ class OnItsWay:
         # The short way takes whole messages only.
         self.more_body = False
         self.keep_alive = True
-        # uvicorn sets it when the connection is lost; no coroutine waits for it.
-        self.message_event = asyncio.Event()
-
-
-class QueuedFlow(FlowControl):
-    """Flow control that reads nothing while requests wait behind another: each answer would let thousands in."""
-
-    def __init__(self, transport: asyncio.Transport, queue: Collection[object]) -> None:
-        super().__init__(transport)
-        self._queue = queue
-
-    def resume_reading(self) -> None:
-        if not self._queue:
-            super().resume_reading()
 
 
 def written(response: Response, *, closing: bool) -> bytes:

@@ -40,6 +40,17 @@ def origin_form(url: bytes) -> bytes:
     return found[2] if found[2].startswith(b"/") else b"/" + found[2]
 
 
+def length(headers: Sequence[Header]) -> int:
+    """The length of a body that has one; 0 for none, and for a body that tells its end. The parser has checked it."""
+    found = 0
+    for name, value in headers:
+        if name == b"transfer-encoding":
+            return 0
+        if name == b"content-length":
+            found = int(value)
+    return found
+
+
 def without_upgrade(method: bytes, url: bytes, version: str, headers: Sequence[Header]) -> bytes:
     """The head without its offer of an upgrade."""
     closing = any(name == b"connection" and b"close" in value.lower() for name, value in headers)

@@ -13,14 +13,19 @@ from collections.abc import Callable
 
 
 class Patience:
-    """One wait at a time; `expired` is called when it has lasted as long as it may."""
+    """One wait at a time; `expired` is called when it has lasted as long as it may.
 
-    __slots__ = ("_expired", "_loop", "_timer", "_timer_at", "_until")
+    Attributes:
+        since: when the present wait began, or the last one.
+    """
+
+    __slots__ = ("_expired", "_loop", "_timer", "_timer_at", "_until", "since")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
         self._loop = loop
         self._expired = expired
         self._until = 0.0
+        self.since = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
 
@@ -30,7 +35,8 @@ class Patience:
 
     def wait(self, seconds: float) -> None:
         """A wait begins now, in place of the one before."""
-        self._until = until = self._loop.time() + seconds
+        self.since = now = self._loop.time()
+        self._until = until = now + seconds
         if self._timer is not None and self._timer_at <= until:
             return
         self._set(until)

@@ -9,35 +9,37 @@ uvicorn's own protocol takes a head without end, starts a request with an empty 
 (h2c), mixes trailers into the headers, takes requests for no host or for two, and waits for ever for the rest of a
 request. Here:
 
-- a head is at most 64 KiB with 256 headers, its URL at most 8 KiB (431 and 414),
-- a request is complete within 20 s of its first byte (408),
+- a head is at most 64 KiB with 256 headers, its URL at most 8 KiB (431 and 414); so are blank lines in front of it, and
+  what comes between two pieces of a body: the sizes of chunks, their extensions, trailers,
+- a request is complete within 20 s of its first byte (408), and a connection sends its first one within 20 s,
+- of a connection no byte is parsed before all earlier answers are given, and no more is read than was read by then,
+- a connection whose bytes are much work waits for its next turn (`headrace.server.crowd`),
+- who does not read answers for 20 s is dropped; at shutdown for 2 s,
+- an idle connection keeps neither parser nor request,
 - an offered upgrade is ignored, as RFC 9110 section 7.8 allows, and the body is read,
 - trailers are dropped,
 - HTTP/1.1 without a Host, and any request with two, is refused (400), as RFC 9112 section 3.2 demands; so is
   an absolute URL of another host (section 3.2.2), or of another scheme; versions other than 1.0 and 1.1 get a 505,
-- nothing more is read while requests wait behind another, and their bytes count with all others that wait,
 - at shutdown a request with an incomplete body gets 2 s more: nothing of it has been accepted.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from headrace.core.http import Response
+from headrace.core.waiting import BESIDE_BYTES
 from headrace.server import heads
-from headrace.server.front import Front, OnItsWay, QueuedFlow, written
-from headrace.server.patience import Patience
+from headrace.server.connection import BoundedConnection, Stopped
+from headrace.server.front import Front, written
 from headrace.server.states import (
-    ANSWERED,
     BEGUN,
     BODY,
-    CUT,
     DUE,
+    EARLY,
     ENDED,
     FREE,
     HEAD,
@@ -46,61 +48,39 @@ from headrace.server.states import (
     LACKING,
     NEXT,
     OVER,
+    PILED,
     TAKEN,
-    ConnectionEvent,
-    ConnectionState,
+    TURN,
 )
 
 LONGEST_HEAD = 64 * 1024
 MOST_HEADERS = 256
 LONGEST_URL = 8 * 1024
-# Knative's own event receiver allows 10 s; a slow producer of a large event may take a little longer.
-REQUEST_SECONDS = 20.0
-LAST_SECONDS = 2.0
 # Go's proxies, and so all of Knative's, send the head first and the body in a packet of its own: the short way waits
 # for a body up to this size. It is small beside the head that every connection may make us hold.
 SMALL_BODY = 16 * 1024
-# The memory of a request that waits behind another on its connection, beside its bytes, and the share of each header
-# (measured: 1.6 KiB with one). One read may hold ten thousand tiny requests.
-QUEUED_BYTES = 1536
-QUEUED_HEADER_BYTES = 128
+# A piece that the parser gets at once where it can't be told which message a byte belongs to, and the end of a turn: so
+# many bytes, or so many calls from the parser. It makes 2,000 calls in a millisecond, at least.
+PIECE = 4 * 1024
+TURN_BYTES = 64 * 1024
+TURN_CALLS = 256
+_END = b"\r\n\r\n"
 
 
-class Stopped(Exception):
-    """Stops the parser from inside its callbacks, which have no other way."""
-
-
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(BoundedConnection):
     """One connection. An application with a short way has a `short_way()` that returns its `Front`, or None."""
+
+    __slots__ = ("_body_left", "_calls", "_lacks", "_looked_for_front")
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._state: ConnectionState = FREE
-        self._patience = Patience(self.loop, self._expire)
-        self._front: Front | None = None
         self._looked_for_front = False
-        self._on_its_way = OnItsWay()
-        # The part of a message that the short way keeps, and how many bytes it lacks. Not a list of pieces: a small
-        # piece takes thirty times the memory of its bytes.
-        self._kept = bytearray()
+        # How much the kept message lacks.
         self._lacks = 0
-        # The bytes of the current message that the front has counted.
-        self._held = 0
-        # Those of each request that waits behind another.
-        self._queued: deque[int] = deque()
-        # The request whose turn it is; `cycle` is the last that has come.
-        self._served: RequestResponseCycle | None = None
-        # The bytes of the latest read, until they are counted with a waiting request.
-        self._read_bytes = 0
-        self._head_bytes = 0
-        # The number of messages that have bytes in the current read.
-        self._begun_in_read = 0
-        self._refused = 0
-        self._ending = False
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        super().connection_made(transport)
-        self.flow = QueuedFlow(transport, self.pipeline)
+        # How much of a body with a length is still to come.
+        self._body_left = 0
+        # The parser's calls in this turn.
+        self._calls = 0
 
     def data_received(self, data: bytes) -> None:
         state = self._state
@@ -109,7 +89,7 @@ class BoundedProtocol(HttpToolsProtocol):
         elif state is KEPT:
             self._join(data)
         elif state is not OVER:
-            self._parse(data)
+            self._take(data)
 
     # The short way.
 
@@ -128,7 +108,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle = current  # type: ignore[assignment]  # stands in for it: see there
             self._state = NEXT[self._state][TAKEN]
         elif lacks is None or lacks > SMALL_BODY:
-            self._parse(data)
+            self._take(data)
         else:
             self._keep(data, lacks)
 
@@ -141,11 +121,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(data) == self._lacks:
             self._look(whole)
         else:
-            self._parse(whole)
+            self._take(whole)
 
     def _keep(self, data: bytes, lacks: int) -> None:
         if self._state is FREE:
-            self._patience.wait(REQUEST_SECONDS)
+            self._await_rest()
         self._happens(LACKING)
         self._kept += data
         self._lacks = lacks
@@ -157,6 +137,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._kept.clear()
         self._let_go()
         return whole
+
+    def take_kept(self) -> None:
+        if self._state is KEPT:
+            self._take(self._all_kept())
 
     def _answer(self, response: Response) -> None:
         current, transport = self._on_its_way, self.transport
@@ -178,62 +162,121 @@ class BoundedProtocol(HttpToolsProtocol):
 
     # The parser's way.
 
-    def _parse(self, data: bytes) -> None:
-        self._begun_in_read = 1 if self._is_in_message() else 0
-        self._read_bytes = len(data)
+    def _take(self, data: bytes) -> None:
+        """Give the parser new bytes, when it is their turn."""
+        if self._left:
+            # More than was asked for; what is left before them waits already.
+            self._left += data
+            self._happens(EARLY)
+            self._hold_left()
+            return
+        self._left, self._at = data, 0
+        if self._state is DUE:
+            self._wait_for_turn()
+        else:
+            self._parse()
+
+    def take_turn(self) -> None:
+        self._happens(TURN)
+        if self._state is OVER:
+            return
+        if self._state is FREE and self._at == 0:
+            left = self._left
+            self._drop_left()
+            self.flow.let_go()
+            self._look(left)
+        else:
+            self._parse()
+
+    def _parse(self) -> None:
+        """Parse what is left, up to the end of a message or of the turn."""
+        left, most = self._left, self._at + TURN_BYTES
+        self._calls = 0
         try:
-            self._feed(data)
+            while self._at < len(left) and self._state is not DUE:
+                if self._at > most or self._calls > TURN_CALLS:
+                    break
+                self._parse_piece(left)
         except (httptools.HttpParserError, Stopped):
             self._refuse(self._refused or 400)
             return
-        if self._is_in_message():
-            self._await_more(len(data))
-
-    def _is_in_message(self) -> bool:
-        return self._state in (HEAD, BODY)
-
-    def _await_more(self, size: int) -> None:
-        """Wait for the rest of the message at the end of a read of so many bytes."""
-        if not self._patience.waits:
-            self._patience.wait(REQUEST_SECONDS)
-        if self._state is not HEAD:
-            # ASGI counts the bytes that it has been given.
+        if self._state is OVER:
             return
-        # Behind another message in the same read, its share of the bytes is unknown; the next reads are all its own.
-        if self._begun_in_read < 2:
-            self._head_bytes += size
-        if self._head_bytes > LONGEST_HEAD:
-            self._refuse(431)
+        if self._at < len(left):
+            self._wait_for_turn()
         else:
-            # Earlier messages of the same read count, too: most of them wait for their turn.
-            self._hold(size)
+            self._drop_left()
+            self.flow.let_go()
+            self._await_more()
 
-    def _feed(self, data: bytes) -> None:
-        # A view, and a loop: one read may hold thousands of small requests that offer an upgrade.
-        rest = memoryview(data)
-        while True:
-            try:
-                self.parser.feed_data(rest)
-            except httptools.HttpParserUpgrade as upgrade:
-                method = self.parser.get_method()
-                if method == b"CONNECT":
-                    self._stop(405)
-                rest = rest[upgrade.args[0] :]
-                head = heads.without_upgrade(method, self.url, self.parser.get_http_version(), self.headers)
-                self.parser = httptools.HttpRequestParser(self)
-                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-                self.parser.feed_data(head)
-            else:
-                return
+    def _parse_piece(self, left: bytes) -> None:
+        at, whole = self._at, self._body_left
+        end = min(len(left), at + whole if whole else self._end_of_piece(left))
+        self._at = end
+        self._calls += 1
+        self._feed(left if end - at == len(left) else memoryview(left)[at:end])
+        if whole:
+            return
+        self._head_bytes += end - at
+        if self._head_bytes > LONGEST_HEAD and self._state is not DUE:
+            self._stop(431)
+
+    def _end_of_piece(self, left: bytes) -> int:
+        """A place behind which another message may begin, and before which none can; or the end of a small piece."""
+        at = self._at
+        if at == 0 and self._state in (HEAD, BODY) and left[0] in b"\r\n":
+            # The end of a head, or of a trailer, has come apart.
+            return 1 if left[1:2] not in (b"\r", b"\n") else 2 if left[2:3] not in (b"\r", b"\n") else 3
+        found = left.find(_END, max(at - 3, 0), at + PIECE)
+        return at + PIECE if found < 0 else found + 4
+
+    def _feed(self, piece: bytes | memoryview) -> None:
+        if self.parser is None:
+            self._make_parser()
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade:
+            # The piece ends where the head does.
+            method = self.parser.get_method()
+            if method == b"CONNECT":
+                self._stop(405)
+            head = heads.without_upgrade(method, self.url, self.parser.get_http_version(), self.headers)
+            self._make_parser()
+            self.parser.feed_data(head)
+
+    def _make_parser(self) -> None:
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+
+    def _await_more(self) -> None:
+        """Nothing is left: wait for the rest of a message, if one has begun."""
+        if self._state is DUE:
+            return
+        if self._patience.waits:
+            pass
+        elif self._state is FREE:
+            self._patience.wait(self.timeout_keep_alive)
+        else:
+            self._await_rest()
+        if self._state is HEAD:
+            # A body is counted as it comes.
+            self._hold(self._head_bytes - self._held)
+
+    def _wait_for_turn(self) -> None:
+        """Read nothing more until what is left has had its turn."""
+        self._happens(EARLY)
+        self.flow.hold()
+        self._hold_left()
+        if self._state not in (PILED, OVER):
+            self._crowd.ask_turn(self.take_turn, self.loop)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._state in (FREE, DUE):
-            # The wait of an idle connection, or for an earlier body, is over.
+        if self._state is FREE:
+            # The wait of an idle connection is over.
             self._patience.stop()
         self._happens(BEGUN)
         self._head_bytes = 0
-        self._begun_in_read += 1
 
     def on_url(self, url: bytes) -> None:
         if len(self.url) + len(url) > LONGEST_URL:
@@ -241,6 +284,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._calls += 1
         if self._state is not HEAD:
             return  # a trailer: a proxy that checks headers in front of us has not seen it
         if len(self.headers) >= MOST_HEADERS or len(name) + len(value) > LONGEST_HEAD:
@@ -254,135 +298,38 @@ class BoundedProtocol(HttpToolsProtocol):
         if (status := heads.fault(self.parser.get_http_version(), self.headers, self.url)) is not None:
             self._stop(status)
         self.url = heads.origin_form(self.url)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._queue()
         self._happens(HEADED)
+        self._body_left = heads.length(self.headers)
+        self._head_bytes = 0
         self._let_go()
+        if self._front is None:
+            self._count(BESIDE_BYTES + sum(len(name) + len(value) for name, value in self.headers))
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._calls += 1
+        self._head_bytes = 0
+        if self._body_left:
+            self._body_left -= len(body)
+        cycle = self.cycle
+        if cycle.response_complete:
+            return
+        if self._front is None:
+            self._count(len(body))
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
             return
         self._patience.stop()
+        if self.flow.write_paused:
+            # Its answer will wait for those before it to be read.
+            self._await_rest()
+        self._body_left = 0
         self._happens(ENDED)
         super().on_message_complete()
         if self.cycle.response_complete:
             self._answered()
-
-    # Both ways.
-
-    def on_response_complete(self) -> None:
-        if self._queued and self._front is not None:
-            self._front.let_go(self._queued.popleft())
-        self.server_state.total_requests += 1
-        if self.transport.is_closing():
-            return
-        if self.pipeline:
-            cycle, app = self.pipeline.pop()
-            self.flow.resume_reading()
-            self._start_asgi_task(cycle, app)
-            return
-        if self.flow.read_paused:
-            self.flow.resume_reading()
-        self._answered()
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._served = cycle
-        super()._start_asgi_task(cycle, app)
-
-    def _answered(self) -> None:
-        """The last answer that was due is given."""
-        self._state = state = NEXT[self._state][ANSWERED]
-        if state is FREE:
-            self._patience.wait(self.timeout_keep_alive)
-
-    def shutdown(self) -> None:
-        self._ending = True
-        if self._state is KEPT:
-            # A client in the middle of sending gets the same last moment on either way.
-            self._parse(self._all_kept())
-        super().shutdown()
-        if self._is_in_message():
-            self._patience.wait(LAST_SECONDS)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._cut()
-        self._patience.close()
-        self.pipeline.clear()
-        if self._front is not None:
-            self._front.let_go(sum(self._queued))
-        self._queued.clear()
-        if self._served is not None and not self._served.response_complete:
-            self._served.disconnected = True
-            self._served.message_event.set()
-        super().connection_lost(exc)
-
-    def _happens(self, event: ConnectionEvent) -> None:
-        self._state = NEXT[self._state][event]
-
-    def _hold(self, size: int) -> None:
-        """Count so many more waiting bytes of a message, or refuse it if there is no room for them."""
-        if self._front is None:
-            return
-        if self._front.hold(size, self._held):
-            self._held += size
-        else:
-            self._refuse(503)
-
-    def _queue(self) -> None:
-        """Queue the request whose head is complete behind another, or refuse it if there is no room for it."""
-        if self._front is None:
-            return
-        # The first request of a read is counted with all bytes of the read.
-        size = self._read_bytes + QUEUED_BYTES + QUEUED_HEADER_BYTES * len(self.headers)
-        self._read_bytes = 0
-        if not self._front.hold(size, 0):
-            # The requests in front of it get their answers: uvicorn has no state of this one yet.
-            self._stop(503)
-        self._queued.append(size)
-
-    def _let_go(self) -> None:
-        if self._held and self._front is not None:
-            self._front.let_go(self._held)
-        self._held = 0
-
-    def _stop(self, status: int) -> None:
-        self._refused = status
-        raise Stopped
-
-    def _expire(self) -> None:
-        """End a wait that took too long. While an answer is due, the delay is ours."""
-        if self.transport.is_closing():
-            return
-        if self._state is FREE:
-            self.transport.close()
-        elif self.flow.read_paused and not self._ending:
-            # While we do not read, its rest can't come.
-            self._patience.wait(REQUEST_SECONDS)
-        elif self._state is not DUE:
-            self._refuse(503 if self._ending else 408)
-
-    def _cut(self) -> None:
-        """Read nothing any more, and drop the incomplete message."""
-        self._happens(CUT)
-        self._patience.stop()
-        self._kept.clear()
-        self._let_go()
-
-    def _refuse(self, status: int) -> None:
-        """Answer unless an answer has begun, and close: the next bytes can't be told apart from this message."""
-        self._cut()
-        waits = self.cycle is not None and not self.cycle.response_complete
-        if waits and not self.cycle.more_body:
-            # A whole request came before, and the client would take this as its answer. Its own answer will close.
-            self.cycle.keep_alive = False
-            return
-        # A request with others in front of it gets no answer at all.
-        begun = waits and (self.cycle.response_started or bool(self.pipeline))
-        if not begun and not self.transport.is_closing():
-            again = b"retry-after: 1\r\n" if status == 503 else b""
-            if (tell := getattr(self.app, "refused", None)) is not None:
-                # Our application counts it; the floors of the bench do not.
-                tell(status)
-            self.transport.write(STATUS_LINE[status] + again + b"content-length: 0\r\nconnection: close\r\n\r\n")
-        self.transport.close()

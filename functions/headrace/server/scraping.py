@@ -17,6 +17,7 @@ from headrace.core import metrics
 from headrace.core.http import Response
 from headrace.core.metrics import Snapshot
 from headrace.io import web
+from headrace.server.crowd import Crowd
 from headrace.server.protocol import BoundedProtocol
 
 
@@ -37,8 +38,8 @@ class Scraped:
         await web.send_response(send, Response(200, kind, metrics.text(self._counted(), families.FUNCTIONS)))
 
 
-async def serve(counted: Callable[[], Snapshot], listener: socket.socket, server: uvicorn.Server) -> None:
-    """Serve the port beside a server, which also closes it."""
+async def serve(counted: Callable[[], Snapshot], listener: socket.socket, server: uvicorn.Server, crowd: Crowd) -> None:
+    """Serve the port beside a server, which also closes it; its connections count with all others."""
     config = uvicorn.Config(
         Scraped(counted),
         http=BoundedProtocol,
@@ -52,6 +53,6 @@ async def serve(counted: Callable[[], Snapshot], listener: socket.socket, server
     config.load()
 
     def protocol() -> asyncio.Protocol:
-        return BoundedProtocol(config=config, server_state=server.server_state, app_state={})
+        return BoundedProtocol(config=config, server_state=server.server_state, app_state={}, crowd=crowd)
 
     server.servers.append(await asyncio.get_running_loop().create_server(protocol, sock=listener))

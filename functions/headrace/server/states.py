@@ -25,6 +25,10 @@ class ConnectionState(StrEnum):
     """The parser is inside a body; ASGI has the request."""
     DUE = "due"
     """No message is half read, and an answer is due: from the short way, or from ASGI."""
+    PILED = "piled"
+    """As DUE, and bytes behind that message are held; no more are read."""
+    HELD = "held"
+    """As FREE, but bytes are held until it is this connection's turn; no more are read."""
     OVER = "over"
     """Nothing is read any more. Answers to whole requests may still be due."""
 
@@ -43,20 +47,26 @@ class ConnectionEvent(StrEnum):
     ENDED = "ended"
     """The parser has met the end of a message."""
     ANSWERED = "answered"
-    """The last answer that was due has been given."""
+    """The answer that was due has been given."""
+    EARLY = "early"
+    """Bytes have come before it is their turn: an answer is due, or this turn has been long enough."""
+    TURN = "turn"
+    """It is this connection's turn again."""
     CUT = "cut"
     """The connection was refused, or is lost."""
 
 
 # Names of their own: in Python 3.11 the look-up of an enumeration's member takes as long as a step of the table.
-FREE, KEPT, HEAD, BODY, DUE, OVER = ConnectionState
-TAKEN, LACKING, BEGUN, HEADED, ENDED, ANSWERED, CUT = ConnectionEvent
+FREE, KEPT, HEAD, BODY, DUE, PILED, HELD, OVER = ConnectionState
+TAKEN, LACKING, BEGUN, HEADED, ENDED, ANSWERED, EARLY, TURN, CUT = ConnectionEvent
 
 NEXT: Mapping[ConnectionState, Mapping[ConnectionEvent, ConnectionState]] = {
     FREE: {
         TAKEN: DUE,
         LACKING: KEPT,
         BEGUN: HEAD,
+        # Blank lines alone may last longer than a turn.
+        EARLY: HELD,
         CUT: OVER,
     },
     KEPT: {
@@ -70,24 +80,38 @@ NEXT: Mapping[ConnectionState, Mapping[ConnectionEvent, ConnectionState]] = {
         # The same head again, without its offer of an upgrade.
         BEGUN: HEAD,
         HEADED: BODY,
-        # The answer to an earlier request on the same connection.
-        ANSWERED: HEAD,
+        EARLY: HEAD,
+        TURN: HEAD,
         CUT: OVER,
     },
     BODY: {
         ENDED: DUE,
         # The answer came before the whole body: the rest of it is read, and dropped.
         ANSWERED: BODY,
+        EARLY: BODY,
+        TURN: BODY,
         CUT: OVER,
     },
     DUE: {
-        # A pipelined request: it is parsed now, and waits for its turn.
-        BEGUN: HEAD,
+        # A pipelined request: not a byte of it is parsed before the answer.
+        EARLY: PILED,
         ANSWERED: FREE,
+        CUT: OVER,
+    },
+    PILED: {
+        EARLY: PILED,
+        ANSWERED: HELD,
+        CUT: OVER,
+    },
+    HELD: {
+        EARLY: HELD,
+        TURN: FREE,
         CUT: OVER,
     },
     OVER: {
         ANSWERED: OVER,
+        # A turn that was asked for before.
+        TURN: OVER,
         CUT: OVER,
     },
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.server import protocol
+from headrace.server import connection
 from headrace.server.protocol import LONGEST_HEAD, MOST_HEADERS
 from tests.support.functions.functions import Function
 from tests.support.functions.in_process import InProcess
@@ -268,7 +268,7 @@ async def test_a_probe_says_for_which_host_it_is(receive: Function, host: bytes,
 async def test_a_request_has_to_be_complete_in_time(
     shared_server: NatsServer, monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
-    monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.5)
     monkeypatch.setenv("NATS_URL", shared_server.url)
     with InProcess("receive") as served:
         port = int(served.url.rpartition(":")[2])

@@ -35,6 +35,8 @@ class Transport(asyncio.Transport):
         self.written = b""
         self.reading = True
         self.closed = False
+        self.aborted = False
+        self.unread = 0
 
     def write(self, data: Any) -> None:
         assert not self.closed
@@ -49,6 +51,12 @@ class Transport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closed
 
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def abort(self) -> None:
+        self.closed = self.aborted = True
+
     def close(self) -> None:
         self.closed = True
 
@@ -62,6 +70,7 @@ class Application:
         self.by_asgi: list[tuple[str, bytes]] = []
         self.fault: Exception | None = None
         self.takes = True
+        self.waits = False
         self.room = 1_000_000
         self.held = 0
 
@@ -96,6 +105,8 @@ class Application:
                 return
             body, more = body + said["body"], said["more_body"]
         self.by_asgi.append((scope["path"], body))
+        if self.waits:
+            await asyncio.Event().wait()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 
@@ -124,7 +135,7 @@ async def connection(application: Application, transport: Transport, clock: Slow
     return protocol
 
 
-async def turns() -> None:
+async def turns(passes: int = 20) -> None:
     """Let everything happen that can happen by itself."""
-    for _ in range(10):
+    for _ in range(passes):
         await asyncio.sleep(0)

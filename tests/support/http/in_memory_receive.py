@@ -21,11 +21,11 @@ from headrace.core.http import Response
 from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.nats import nats_wire
 from headrace.core.nats.jetstream import PubAck
+from headrace.core.waiting import Waiting
 from headrace.io import web
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
 from headrace.receive.story import Outcome, ReceiveEffects, receive
-from headrace.receive.waiting import Waiting
 from headrace.server.protocol import BoundedProtocol
 from headrace.server.states import ConnectionState
 from tests.support.http.in_memory_http import Transport

@@ -38,6 +38,9 @@ class SlowClock:
     def create_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(work)
 
+    def call_soon(self, callback: Callable[..., object], *arguments: Any) -> None:
+        asyncio.get_running_loop().call_soon(callback, *arguments)
+
     def advance(self, seconds: float) -> None:
         """Let so much time go by, timer by timer."""
         end = self.now + seconds

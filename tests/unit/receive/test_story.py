@@ -16,10 +16,10 @@ from headrace.core.http import request as http_request
 from headrace.core.installation.function_settings import ReceiveSettings
 from headrace.core.nats import nats_wire
 from headrace.core.nats.jetstream import PubAck
+from headrace.core.waiting import BESIDE_BYTES, Waiting
 from headrace.receive.route import ALLOW, Router
 from headrace.receive.short_way import Intake
 from headrace.receive.story import Outcome, ReceiveEffects, receive
-from headrace.receive.waiting import BESIDE_BYTES, Waiting
 
 Header = tuple[bytes, bytes]
 

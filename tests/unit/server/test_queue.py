@@ -1,37 +1,54 @@
-"""Requests that wait behind another on their connection: what they hold, and what becomes of them."""
+"""Requests behind another on their connection: none is read before its turn, and what becomes of them."""
 
 from __future__ import annotations
 
-from headrace.server.protocol import QUEUED_BYTES, REQUEST_SECONDS
-from tests.support.http.fronted import ACCEPTED, BY_ASGI, ONE, STORED, THREE, TWO, turns
+from headrace.server.connection import LAST_SECONDS, REQUEST_SECONDS
+from headrace.server.states import ConnectionState
+from tests.support.http.fronted import ACCEPTED, BY_ASGI, CLOSING, ONE, STORED, THREE, TWO, turns
 
 
-async def test_requests_that_wait_behind_another_are_counted_until_it_is_their_turn(application, transport, connection):
-    connection.data_received(ONE)
-    connection.data_received(TWO + THREE)
-    assert application.held > len(TWO + THREE) + 2 * QUEUED_BYTES
-    application.answers[0](STORED)
-    await turns()
-    assert (transport.written, application.held) == (ACCEPTED + BY_ASGI + BY_ASGI, 0)
-
-
-async def test_where_there_is_no_room_to_wait_those_in_front_are_answered_and_the_connection_is_closed(
+async def test_bytes_behind_a_request_are_counted_until_it_is_their_turn_and_nothing_of_them_is_parsed(
     application, transport, connection
 ):
-    sent = TWO * 1000
-    application.room = len(sent) + 10 * QUEUED_BYTES
     connection.data_received(ONE)
-    connection.data_received(sent)
-    assert len(sent) < application.held <= application.room
+    connection.data_received(TWO * 1000)
+    assert application.held == len(TWO) * 1000
+    assert (connection._state, connection.parser, transport.reading) == (ConnectionState.PILED, None, False)
+    application.answers[0](STORED)
+    await turns(5000)
+    assert (transport.written, application.held) == (ACCEPTED + BY_ASGI * 1000, 0)
+    assert transport.reading
+
+
+async def test_one_request_is_served_at_a_time_whoever_sends_thousands(application, transport, connection):
+    application.waits = True
+    connection.data_received(TWO * 1000)
+    await turns()
+    assert len(application.by_asgi) == 1
+    assert len(connection.tasks) == 1
+
+
+async def test_an_event_alone_behind_another_takes_the_short_way_in_its_turn(application, transport, connection):
+    connection.data_received(ONE)
+    connection.data_received(TWO)
     application.answers[0](STORED)
     await turns()
-    waited = len(application.by_asgi)
-    assert 2 < waited < 10
-    last = BY_ASGI.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
-    assert transport.written == ACCEPTED + BY_ASGI * (waited - 1) + last
-    assert (transport.closed, application.held) == (True, 0)
-    connection.connection_lost(None)
-    assert application.held == 0
+    assert (application.taken, application.by_asgi) == ([ONE, TWO], [])
+    assert transport.reading
+
+
+async def test_where_there_is_no_room_for_them_the_one_in_front_is_answered_and_the_connection_is_closed(
+    application, transport, connection
+):
+    application.held = 1
+    application.room = len(TWO)
+    connection.data_received(ONE)
+    connection.data_received(TWO)
+    assert (application.held, transport.reading) == (1, False)
+    application.answers[0](STORED)
+    await turns()
+    assert (transport.written, transport.closed) == (CLOSING, True)
+    assert application.by_asgi == []
 
 
 async def test_nothing_more_is_read_before_the_last_that_waits_has_its_turn_and_that_counts_as_our_time(
@@ -62,6 +79,27 @@ async def test_of_requests_that_wait_nothing_is_left_when_the_client_goes(applic
     assert (application.by_asgi, application.held) == ([], 0)
 
 
+async def test_nor_when_they_wait_for_their_turn(application, transport, connection):
+    connection.data_received(ONE)
+    connection.data_received(TWO + THREE)
+    application.answers[0](STORED)
+    transport.closed = True
+    connection.connection_lost(None)
+    await turns()
+    assert (application.by_asgi, application.held) == ([], 0)
+
+
+async def test_nor_at_shutdown(application, transport, connection):
+    connection.data_received(ONE)
+    connection.data_received(TWO + THREE)
+    application.answers[0](STORED)
+    connection.shutdown()
+    assert (transport.closed, application.held) == (True, 0)
+    await turns()
+    assert application.by_asgi == []
+    connection.connection_lost(None)
+
+
 async def test_the_request_whose_turn_it_is_hears_that_the_client_is_gone_whoever_waits_behind_it(
     application, transport, connection
 ):
@@ -70,3 +108,45 @@ async def test_the_request_whose_turn_it_is_hears_that_the_client_is_gone_whoeve
     connection.connection_lost(None)
     await turns()
     assert (application.by_asgi, transport.written) == ([], b"")
+
+
+async def test_who_does_not_read_the_answer_is_dropped(application, transport, connection, clock):
+    connection.data_received(ONE)
+    connection.data_received(TWO)
+    connection.pause_writing()
+    clock.advance(REQUEST_SECONDS - 1)
+    assert not transport.aborted
+    connection.resume_writing()
+    clock.advance(REQUEST_SECONDS)
+    assert not transport.aborted
+    connection.pause_writing()
+    clock.advance(REQUEST_SECONDS)
+    assert transport.aborted
+
+
+async def test_nor_may_the_next_request_begin_that_wait_again_and_again(application, transport, connection, clock):
+    connection.data_received(TWO * 3)
+    connection.pause_writing()
+    await turns()
+    clock.advance(REQUEST_SECONDS)
+    assert transport.aborted
+    connection.connection_lost(None)
+    await turns()
+
+
+async def test_at_shutdown_sooner(application, transport, connection, clock):
+    connection.data_received(ONE)
+    connection.pause_writing()
+    connection.shutdown()
+    clock.advance(LAST_SECONDS)
+    assert transport.aborted
+
+
+async def test_a_closed_connection_whose_answers_are_not_read_is_dropped_too(application, transport, connection, clock):
+    connection.data_received(ONE)
+    application.answers[0](STORED)
+    transport.unread = 1000
+    clock.advance(connection.timeout_keep_alive)
+    assert (transport.closed, transport.aborted) == (True, False)
+    clock.advance(REQUEST_SECONDS)
+    assert transport.aborted

@@ -8,13 +8,15 @@ from headrace.server.states import NEXT, ConnectionEvent, ConnectionState
 
 # As somebody reads it who has not seen the code; `·` can't happen.
 TABLE = """
-          taken  lacking  begun  headed  ended  answered  cut
-free      due    kept     head   ·       ·      ·         over
-kept      due    kept     head   ·       ·      ·         over
-head      ·      ·        head   body    ·      head      over
-body      ·      ·        ·      ·       due    body      over
-due       ·      ·        head   ·       ·      free      over
-over      ·      ·        ·      ·       ·      over      over
+          taken  lacking  begun  headed  ended  answered  early  turn  cut
+free      due    kept     head   ·       ·      ·         held   ·     over
+kept      due    kept     head   ·       ·      ·         ·      ·     over
+head      ·      ·        head   body    ·      ·         head   head  over
+body      ·      ·        ·      ·       due    body      body   body  over
+due       ·      ·        ·      ·       ·      free      piled  ·     over
+piled     ·      ·        ·      ·       ·      held      piled  ·     over
+held      ·      ·        ·      ·       ·      ·         held   free  over
+over      ·      ·        ·      ·       ·      over      ·      over  over
 """
 EVENTS, *LINES = [line.split() for line in TABLE.strip().splitlines()]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.server.protocol import LAST_SECONDS, REQUEST_SECONDS, SMALL_BODY
+from headrace.server.connection import LAST_SECONDS, REQUEST_SECONDS
+from headrace.server.protocol import SMALL_BODY
 from headrace.server.states import ConnectionState
 from tests.support.http.fronted import ACCEPTED, BY_ASGI, CLOSING, ONE, REFUSED, STORED, THREE, TWO, turns
 from tests.support.memory import taken_memory
@@ -91,13 +92,17 @@ async def test_what_comes_by_half_behind_an_event_has_its_own_time(application, 
     clock.advance(REQUEST_SECONDS - 1)
     connection.data_received(TWO[-1:])
     connection.data_received(THREE[:20])
-    clock.advance(REQUEST_SECONDS - 1)
-    assert application.held == 20
-    clock.advance(1)
-    # An answer now would be taken for that of the event, which has the last word.
-    assert (transport.written, application.held) == (ACCEPTED if idle else b"", 0)
+    # It begins when its turn has come.
+    clock.advance(REQUEST_SECONDS + 1)
+    assert (transport.written, application.held) == (ACCEPTED if idle else b"", 20)
     application.answers[0](STORED)
-    assert (transport.written, transport.closed) == ((ACCEPTED if idle else b"") + CLOSING, True)
+    await turns()
+    answered = (ACCEPTED if idle else b"") + ACCEPTED
+    clock.advance(REQUEST_SECONDS - 1)
+    assert (transport.written, application.held) == (answered, 20)
+    clock.advance(1)
+    assert (transport.written, application.held) == (answered + REFUSED % b"408 Request Timeout", 0)
+    assert transport.closed
 
 
 @pytest.mark.parametrize("takes", [True, False], ids=["short way", "ASGI"])

@@ -28,6 +28,19 @@ class MetricsSettings(Settings):
     )
 
 
+class ConnectionSettings(Settings):
+    """How many clients a function takes."""
+
+    most: int | None = Field(
+        None,
+        alias="HEADRACE_MAX_CONNECTIONS",
+        description="connections of clients at once; for one more, the one that has been idle longest is closed. "
+        "Unset: three quarters of the files that the process may have open, one for each 20 KiB of its memory limit, "
+        "or 20,000, whichever is least. Not under functions-framework",
+        ge=16,
+    )
+
+
 class TracingSettings(Settings):
     """Whether spans are made; all else about them is the OpenTelemetry SDK's own to read."""
 

@@ -1,7 +1,7 @@
-"""The bytes of events on their way through this process, and their bound.
+"""The bytes of requests on their way through this process, and their bound.
 
 Bytes count from their arrival until their answer, so that neither slow clients nor a slow NATS pile them up. Both ways
-of `receive` call it, and the server for messages that are still arriving.
+of `receive` call it, and the server, for messages that are still arriving and for those that are not yet read.
 """
 
 from __future__ import annotations

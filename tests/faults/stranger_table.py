@@ -1,0 +1,91 @@
+"""The table of strangers' attacks: a part of `docs/faults.md`, which the fault bench keeps when it writes the rest."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from tests.faults.stranger import ATTACKS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
+_PART = re.compile(r"<!-- strangers: .*?<!-- /strangers -->\n", re.DOTALL)
+# Where the part stands before it is first written.
+_BEHIND = "## Seeds that failed first"
+
+HEAD = """<!-- strangers: written by `task faults:strangers` -->
+## Strangers on the wire: the memory of each function under each attack, and what it costs others
+
+Each function is a real process in a memory cgroup of 256 MiB ({python}, Linux {kernel}, {date}). Before any token is
+looked at, 20 connections attack it, or as many as the row says; those that are closed come again. Beside them one
+honest client sends 100 requests a second on one connection: events to `receive`, readiness probes, which ask NATS, to
+the others. The attackers are one process at nice 10; all share two cores, with other work. Cells are resident MiB at
+the start, at most and at the end, and the honest client's p99 in ms without the attack and beside it. *before* is the
+code that parsed ahead (ADR 053). Of the honest client's events {lost} that were answered with 202 are missing in the
+stream; {failed} of its requests had no good answer.
+
+| attack | function | MiB before | MiB now | p99 before | p99 now |
+| --- | --- | --- | --- | --- | --- |
+"""
+
+
+class Row(Protocol):
+    """An outcome."""
+
+    function: str
+    attack: str
+    start: float
+    peak: float
+    after: float
+    killed: bool
+    alone: float
+    beside: float
+    failed: int
+    lost: int
+
+
+def kept(page: str) -> str:
+    """The part as it is on a page; empty where there is none."""
+    found = _PART.search(page)
+    return found[0] if found else ""
+
+
+def write(rows: Sequence[Row], before: Sequence[Row]) -> Path:
+    """Replace the part, and nothing else of the page."""
+    then = {(row.attack, row.function): row for row in before}
+    head = HEAD.format(
+        lost=sum(row.lost for row in rows),
+        failed=sum(row.failed for row in rows),
+        python=f"Python {platform.python_version()}",
+        kernel=platform.release(),
+        date=datetime.now(UTC).date(),
+    )
+    lines = [_line(row, then.get((row.attack, row.function))) for row in rows]
+    part = f"{head}{''.join(lines)}<!-- /strangers -->\n"
+    page = PAGE.read_text(encoding="utf-8")
+    page = page.replace(old, part) if (old := kept(page)) else page.replace(_BEHIND, f"{part}\n{_BEHIND}")
+    PAGE.write_text(page, encoding="utf-8")
+    return PAGE
+
+
+def _line(now: Row, before: Row | None) -> str:
+    cells = [
+        ATTACKS[now.attack].words if now.function == "receive" else "",
+        f"`{now.function}`",
+        "" if before is None else _memory(before),
+        _memory(now),
+        "" if before is None else _times(before),
+        _times(now),
+    ]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _memory(row: Row) -> str:
+    return f"{row.start:.0f}, **killed**" if row.killed else f"{row.start:.0f}, {row.peak:.0f}, {row.after:.0f}"
+
+
+def _times(row: Row) -> str:
+    return "" if row.killed else f"{row.alone:.1f} → {row.beside:.1f}"
