@@ -87,7 +87,7 @@ async def test_where_the_author_has_credentials_of_his_own_they_say_what_he_may_
     refused = await hook.sync(channel(entry(), stream=wanted))
     tenant.mount("channel", secret_of(TENANT))
     first = await synced(hook, stream=wanted, **CONNECTION)
-    with tenant.reconcile(one(first, "reconcile")):
+    with tenant.reconcile(one(first, "own-reconcile")):
         await until_let_in(hook, stream=wanted, **CONNECTION)
 
     assert condition(refused, "Ready")["reason"] == "NameRefused"
