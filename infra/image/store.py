@@ -47,7 +47,8 @@ class Store:
         self._clear()
         for folder in (self._root, self._run, self.scratch):
             folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / "registries.conf").write_text("unqualified-search-registries = []\n")
+        Path(self.registries).write_text("unqualified-search-registries = []\n")
+        (self._folder / "pulls.conf").write_text('unqualified-search-registries = ["docker.io"]\n')
         self._driver = self._possible_driver()
         # Of a build that was killed.
         if self.said("containers", "--quiet"):
@@ -117,6 +118,11 @@ class Store:
     def registries(self) -> str:
         """The file that says where a name without a host is looked for, as the engines do it everywhere."""
         return str(self._folder / "registries.conf")
+
+    @property
+    def registries_of_pulls(self) -> str:
+        """The same where the real base is pulled; CONTAINERS_REGISTRIES_CONF may name a mirror."""
+        return os.environ.get("CONTAINERS_REGISTRIES_CONF") or str(self._folder / "pulls.conf")
 
     def _possible_driver(self) -> str:
         """Overlay, unless the cache is on a file system that can't carry it, as a container's own."""

@@ -17,9 +17,10 @@ MODULES = Path(__file__).resolve().parents[1] / "tools"
 COMMAND = "task tools"
 
 
-def _tool(name: str, root: str, package: str, *, module: str = "") -> Program:
+def _tool(name: str, root: str, package: str, *, module: str = "", version: str = "") -> Program:
     # Not from PATH: what is tested is what go.mod pins.
-    return Program(name, MODULES / (module or name), root, package, cache="tools", says_version=())
+    flags = (lambda found: f"-s -w -X {version}={found}") if version else (lambda _found: "-s -w")
+    return Program(name, MODULES / (module or name), root, package, cache="tools", link_flags=flags, says_version=())
 
 
 HELM = _tool("helm", "helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm")
@@ -30,7 +31,10 @@ KUSTOMIZE = _tool("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "sigs.k8s.i
 PROMTOOL = _tool("promtool", "github.com/prometheus/prometheus", "github.com/prometheus/prometheus/cmd/promtool")
 _CONTAINERS = "github.com/google/go-containerregistry"
 REGISTRY = _tool("registry", _CONTAINERS, f"{_CONTAINERS}/cmd/registry", module="func")
-PROGRAMS = (KUSTOMIZE, HELM, PROMTOOL, NATS, KN, FUNC, REGISTRY)
+# What a release is made with (docs/image.md): the list of what is in an image, and what is pushed.
+SYFT = _tool("syft", "github.com/anchore/syft", "github.com/anchore/syft/cmd/syft", version="main.version")
+ORAS = _tool("oras", "oras.land/oras", "oras.land/oras/cmd/oras")
+PROGRAMS = (KUSTOMIZE, HELM, PROMTOOL, NATS, KN, FUNC, REGISTRY, SYFT, ORAS)
 
 
 def found(*programs: Program) -> Mapping[str, Path]:

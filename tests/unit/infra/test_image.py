@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from infra.image import build
+
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "Containerfile").read_text(encoding="utf-8")
 INSTRUCTIONS = [line for line in re.sub(r"\\\n", " ", TEXT).splitlines() if line and not line.startswith("#")]
@@ -73,28 +75,46 @@ def test_python_compiles_as_it_is_told_and_what_it_compiles_is_never_compared_wi
 
 
 def test_uv_takes_each_of_its_commands(tmp_path: Path) -> None:
-    commands = [part for line in INSTRUCTIONS for part in re.findall(r"uv sync [^&;]*", line)]
-    assert len(commands) == 2
-    for command in commands:
-        done = uv(*shlex.split(command)[1:], "--dry-run", "--offline", UV_PROJECT_ENVIRONMENT=str(tmp_path / "venv"))
-        assert done.returncode == 0, done.stderr
+    (command,) = [part for line in INSTRUCTIONS for part in re.findall(r"uv sync [^&;]*", line)]
+    done = uv(*shlex.split(command)[1:], "--dry-run", "--offline", UV_PROJECT_ENVIRONMENT=str(tmp_path / "venv"))
+    assert done.returncode == 0, done.stderr
 
 
-def test_what_it_copies_is_there() -> None:
+def test_what_it_copies_is_there_and_is_what_a_second_build_is_given() -> None:
     copied = [line.split()[1:-1] for line in INSTRUCTIONS if line.startswith("COPY") and "--from" not in line]
-    assert sum(map(len, copied)) == 5
-    assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
+    names = [name for names in copied for name in names]
+    assert [name for name in names if not (ROOT / name).exists()] == []
+    assert {"Containerfile", *names} == set(build.COPIED)
+
+
+def test_all_that_is_installed_is_known_by_a_hash() -> None:
+    (tools,) = [part for line in INSTRUCTIONS for part in re.findall(r"pip install [^&;]*tools.txt", line)]
+    assert "--require-hashes" in tools
+    text = re.sub(r"\\\n *", "", (ROOT / "infra/image/tools.txt").read_text(encoding="ascii"))
+    pinned = [line for line in text.splitlines() if not line.startswith("#")]
+    assert [
+        line for line in pinned if re.fullmatch(r"[\w-]+==[\w.]+( --hash=sha256:[0-9a-f]{64})+", line) is None
+    ] == []
+    assert {"uv", "hatchling"} <= {line.partition("==")[0] for line in pinned}
+    # What uv installs without the lock file is the wheel that was built here.
+    others = [part for line in INSTRUCTIONS for part in re.findall(r"(?:uv )?pip install [^&;]*", line)]
+    assert [part.strip() for part in others if part != tools] == ["uv pip install --offline --no-deps /wheel/*.whl"]
+
+
+def test_the_pinned_build_backend_is_one_that_the_project_takes() -> None:
+    (wanted,) = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    found = re.search(r"^hatchling==(\d+)\.(\d+)", (ROOT / "infra/image/tools.txt").read_text(), re.MULTILINE)
+    least = re.fullmatch(r"hatchling>=(\d+)\.(\d+)", wanted)
+    assert found is not None
+    assert least is not None
+    assert tuple(map(int, found.groups())) >= tuple(map(int, least.groups()))
 
 
 def test_it_installs_extras_that_there_are_from_the_lock_file_alone() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    syncs = [line for line in INSTRUCTIONS if "uv sync" in line]
-    assert len(syncs) == 2
-    for line in syncs:
-        assert "--frozen --no-dev" in line
-        assert (
-            {"operator", "tracing"} == set(re.findall(r"--extra (\S+)", line)) <= set(project["optional-dependencies"])
-        )
+    (line,) = [line for line in INSTRUCTIONS if "uv sync" in line]
+    assert "--frozen --no-dev" in line
+    assert {"operator", "tracing"} == set(re.findall(r"--extra (\S+)", line)) <= set(project["optional-dependencies"])
 
 
 def test_both_stages_have_the_base_that_a_digest_can_pin() -> None:
