@@ -136,7 +136,7 @@ class _Run:
         self.tally = self.effects.tally
         self.began = self.arrived = self.effects.monotonic()
         self.pace = Pace(self.lease.bits_per_second)
-        self.ahead = Ahead(self.window.slots)
+        self.ahead = Ahead(self.lease.max_ahead)
 
     async def pull_until_over(self) -> None:
         stopping = asyncio.create_task(self.stop.wait())

@@ -13,6 +13,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.delivery import admission, gaps, lease, pull_trouble, stage_record, sunk
+from headrace.core.delivery.ahead import most_ahead
 from headrace.core.delivery.byte_pool import BytePool
 from headrace.core.delivery.lease import Lease, Outcome, Tally
 from headrace.core.delivery.order_spec import DeliveryOrder
@@ -129,7 +130,7 @@ class Leasing:
         info, subscriber = found
         stop, tally = asyncio.Event(), Tally()
         with lease_news.telling(asked, tally, early, stop, lambda: self._draining):
-            return await self._serve(asked, subscriber, gaps.begin(info), receive, stop, tally)
+            return await self._serve(asked, subscriber, info, receive, stop, tally)
 
     async def look_up(self, asked: Lease) -> tuple[Mapping[str, Any], Subscriber] | Response:
         """The consumer's CONSUMER.INFO and its subscriber, or the reason that it can't be served."""
@@ -143,7 +144,7 @@ class Leasing:
         self,
         asked: Lease,
         subscriber: Subscriber,
-        seen: gaps.Gaps | None,
+        info: Mapping[str, Any],
         receive: web.Receive,
         stop: asyncio.Event,
         tally: Tally,
@@ -151,21 +152,22 @@ class Leasing:
         watching = asyncio.create_task(web.disconnected(receive))
         watching.add_done_callback(lambda _: stop.set())
         try:
-            await self.pull(asked, subscriber, seen, stop, tally)
+            await self.pull(asked, subscriber, info, stop, tally)
         finally:
             watching.cancel()
-        info = await self._last_look(asked, len(tally.due))
-        pending = int(info.get("num_pending", 0)) if info else 0
-        ack_pending = int(info.get("num_ack_pending", 0)) if info else 0
+        last = await self._last_look(asked, len(tally.due))
+        pending = int(last.get("num_pending", 0)) if last else 0
+        ack_pending = int(last.get("num_ack_pending", 0)) if last else 0
         answer = lease.answer(tally, pending=pending, ack_pending=ack_pending, now=time.time())
         return json_response(200, answer.to_json())
 
     async def pull(
-        self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, stop: asyncio.Event, tally: Tally
+        self, asked: Lease, subscriber: Subscriber, info: Mapping[str, Any], stop: asyncio.Event, tally: Tally
     ) -> None:
         """Hold one lease, until it ends by itself, `stop` is set, or this process is told to end.
 
         Args:
+            info: CONSUMER.INFO before it begins.
             tally: gets the lease's counts.
 
         Raises:
@@ -178,11 +180,16 @@ class Leasing:
             stop.set()
         try:
             largest = self._jetstream.max_payload + ENVELOPE
-            # The subscriber's limit is shared by all leases that may serve it at once (ADR 012).
-            asked = replace(asked, bits_per_second=subscriber.rate_limit_bps / subscriber.most_leases)
+            # The subscriber's limits are shared by all leases that may serve it at once (ADR 012).
+            leases, unsettled = subscriber.most_leases, int(info["config"].get("max_ack_pending", 0))
+            asked = replace(
+                asked,
+                bits_per_second=subscriber.rate_limit_bps / leases,
+                max_ahead=most_ahead(asked.max_in_flight, unsettled, leases),
+            )
             effects = self._effects(asked, subscriber, tally)
             with self._counts.lease(subscriber, tally):
-                await forward(asked, subscriber, largest, effects, stop, seen, self._pool)
+                await forward(asked, subscriber, largest, effects, stop, gaps.begin(info), self._pool)
         finally:
             self._open.discard(stop)
             self._log.tell_rest(subscriber)

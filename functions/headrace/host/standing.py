@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from headrace.core.delivery import gaps
 from headrace.core.delivery.lease import Lease, Tally
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import Misconfigured, Refused, Unavailable
@@ -43,7 +42,7 @@ class Leases(Protocol):
         """The consumer's CONSUMER.INFO and its subscriber, or the reason that it can't be served."""
 
     async def pull(
-        self, asked: Lease, subscriber: Subscriber, seen: gaps.Gaps | None, stop: asyncio.Event, tally: Tally
+        self, asked: Lease, subscriber: Subscriber, info: Mapping[str, Any], stop: asyncio.Event, tally: Tally
     ) -> None:
         """Hold one lease."""
 
@@ -103,7 +102,7 @@ class Standing:
 
     async def _held(self, wanted: Lease, info: Mapping[str, Any], subscriber: Subscriber) -> str:
         async def held() -> None:
-            await self._leases.pull(wanted, subscriber, gaps.begin(info), asyncio.Event(), Tally())
+            await self._leases.pull(wanted, subscriber, info, asyncio.Event(), Tally())
 
         return await _problem_of(held()) or ""
 

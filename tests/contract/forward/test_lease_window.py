@@ -14,6 +14,7 @@ from tests.support.functions.functions import Function
 from tests.support.http.subscriber import Hold, Say, Subscriber
 from tests.support.nats.nats_server import NatsServer
 from tests.support.nats.streams import Lane, Nats
+from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.functions.served"]
 
@@ -60,6 +61,24 @@ async def test_never_more_events_are_in_hand_than_the_process_allows(
         place.release()
         assert (await lease)["delivered"] == 30
     assert place.most_at_once == 6
+
+
+async def test_more_events_wait_for_a_quick_subscriber_than_are_in_its_hands_and_each_comes_once(
+    nats: Nats, forward: Function, subscriber: Subscriber
+) -> None:
+    place = subscriber.place(Say(202, delay=0.001))
+    lane = await nats.serve(forward, subscriber=place.uri)
+    await lane.store(*numbered(2000))
+
+    async def more_are_pulled() -> bool:
+        return int((await lane.info())["num_ack_pending"]) > 4
+
+    async with lane.leased(max_in_flight=4, linger=0.3) as lease:
+        await until("more are pulled than may be in hand", more_are_pulled)
+        answer = await lease
+    assert (answer["delivered"], answer["redelivered"], answer["returned"]) == (2000, 0, 0)
+    assert place.most_at_once == 4
+    assert Counter(place.ids) == Counter(numbered(2000))
 
 
 async def test_never_more_bytes_are_in_hand_than_the_process_allows(

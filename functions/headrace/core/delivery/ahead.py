@@ -16,6 +16,20 @@ LOOK_SECONDS = 0.025
 MOST = 3
 
 
+def most_ahead(in_hand: int, unsettled: int, leases: int) -> int:
+    """The events that one lease may hold ahead at most.
+
+    Args:
+        in_hand: how many it may have in hand.
+        unsettled: how many the server lets be unsettled, over all leases (`max_ack_pending`); below 1: any number.
+        leases: how many there may be.
+    """
+    if unsettled < 1:
+        return MOST * in_hand
+    # People are told of a full ack window as of a trouble, so pulling ahead must not fill it.
+    return max(0, min(MOST * in_hand, (unsettled // leases - in_hand) // 2))
+
+
 class Ahead:
     """The events that one lease may hold ahead.
 
@@ -23,12 +37,9 @@ class Ahead:
         events: how many, since the latest look.
     """
 
-    def __init__(self, in_hand: int) -> None:
-        """Args:
-        in_hand: how many events may be in the subscriber's hands.
-        """
+    def __init__(self, most: int) -> None:
         self.events = 0
-        self._most = MOST * in_hand
+        self._most = most
         self._delivered = 0
         self._looked_at = 0.0
 

@@ -50,6 +50,7 @@ class Lease:
         seconds: how long to pull.
         linger: seconds without any new message after which the lease ends early.
         max_in_flight, max_bytes: events, and bytes of them, in subscribers' hands at once.
+        max_ahead: events that may wait beside those in hand (`headrace.core.delivery.ahead`).
         bits_per_second: this lease's share of the subscriber's rate limit; 0 is unlimited.
         progress_seconds: how often the lease tells, in its open answer, what it has done: LEAST_PROGRESS or more, or 0
             for never.
@@ -61,6 +62,7 @@ class Lease:
     linger: float = DEFAULT_LINGER
     max_in_flight: int = 100
     max_bytes: int = 16 * 1024 * 1024
+    max_ahead: int = 0
     bits_per_second: float = 0.0
     progress_seconds: float = 0.0
 
