@@ -38,10 +38,11 @@ from headrace_operator.channels.one_channel import OneChannel
 from headrace_operator.channels.predecessor import Predecessor
 from headrace_operator.channels.related_objects import RelatedObjects
 from headrace_operator.kube import access
+from headrace_operator.kube.access import KubeAccess
 from headrace_operator.kube.api import KubeApi
 from headrace_operator.kube.election import Election
 from headrace_operator.kube.kinds import CHANNEL, Discovery
-from headrace_operator.kube.live_access import LiveAccess, Way
+from headrace_operator.kube.live_access import LiveAccess
 from headrace_operator.kube.watch import Cache, Watch
 from headrace_operator.metrics import Families
 from headrace_operator.scaling.channel_scaler import ChannelScaler
@@ -62,7 +63,7 @@ def configured() -> Operator:
     environment.fill(ForwardSettings)
     environment.fill(TokenSettings)
     kube, nats = environment.fill(KubeSettings), environment.fill(NatsSettings)
-    return Operator(settings, LiveAccess(lambda: access.find(kube)), nats, Token.configured())
+    return Operator(settings, LiveAccess(lambda: access.find(kube)).now, nats, Token.configured())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +107,11 @@ class MetricSources:
 
 
 class Operator:
-    def __init__(self, settings: OperatorSettings, way: Way, nats: NatsSettings, token: Token) -> None:
+    def __init__(
+        self, settings: OperatorSettings, way: Callable[[], KubeAccess], nats: NatsSettings, token: Token
+    ) -> None:
         self._settings = settings
-        self._way = way
+        self._access = way
         self._nats = nats
         self._token = token
         self._identity = settings.identity or f"{socket.gethostname()}-{secrets.token_hex(4)}"
@@ -119,7 +122,7 @@ class Operator:
         """Serve until cancelled; then the Lease and all connections are given back."""
         settings = self._settings
         async with AsyncExitStack() as stack:
-            api = await stack.enter_async_context(KubeApi(self._way))
+            api = await stack.enter_async_context(KubeApi(self._access))
             hook = await stack.enter_async_context(HookClient(self._shared_token))
             leases = await stack.enter_async_context(LeaseClient(self._token_at))
             client = Client(self._nats, name="headrace-operator")
@@ -141,7 +144,7 @@ class Operator:
             leadership = Leadership(world, work, resync=resync)
             passes.succession.listeners.append(leadership.ask_again)
             workload = self._workload(api, discovery, leadership)
-            lease = (settings.lease_namespace or self._way.now().namespace, settings.lease_name)
+            lease = (settings.lease_namespace or self._access().namespace, settings.lease_name)
             election = Election(api, lease, self._identity, settings.lease_duration.total_seconds())
 
             parts = MetricSources(api, hook, client, channels.cache, events, work, election)
@@ -156,7 +159,7 @@ class Operator:
                     ready=lambda: channels.cache.listed,
                 )
             )
-            _log.info("operator", identity=self._identity, api_server=self._way.now().url, port=port)
+            _log.info("operator", identity=self._identity, api_server=self._access().url, port=port)
             # Events are flushed after everything else has ended and the Lease is given back: nobody waits for them.
             stack.push_async_callback(events.flush)
             async with asyncio.TaskGroup() as tasks:

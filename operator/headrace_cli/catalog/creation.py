@@ -16,6 +16,7 @@ from headrace.core import names
 from headrace.core.channel.hook import HookRequest, HookResponse
 from headrace.core.errors import Misconfigured, Refused
 from headrace.core.installation.reconcile_settings import ReconcileSettings
+from headrace.core.manifest.own_address import API_VERSION, KIND
 from headrace.core.nats.stream import CREATED_KEY
 from headrace.core.plural import counted
 from headrace.io.process import environment
@@ -24,7 +25,6 @@ from headrace_cli.access.session import Session
 from headrace_cli.catalog.channels import CatalogChannel, channel, channels
 from headrace_cli.catalog.names import NamespacedName
 from headrace_cli.catalog.subscriptions import subscriptions
-from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION
 from headrace_cli.view.output import text_of
 
 # `headrace up` makes the uid of a manifest without one from the same URL, so that a file may take the channel over.
@@ -95,7 +95,7 @@ async def delete(session: Session, plan: Deletion) -> None:
     adopted = found.stream != names.stream(found.namespace, found.name)
     spec = {"stream": {"overrideName": found.stream}} if adopted else {}
     metadata = {"name": found.name, "namespace": found.namespace, "uid": found.uid, "generation": 1}
-    parent = {"apiVersion": CHANNEL_VERSION, "kind": CHANNEL_KIND, "metadata": metadata, "spec": spec}
+    parent = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
     answer = await _reconcile(session, "finalize", parent)
     if not answer.finalized:
         words = "; ".join(each.get("message", "") for each in (answer.status or {}).get("conditions") or ())
@@ -111,5 +111,5 @@ async def _reconcile(session: Session, verb: str, parent: dict[str, Any]) -> Hoo
 
 
 def _uid(where: NamespacedName) -> str:
-    url = _URL.format(kind=CHANNEL_KIND, namespace=where.namespace, name=where.name)
+    url = _URL.format(kind=KIND, namespace=where.namespace, name=where.name)
     return str(uuid.uuid5(uuid.NAMESPACE_URL, url))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headrace.core.channel.related import SUBSCRIPTION, SUBSCRIPTION_API
 from headrace.core.errors import InvalidSpec, Misconfigured
 from headrace.core.event.uri import checked_uri
 from headrace.core.manifest import manifest
+from headrace.core.manifest.own_address import API_VERSION, KIND
 from headrace_cli.catalog.names import NamespacedName
-from headrace_cli.cluster.objects import CHANNEL_KIND, CHANNEL_VERSION, SUBSCRIPTION_KIND, SUBSCRIPTION_VERSION
 
 # Our own default (ADR 012).
 DEFAULT_BACKOFF = {"backoffDelay": "PT0.2S", "backoffPolicy": "exponential"}
@@ -34,7 +35,7 @@ def of_channel(
     if annotations:
         metadata["annotations"] = dict(annotations)
     spec = {"stream": wanted} if wanted else {}
-    body = {"apiVersion": CHANNEL_VERSION, "kind": CHANNEL_KIND, "metadata": metadata, "spec": spec}
+    body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
     try:
         manifest.parse({**body, "metadata": {**metadata, "uid": "none-yet", "generation": 1}})
         if annotations:
@@ -71,12 +72,12 @@ def of_subscription(
     dead_letter = {role: sinks[role] for role in ("deadLetterSink",) if role in sinks}
     whole = {**backoff, **delivery, **dead_letter}
     spec: dict[str, Any] = {
-        "channel": {"apiVersion": CHANNEL_VERSION, "kind": CHANNEL_KIND, "name": channel},
+        "channel": {"apiVersion": API_VERSION, "kind": KIND, "name": channel},
         **{role: sinks[role] for role in ("subscriber", "reply") if role in sinks},
         **({"delivery": whole} if whole else {}),
     }
     metadata = {"name": ref.name, "namespace": ref.namespace}
-    body = {"apiVersion": SUBSCRIPTION_VERSION, "kind": SUBSCRIPTION_KIND, "metadata": metadata, "spec": spec}
+    body = {"apiVersion": SUBSCRIPTION_API, "kind": SUBSCRIPTION, "metadata": metadata, "spec": spec}
     try:
         kinds.parse(Document(str(ref), body), manifest.Metadata, metadata, "metadata")
         kinds.parse(Document(str(ref), body), kinds.SubscriptionSpec, spec, "spec")

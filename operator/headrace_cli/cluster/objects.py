@@ -7,9 +7,6 @@ from typing import Any, Protocol
 
 Object = dict[str, Any]
 
-CHANNEL_VERSION, CHANNEL_KIND = "messaging.knative.dev/v1alpha1", "NatsJetStreamChannel"
-SUBSCRIPTION_VERSION, SUBSCRIPTION_KIND = "messaging.knative.dev/v1", "Subscription"
-
 
 class Objects(Protocol):
     """All methods raise Unavailable when the API server does not answer, and Refused with its words when it says no."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 from headrace_cli.commands import params
 from headrace_cli.commands.rules import Given, Unless
 from headrace_cli.commands.sessions import on_nats
@@ -43,14 +41,7 @@ COMMAND = params.verb(
     params.number("--parallel", "How many are on their way at once.", least=1, most=1000, default=10),
     params.rate(),
     params.flag("--publish-only", "Don't wait for Subscriptions."),
-    click.Option(
-        ["--wait"],
-        type=click.FloatRange(min=0),
-        default=60.0,
-        metavar="S",
-        show_default=True,
-        help="How long to wait for Subscriptions, at most.",
-    ),
+    params.seconds("--wait", "How long to wait for Subscriptions, at most.", default=60.0),
     params.address("--url", "POST the events to this URL."),
     params.yes(),
     formats=("table", "json", "yaml"),

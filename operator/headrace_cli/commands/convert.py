@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from headrace.core.errors import Misconfigured
 from headrace_cli.commands import params
 
 CONVERT = """\
@@ -24,14 +23,9 @@ CONVERT_EXAMPLES = params.examples("""\
 
 
 def _convert(**given: Any) -> int:
-    try:
-        from headrace_cli.commands.actions import convert
+    from headrace_cli.commands.actions import convert
 
-        return convert.convert_files(given)
-    except ModuleNotFoundError as error:
-        if error.name != "yaml":
-            raise
-        raise Misconfigured("PyYAML is not installed: install the extra `kn`", field="-f") from error
+    return convert.convert_files(given)
 
 
 COMMAND = click.Command(

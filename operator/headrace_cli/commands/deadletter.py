@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from headrace_cli.commands import params
-from headrace_cli.commands.rules import Given, Unless, one_of
+from headrace_cli.commands.rules import NO_RUN_TO_AN_ADDRESS, Given, Unless, one_of
 
 LIST = """\
 List parked events: those that could be delivered neither to their subscriber nor to a dead letter sink, with the
@@ -91,11 +91,6 @@ _CHOICE_RULES = [
         "is all that is parked, and a part is chosen by position or filter: leave out one of the two",
     ),
 ]
-_NO_RUN = Unless(
-    "run",
-    lambda given: not given["to_uri"],
-    "keeps a stream from storing an event twice, and --to-uri stores none: leave it out",
-)
 
 GROUP = click.Group(
     "deadletter",
@@ -147,7 +142,7 @@ GROUP = click.Group(
             params.rate(),
             params.value("--run", "NAME", "The name of an interrupted replay, to go on with it."),
             params.dry_run(),
-            obeys=[*_CHOICE_RULES, _NO_RUN, *one_of("to_channel", "to_uri", says="where to")],
+            obeys=[*_CHOICE_RULES, NO_RUN_TO_AN_ADDRESS, *one_of("to_channel", "to_uri", says="where to")],
         ),
         params.verb(
             "discard",

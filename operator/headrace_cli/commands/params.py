@@ -86,6 +86,13 @@ def number(
     return click.Option(names.split(), type=kind, metavar=metavar, help=help, **_default(default))
 
 
+def seconds(name: str, help: str, *, default: float) -> click.Option:
+    """An option that takes seconds, also parts of one."""
+    return click.Option(
+        [name], type=click.FloatRange(min=0), metavar="S", help=help, default=default, show_default=True
+    )
+
+
 def choice(names: str, among: Sequence[str], help: str, *, default: str | None = None) -> click.Option:
     return click.Option(names.split(), type=click.Choice(among), help=help, **_default(default))
 

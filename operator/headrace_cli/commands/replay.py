@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.core.errors import Misconfigured
 from headrace_cli.commands import params
-from headrace_cli.commands.rules import Given, Unless, one_of
+from headrace_cli.commands.rules import NO_RUN_TO_AN_ADDRESS, Given, Unless, one_of
 from headrace_cli.commands.sessions import on_nats
 
 HELP = """\
@@ -62,10 +62,6 @@ COMMAND = params.verb(
         *one_of("sequence", "since", "from_start", says="where to begin"),
         *one_of("until_sequence", "until", says="where to end"),
         Unless("to_same_channel", lambda given: given["to_channel"], "is for --to-channel: give it, too"),
-        Unless(
-            "run",
-            lambda given: not given["to_uri"],
-            "keeps a stream from storing an event twice, and --to-uri stores none: leave it out",
-        ),
+        NO_RUN_TO_AN_ADDRESS,
     ],
 )

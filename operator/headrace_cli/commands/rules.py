@@ -119,3 +119,8 @@ NO_NATS_WITH_CLUSTER = Unless(
     lambda given: not (given["cluster"] or given["kubeconfig"] or given["context"]),
     "is not asked with --cluster, --kubeconfig or --context: leave out one of the two",
 )
+NO_RUN_TO_AN_ADDRESS = Unless(
+    "run",
+    lambda given: not given["to_uri"],
+    "keeps a stream from storing an event twice, and --to-uri stores none: leave it out",
+)

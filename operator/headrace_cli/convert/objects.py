@@ -10,7 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-CHANNEL = {"apiVersion": "messaging.knative.dev/v1alpha1", "kind": "NatsJetStreamChannel"}
+from headrace.core.manifest.own_address import API_VERSION, KIND
+
+CHANNEL = {"apiVersion": API_VERSION, "kind": KIND}
 # The limit of a DNS label. A Trigger's name has to be one, since it becomes part of a Subscription's.
 _LONGEST_NAME = 63
 

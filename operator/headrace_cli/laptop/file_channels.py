@@ -14,15 +14,16 @@ from typing import Any
 from headrace.core import names
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import manifest
+from headrace.core.manifest.own_address import GROUP, KIND
 from headrace.core.quoting import cut, quoted
 from headrace_cli.laptop.resolver import ReferenceResolver
 from headrace_cli.manifests import documents, kinds, our_annotations
 from headrace_cli.manifests.documents import Document
-from headrace_cli.manifests.kinds import CHANNEL, CHANNEL_KINDS, GROUP, LONGEST_NAME
+from headrace_cli.manifests.kinds import CHANNEL_KINDS, LONGEST_NAME
 from headrace_operator.kube.kinds import Key
 
 # Each kind with the one version of it that is served.
-SERVED = {CHANNEL: "v1alpha1", "Channel": "v1", "Subscription": "v1"}
+SERVED = {KIND: "v1alpha1", "Channel": "v1", "Subscription": "v1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,10 @@ def read(paths: Sequence[str], base: str) -> FileChannels:
         if earlier is not document:
             what = f"{kind} {key[0]}/{key[1]}"
             raise document.fault(f"{what} is also in {earlier.where}: keep one", field="metadata.name")
-    channels = {key: document for (kind, key), document in ours.items() if kind == CHANNEL}
+    channels = {key: document for (kind, key), document in ours.items() if kind == KIND}
     if not channels:
         found = "".join(f"\n  {sentence}" for sentence in ignored)
-        raise InvalidSpec(f"there is no {CHANNEL} in {', '.join(paths)}: add one{found}", field="-f")
+        raise InvalidSpec(f"there is no {KIND} in {', '.join(paths)}: add one{found}", field="-f")
     resolver = ReferenceResolver(base.rstrip("/"), channels)
     parents = {key: resolver.channel(document, key) for key, document in channels.items()}
     for key, document in channels.items():
@@ -97,7 +98,7 @@ def _kind(document: Document) -> str | None:
         given = cut(f"{group}/{version}", LONGEST_NAME)
         problem = f"apiVersion is {given}: a {kind} is served as {group}/{SERVED[kind]}"
         raise document.fault(problem, field="apiVersion")
-    return CHANNEL if kind in CHANNEL_KINDS else kind
+    return KIND if kind in CHANNEL_KINDS else kind
 
 
 def _refuse_typos(document: Document, group: str, kind: str) -> None:

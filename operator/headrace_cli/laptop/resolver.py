@@ -17,14 +17,12 @@ from headrace.core.delivery import order_spec
 from headrace.core.delivery.subscriber import checked_uri
 from headrace.core.errors import InvalidSpec
 from headrace.core.manifest import own_address
-from headrace.core.manifest.own_address import OwnAddress
+from headrace.core.manifest.own_address import API_VERSION, GROUP, KIND, OwnAddress
 from headrace.core.quoting import cut, quoted
 from headrace_cli.manifests import kinds, our_annotations
 from headrace_cli.manifests.documents import Document
 from headrace_cli.manifests.kinds import (
-    CHANNEL,
     CHANNEL_KINDS,
-    GROUP,
     LONGEST_NAME,
     DestinationFields,
     SubscriptionSpec,
@@ -49,8 +47,8 @@ class ReferenceResolver:
             parsed = kinds.parse(document, kinds.Delivery, delivery, "spec.delivery")
             spec["delivery"] = self._delivery(document, delivery, parsed, key[0], key)
         metadata = {**(body.get("metadata") or {}), "namespace": key[0], "name": key[1]}
-        metadata.setdefault("uid", _uid(CHANNEL, key))
-        return {"apiVersion": f"{GROUP}/v1alpha1", "kind": CHANNEL, "metadata": metadata, "spec": spec}
+        metadata.setdefault("uid", _uid(KIND, key))
+        return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
 
     def subscribe(self, document: Document, key: Key, parents: Mapping[Key, dict[str, Any]]) -> None:
         """Add the entry of one Subscription to its channel."""

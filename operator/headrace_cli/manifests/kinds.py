@@ -15,13 +15,12 @@ from pydantic_core import PydanticCustomError
 
 from headrace.core.manifest import delivery_spec, manifest
 from headrace.core.manifest.field_words import as_written, path_of, refuse_bare_address, sentence
+from headrace.core.manifest.own_address import KIND
 from headrace.core.quoting import quoted
 from headrace_cli.manifests import unknown_fields
 from headrace_cli.manifests.documents import Document
 
-GROUP = "messaging.knative.dev"
-CHANNEL = "NatsJetStreamChannel"
-CHANNEL_KINDS = (CHANNEL, "Channel")
+CHANNEL_KINDS = (KIND, "Channel")
 # The limit for the names of foreign kinds; names in Kubernetes are no longer.
 LONGEST_NAME = 253
 OBJECT = ["apiVersion", "kind", "metadata", "spec", "status"]
@@ -144,12 +143,12 @@ def channel_spec(document: Document) -> dict[str, Any]:
     if not isinstance(spec, dict):
         raise document.fault(f"spec is {as_written(spec)}: it should be an object", field="spec")
     spec = dict(spec)
-    template = None if document.body["kind"] == CHANNEL else spec.pop("channelTemplate", None)
+    template = None if document.body["kind"] == KIND else spec.pop("channelTemplate", None)
     if template is None:
         return spec
     parsed = parse(document, ChannelTemplate, template, "spec.channelTemplate")
-    if parsed.kind != CHANNEL:
-        problem = f"spec.channelTemplate.kind is {quoted(parsed.kind)}: only {CHANNEL} is served"
+    if parsed.kind != KIND:
+        problem = f"spec.channelTemplate.kind is {quoted(parsed.kind)}: only {KIND} is served"
         raise document.fault(problem, field="spec.channelTemplate.kind")
     return {**parsed.spec, **spec}
 

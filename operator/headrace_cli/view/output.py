@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from headrace.core.errors import Misconfigured
 from headrace.core.quoting import plain, plain_lines
 
 Item: TypeAlias = Mapping[str, Any]
@@ -58,19 +57,12 @@ def name_of(item: Item) -> str:
 
 
 def text_of(value: object, output: str) -> str:
-    """JSON or YAML with a line end.
-
-    Raises:
-        Misconfigured: YAML is not installed.
-    """
+    """JSON or YAML with a line end."""
     if output == "json":
         return harmless(json.dumps(value, indent=2, ensure_ascii=False)) + "\n"
-    try:
-        import yaml
-    except ModuleNotFoundError as error:
-        raise Misconfigured(
-            "PyYAML is not installed: use -o json, or install the extra `laptop`", field="-o"
-        ) from error
+    # Not for `--help`.
+    import yaml
+
     # Through JSON, so that tuples and string enumerations are plain.
     written = json.dumps(value, ensure_ascii=False)
 

@@ -51,10 +51,6 @@ class KubeAccess:
     files: tuple[str, ...] = ()
     trusts_system: bool = False
 
-    def now(self) -> KubeAccess:
-        """This access itself, for a caller that needs no changes."""
-        return self
-
     @property
     def headers(self) -> dict[str, str]:
         """The headers that authenticate a request."""

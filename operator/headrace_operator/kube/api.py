@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Self
 
 import aiohttp
 
 from headrace.core.errors import HeadraceError, Refused, Unavailable
-from headrace_operator.kube.live_access import Way
+from headrace_operator.kube.access import KubeAccess
 
 Body = dict[str, Any]
 
@@ -71,9 +71,12 @@ class KubeApi:
         calls: requests so far, by verb.
     """
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, access: Callable[[], KubeAccess]) -> None:
+        """Args:
+        access: the way to the API server as it is at this moment.
+        """
         self.calls: Counter[str] = Counter()
-        self._way = way
+        self._access = access
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -118,7 +121,7 @@ class KubeApi:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
         query = {**parameters, "watch": "true", "allowWatchBookmarks": "true"}
         self.calls["watch"] += 1
-        access = self._way.now()
+        access = self._access()
         try:
             async with self._session.get(
                 access.url + path,
@@ -184,7 +187,7 @@ class KubeApi:
         parameters: Mapping[str, str] | None = None,
     ) -> Body:
         self.calls[verb] += 1
-        access = self._way.now()
+        access = self._access()
         try:
             async with self._session.request(
                 method,

@@ -8,7 +8,6 @@ Called by `headrace_operator.kube.api`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from headrace.core.errors import Misconfigured
 from headrace.io.process import log, tls
@@ -16,13 +15,6 @@ from headrace.io.process.tls import Stamp
 from headrace_operator.kube.access import KubeAccess
 
 _log = log.get("operator")
-
-
-class Way(Protocol):
-    """The way to an API server."""
-
-    def now(self) -> KubeAccess:
-        """The access of this moment."""
 
 
 class LiveAccess:

@@ -121,8 +121,8 @@ async def test_the_api_server_by_service_account_and_by_kubeconfig(trust, wanted
     async with serving(answering(ANSWER), tls=trust.server.serving()) as server:
         cluster = {"server": server.url, "certificate-authority": str(ca)}
         for access in (
-            from_service_account("127.0.0.1", server.port, tmp_path),
-            from_kubeconfig(kubeconfig(tmp_path, cluster)),
+            lambda: from_service_account("127.0.0.1", server.port, tmp_path),
+            lambda: from_kubeconfig(kubeconfig(tmp_path, cluster)),
         ):
             async with KubeApi(access) as api:
                 assert await reached(api.get("/")) is wanted

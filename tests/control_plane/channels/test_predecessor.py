@@ -51,7 +51,7 @@ class Hook:
 
 
 async def clean_up(control_plane: ControlPlane, namespace: str, hook: Hook) -> None:
-    async with KubeApi(access.from_kubeconfig(control_plane.kubeconfig)) as api:
+    async with KubeApi(lambda: access.from_kubeconfig(control_plane.kubeconfig)) as api:
         discovery = Discovery(api)
         await discovery.refresh()
         one = Predecessor(api, discovery, namespace, tuple(predecessor.named(NAMED)), hook, pause=0.01)

@@ -31,7 +31,7 @@ def kubeconfig(
 
 
 async def version(file: Path) -> str:
-    async with KubeApi(from_kubeconfig(file)) as api:
+    async with KubeApi(lambda: from_kubeconfig(file)) as api:
         return str((await api.get("/version") or {}).get("major"))
 
 

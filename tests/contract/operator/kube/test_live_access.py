@@ -43,7 +43,7 @@ async def test_the_authority_and_the_token_of_a_pod(tmp_path: Path) -> None:
     mount = Mount(tmp_path / "account", ca__crt=old.pem.decode(), token="first", namespace="shop")
     async with serving(answering(EMPTY), tls=new.issue("127.0.0.1").serving()) as server:
         current = LiveAccess(lambda: from_service_account("127.0.0.1", server.port, Path(mount.path)))
-        async with KubeApi(current) as api:
+        async with KubeApi(current.now) as api:
             assert not await reached(api)
             before = current.now()
             mount.swap(ca__crt=new.pem.decode(), token="second", namespace="shop")
@@ -62,7 +62,7 @@ async def test_a_kubeconfig_that_is_edited_and_one_that_can_not_be_used(tmp_path
     tls = authority.issue("127.0.0.1").serving()
     async with serving(answering(EMPTY), tls=tls) as one, serving(answering(EMPTY), tls=tls) as other:
         file = kubeconfig(tmp_path, one.url, token="first")
-        async with KubeApi(LiveAccess(lambda: from_kubeconfig(file))) as api:
+        async with KubeApi(LiveAccess(lambda: from_kubeconfig(file)).now) as api:
             assert await reached(api)
             file.write_text("{", encoding="utf-8")
             assert await reached(api)
