@@ -183,7 +183,7 @@ class Operator:
         async def open_lease(url: str, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
             if not (url or forward):
                 raise Unavailable(
-                    f"no forward is known for {lease.stream}/{lease.consumer}: its channel's status names none yet, "
+                    f"no forward is known for {lease.stream}/{lease.consumer}: reconcile has named none yet, "
                     "and FORWARD_URL is not set"
                 )
             return await leases.open(url or str(forward), lease, meanwhile)
@@ -245,7 +245,7 @@ class Operator:
         return self._token.load().decode()
 
     def _token_at(self, url: str) -> str:
-        """The token for a URL: only the deployer's `forward` gets the shared one, since a status may name any URL."""
+        """The token for a URL: only the deployer's `forward` gets the shared one; others may run in any namespace."""
         if url == self._settings.forward:
             return self._shared_token()
         return caller_token.bearer_for(self._token.load(), url)

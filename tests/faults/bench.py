@@ -18,6 +18,7 @@ from typing import Any
 import nats.errors
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer
+from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.installation.nats_settings import NatsSettings
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
@@ -180,7 +181,7 @@ class Bench:
         connection = Client(NatsSettings(url=self.server.url))
         async with LeaseClient(TOKEN) as client:
 
-            async def open_lease(lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
+            async def open_lease(_: Subscriber, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
                 return await client.open(self.turn().url, lease, meanwhile)
 
             api = JetStreamApi(connection)

@@ -5,7 +5,7 @@ The story knows the order of the steps only; effects arrive as arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
@@ -20,11 +20,14 @@ from headrace.core.channel import (
     truth,
     unenforced,
 )
+from headrace.core.channel.children import Functions, ServedConsumer
 from headrace.core.channel.desired import Desired, desired
 from headrace.core.channel.hook import PARENT_ANNOTATIONS, CustomizeAnswer, HookRequest, HookResponse
+from headrace.core.channel.lease_places import LeasePlaces
 from headrace.core.channel.naming import Trespass
 from headrace.core.channel.own_account import leftovers, lockout
 from headrace.core.channel.own_account.lockout import Lockout
+from headrace.core.channel.own_consumer import owned
 from headrace.core.channel.status import (
     RETRY_REFUSED,
     Result,
@@ -34,6 +37,7 @@ from headrace.core.channel.status import (
     status,
 )
 from headrace.core.conditions import added
+from headrace.core.delivery.subscriber import SubscriberState
 from headrace.core.errors import InvalidSpec, NotLetIn, Refused, Unavailable
 from headrace.core.installation import channel_defaults
 from headrace.core.installation.channel_defaults import Defaults, Merged
@@ -88,7 +92,9 @@ async def reconcile(
     call = _Call(api, settings, now, around, things)
     going = verb == "finalize" or request.finalizing
     answer = await (call.finalize(request) if going else call.sync(request))
-    return (answer if request.stock else replace(answer, installation=around.installation)).to_json()
+    # A stock Metacontroller opens no leases, and does not hear who answers.
+    installation, places = (None, None) if request.stock else (around.installation, answer.lease_places)
+    return replace(answer, installation=installation, lease_places=places).to_json()
 
 
 def _read(body: bytes) -> HookRequest:
@@ -135,7 +141,7 @@ class _Call:
         wish = await self._calculate(self._wish, request)
         if isinstance(wish, InvalidSpec):
             body = told(invalid_status(request.parent, merged.blamed(wish), self._now))
-            return HookResponse(body, await self._calculate(self._remaining, request, account))
+            return await self._as_before(request, account, body)
         if self._around.defaults is not None:
             wish = replace(wish, wanted=replace(wish.wanted, unsaid=merged.unsaid))
         if self._settings.names == "listed" and account.apart is None:
@@ -145,7 +151,7 @@ class _Call:
         except NotLetIn as error:
             body = told(lockout.status(request.parent, str(error), self._now))
             wait = lockout.LOOK_AGAIN.total_seconds()
-            return HookResponse(body, self._remaining(request, account), resync_after_seconds=wait)
+            return HookResponse(body, self._remaining(request, account).objects, resync_after_seconds=wait)
         except (Refused, Unavailable) as error:
             # A fault in another account concerns this channel only; a fault of our own NATS fails the whole call.
             if account.apart is None:
@@ -247,6 +253,7 @@ class _Call:
     ) -> HookResponse:
         before = request.parent.get("status") or {}
         created = result.health.created if result.health is not None else ""
+        told_where = account.apart is None or (created != "" and not isinstance(ours, Unavailable))
         elsewhere = account.apart is not None and _elsewhere(before, created, ours)
         cluster = replace(cluster_of(request, self._settings, self._around), elsewhere=elsewhere)
         stream = wish.wanted.place.stream
@@ -271,6 +278,9 @@ class _Call:
             resync_after_seconds=again,
             verify=result.questions,
             prune=result.leftovers,
+            lease_places=LeasePlaces("" if elsewhere else stream, functions.forwards, functions.receive)
+            if told_where and result.bindings is not None
+            else None,
         )
 
     async def _in_cluster(self, place: ChannelStream) -> dict[str, Any] | Unavailable | None:
@@ -289,21 +299,44 @@ class _Call:
         told: Callable[[dict[str, Any], datetime], dict[str, Any]],
     ) -> HookResponse:
         body = told(lockout.unreached(request.parent, words, self._now), self._now)
-        return HookResponse(body, self._remaining(request, account), resync_after_seconds=STARTING_SECONDS)
+        return HookResponse(body, self._remaining(request, account).objects, resync_after_seconds=STARTING_SECONDS)
 
-    def _remaining(self, request: HookRequest, account: Account) -> tuple[dict[str, Any], ...]:
+    async def _as_before(self, request: HookRequest, account: Account, body: dict[str, Any]) -> HookResponse:
+        """The answer for an invalid spec: what there is goes on, as NATS and the children have it."""
+        stream, served = await self._served(request, account)
+        functions = await self._calculate(self._remaining, request, account, served)
+        if not served or (self._settings.image and not functions.forwards.keys() >= {one.durable for one in served}):
+            return HookResponse(body, functions.objects)
+        places = LeasePlaces(stream, functions.forwards, functions.receive)
+        return HookResponse(body, functions.objects, lease_places=places)
+
+    async def _served(self, request: HookRequest, account: Account) -> tuple[str, tuple[ServedConsumer, ...]]:
+        """The stream and the consumers that a channel with an invalid spec has in our NATS; none if it is unknown."""
+        if account.apart is not None:
+            return "", ()
+        try:
+            identity = manifest.parse_identity(request.parent)
+            place = stream_config.place(identity.metadata, identity.spec.stream.override_name, self._settings.cluster)
+            configs = await account.api.consumers(place.stream)
+        except (InvalidSpec, Refused, Unavailable):
+            return "", ()
+        found = ((str(config["name"]), owned(config, place.owner)) for config in configs)
+        ready = [ServedConsumer(durable, one) for durable, one in found if one and one.state is SubscriberState.READY]
+        return place.stream, tuple(ready)
+
+    def _remaining(self, request: HookRequest, account: Account, served: Iterable[ServedConsumer] = ()) -> Functions:
         """The functions of a channel with an invalid spec, or with a NATS account that is closed to us: they go on."""
         try:
             identity = manifest.parse_identity(request.parent)
         except InvalidSpec:
-            return ()
+            return Functions()
         before = request.parent.get("status") or {}
         cluster = replace(
             cluster_of(request, self._settings, self._around),
             elsewhere=account.apart is not None and bool(before.get("elsewhere", True)),
         )
         return children.remaining(
-            identity.metadata, self._settings, account.access, cluster, addressed=bool(before.get("address"))
+            identity.metadata, self._settings, account.access, cluster, served, addressed=bool(before.get("address"))
         )
 
 

@@ -19,7 +19,7 @@ from headrace_operator.channels.work_queue import WorkQueue
 from headrace_operator.channels.world import World
 from headrace_operator.kube.api import Body
 from headrace_operator.kube.kinds import Key, key
-from headrace_operator.scaling.channel_scaler import ChannelScaler, changed_for_scaler
+from headrace_operator.scaling.channel_scaler import ChannelScaler
 
 SHORTEST_WAIT = 0.1
 # After that time without our status the channel is looked at again.
@@ -62,7 +62,7 @@ class ChannelWork:
         self._active = False
         self._sparing = log.Sparing()
         self._channels.listeners.append(self._on_channel)
-        passes.on_pass.append(lambda channel: served.put(channel, look=True))
+        passes.on_answer.append(served.put)
         served.on_trouble.append(self._add_after)
 
     async def run(self) -> None:
@@ -140,10 +140,8 @@ class ChannelWork:
         body = new or old
         assert body is not None
         place = key(body)
-        if new is None:
+        if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
             self.served.remove(place)
-        elif changed_for_scaler(old, new):
-            self.served.put(new)
         if old is None or new is None or not channel_object.says_the_same(old, new):
             self.add(place)
         elif not self.queue.works_on(place) and not self._passes.status_is_ours(new):

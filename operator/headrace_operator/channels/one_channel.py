@@ -50,12 +50,12 @@ class OneChannel:
     """Makes passes over channels, also over many at a time, but never two over the same.
 
     Attributes:
-        on_pass: called with a channel after each pass that came to its end.
+        on_answer: called with a channel and the hook's answer, once the children are as the answer wants them.
         succession: decides which of the `reconcile` processes counts.
     """
 
     def __init__(self, world: World, call: Call) -> None:
-        self.on_pass: list[Callable[[Body], None]] = []
+        self.on_answer: list[Callable[[Key, HookResponse], None]] = []
         self.succession = Succession()
         self._world = world
         self._call = call
@@ -135,7 +135,10 @@ class OneChannel:
         def check() -> None:
             self.succession.check(answer.installation or Installation())
 
-        return await self._world.make_so(channel, answer.children, check)
+        outcome = await self._world.make_so(channel, answer.children, check)
+        for listener in self.on_answer:
+            listener(key(channel), answer)
+        return outcome
 
     async def _prune(self, channel: Body, answer: HookResponse) -> tuple[Body, bool]:
         kept = channel_object.without(channel, answer.prune)
@@ -168,8 +171,6 @@ class OneChannel:
 
     def _note_end(self, channel: Body, problems: tuple[ChildProblem, ...]) -> None:
         """The pass is at its end; with a problem it is a failed one."""
-        for listener in self.on_pass:
-            listener(channel)
         if problems:
             kind = Conflict if all(one.passes for one in problems) else Refused
             raise kind("; ".join(one.words for one in problems), status=409)

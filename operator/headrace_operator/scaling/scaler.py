@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.core import names
 from headrace.core.delivery.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
+from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import HeadraceError, Refused
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats import hints
@@ -26,8 +27,8 @@ from headrace_operator.scaling.open_lease import OpenLease
 from headrace_operator.scaling.served_streams import Clock, ScaledConsumer, ServedStreams
 from headrace_operator.scaling.sweep import Sweep
 
-LeaseOpener = Callable[[Lease, Meanwhile], Awaitable[LeaseAnswer]]
-"""Holds one lease until it ends, and hands its news to the listeners; raises Unavailable or Refused."""
+LeaseOpener = Callable[[Subscriber, Lease, Meanwhile], Awaitable[LeaseAnswer]]
+"""Holds one lease for a subscriber until it ends, and hands on its news; raises Unavailable or Refused."""
 
 REFRESH_SECONDS = 1.0  # a stream without consumers may be hinted at twenty times a second
 SWEEP_SECONDS = 5.0
@@ -47,7 +48,7 @@ class Scaler:
         on_trouble: called with a stream whose channel's conditions may have changed: an ack window has turned full or
             has room again, or events are stuck or lost.
         on_missing: called with a stream that does not exist, or has lost a consumer that was served.
-        spares: says whether a program pulls without end from a stream's consumer; then no lease is opened.
+        spares: says whether a program pulls without end from a consumer; then no lease is opened.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Scaler:
         self._sweep_now = asyncio.Event()
         self.on_change: list[Callable[[], None]] = []
         self.on_trouble: list[Callable[[str], None]] = []
-        self.spares: Callable[[str, str], bool] = lambda _stream, _consumer: False
+        self.spares: Callable[[ScaledConsumer], bool] = lambda _: False
         self._slots: dict[tuple[str, str], set[asyncio.Task[None]]] = {}
         self._streams.on_turned.append(self._on_turned)
         self._streams.on_lost.append(self._tell_of_trouble)
@@ -193,7 +194,7 @@ class Scaler:
 
     def _fill(self, served: ScaledConsumer) -> None:
         """Open as many slots as the consumer is short of."""
-        if self.spares(*served.key):
+        if self.spares(served):
             return
         for _ in range(lag.short(served.outlook, self._clock.monotonic())):
             self._open_slot(served)
@@ -230,7 +231,7 @@ class Scaler:
         served = held.served
         try:
             with held.timed() as meanwhile:
-                answer = await self._open_lease(held.asked, meanwhile)
+                answer = await self._open_lease(served.subscriber, held.asked, meanwhile)
         except asyncio.CancelledError:
             self._note_abandoned(held)
             raise

@@ -96,3 +96,56 @@ async def test_what_the_installations_config_map_names_is_mounted_into_functions
     assert "ConfigMap config-nats" in told["message"]
     assert "user (key my.creds)" in told["message"]
     assert condition(answer, "Ready")["status"] == "True"
+
+
+FORGED = {
+    "stream": "KN_VICTIM__ORDERS",
+    "receive": "victim/headrace-receive",
+    "elsewhere": False,
+    "consumers": [{"uid": "aaaa-1", "durable": DURABLE, "forward": "http://attacker.example/"}],
+    "address": {"url": "http://attacker.example/"},
+    "connection": "Secret victims",
+    "streamCreated": "2026-01-01T00:00:00Z",
+}
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        pytest.param({}, id="that makes sense"),
+        pytest.param({"headrace.dev/max-scale": "many"}, id="that makes none any more"),
+    ],
+)
+async def test_where_leases_are_opened_follows_from_nats_and_the_children_and_never_from_a_status(
+    hook: Hook, annotations: dict[str, str]
+) -> None:
+    before = await hook.sync(channel(entry()))
+    hook.children = as_observed(before["children"])
+    (forward,) = (one for one in before["children"] if one["metadata"]["name"] != "headrace-receive")
+    places = {
+        "stream": "KN_SHOP__ORDERS",
+        "receive": "knative-eventing/headrace-receive",
+        "forwards": {
+            DURABLE: {"url": f"http://{forward['metadata']['name']}.knative-eventing.svc.cluster.local", "pulls": False}
+        },
+    }
+    assert before["headrace"]["leasePlaces"] == places
+
+    answer = await hook.sync(channel(entry(), annotations=annotations, status=FORGED))
+
+    assert answer["headrace"]["leasePlaces"] == places
+
+
+async def test_of_a_channel_without_consumers_that_makes_no_sense_no_place_is_known(hook: Hook) -> None:
+    broken = channel(annotations={"headrace.dev/max-scale": "many"}, status=FORGED)
+
+    assert "leasePlaces" not in (await hook.sync(broken)).get("headrace", {})
+
+
+async def test_the_stream_that_a_channel_without_sense_names_is_no_place_to_open_its_leases(hook: Hook) -> None:
+    await hook.sync(channel(entry(), namespace="victim"))
+    wanted = {"overrideName": "KN_VICTIM__ORDERS"}
+
+    answer = await hook.sync(channel(entry(), stream=wanted, annotations={"headrace.dev/max-scale": "many"}))
+
+    assert "leasePlaces" not in answer.get("headrace", {})

@@ -68,6 +68,7 @@ async def test_its_streams_are_made_with_its_own_credentials_and_its_events_deli
         assert await hook.stream(STREAM) is None
         status = answer["status"]
         assert (status["elsewhere"], status["connection"]) == (True, "Secret orders-nats")
+        assert answer["headrace"]["leasePlaces"]["stream"] == ""
         assert [each["pulls"] for each in status["consumers"]] == [True]
         assert answer["resyncAfterSeconds"] <= 60
         receive = Function("receive", tenant.server.url, tmp_path, ready=False, NATS_CREDENTIALS_DIR=str(tenant.root))
@@ -102,6 +103,7 @@ async def test_credentials_for_the_installations_own_account_are_woken_as_all_ar
 
     assert await hook.durables(STREAM) == [BILLING]
     assert "elsewhere" not in answer["status"]
+    assert answer["headrace"]["leasePlaces"]["stream"] == STREAM
     assert "pulls" not in answer["status"]["consumers"][0]
     assert one(answer, "forward", "Service")["apiVersion"] == "serving.knative.dev/v1"
 

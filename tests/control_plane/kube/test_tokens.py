@@ -20,10 +20,10 @@ Start = Callable[..., OperatorProcess]
 
 
 @asynccontextmanager
-async def an_event_waits(nats_server: NatsServer) -> AsyncIterator[tuple[Channel, str]]:
-    """A channel in NATS, and its consumer."""
+async def an_event_waits(nats_server: NatsServer, namespace: str) -> AsyncIterator[tuple[Channel, str]]:
+    """The channel orders of the namespace in NATS, and its consumer."""
     async with Nats(nats_server.url) as nats:
-        channel = await nats.make_channel()
+        channel = await nats.make_channel(Channel(namespace, "orders"))
         said = {METADATA_KEY: json.dumps(metadata(channel, subscriber="http://billing/"))}
         durable = await nats.make_consumer(channel, said)
         await nats.store(channel.subject, b"{}", binary_event("1"))
@@ -31,7 +31,7 @@ async def an_event_waits(nats_server: NatsServer) -> AsyncIterator[tuple[Channel
 
 
 def names(hook: Hook, channel: Channel, durable: str, forward: str) -> None:
-    """Have the status name this `forward`, and tell of what waits, or it would be asked for that."""
+    """Have the answer name this `forward`, and tell of what waits, or it would be asked for that."""
     rows = [{"uid": "aaaa-1", "durable": durable, "lag": 1, **({"forward": forward} if forward else {})}]
     hook.sync = lambda request: {
         "status": status(request["parent"]["metadata"]["generation"], stream=channel.stream, consumers=rows)
@@ -43,11 +43,11 @@ async def shown(forward: Place) -> str | None:
     return request.header("authorization")
 
 
-async def test_whom_a_status_names_is_shown_what_is_for_him_alone_and_is_told_of_anew_when_he_refuses_it(
+async def test_whom_the_hook_names_is_shown_what_is_for_him_alone_and_is_told_of_anew_when_he_refuses_it(
     operator: Start, api: Api, namespace: str, hook: Hook, nats_server: NatsServer, subscriber: Subscriber
 ) -> None:
     forward = subscriber.place(Say(401))
-    async with an_event_waits(nats_server) as (channel, durable):
+    async with an_event_waits(nats_server, namespace) as (channel, durable):
         names(hook, channel, durable, forward.uri)
         operator(OPERATOR_SWEEP="1s")
         await create(api, namespace)
@@ -64,7 +64,7 @@ async def test_whom_the_deployer_names_is_shown_the_shared_token(
     operator: Start, api: Api, namespace: str, hook: Hook, nats_server: NatsServer, subscriber: Subscriber
 ) -> None:
     forward = subscriber.place(Say(401))
-    async with an_event_waits(nats_server) as (channel, durable):
+    async with an_event_waits(nats_server, namespace) as (channel, durable):
         names(hook, channel, durable, "")
         operator(OPERATOR_SWEEP="1s", FORWARD_URL=forward.uri)
         await create(api, namespace)

@@ -46,9 +46,7 @@ def wanted(
     ours = ReconcileSettings(**{"image": IMAGE, "functions_nats_url": "nats://nats:4222", **(settings or {})})
     parsed = manifest.parse(channel(*entries, **parts))
     stream = names.stream(parsed.metadata.namespace, parsed.metadata.name)
-    rows = consumer.rows(parsed, stream)
-    seen = as_observed(observed, parsed.metadata.namespace)
-    served = [ServedConsumer(names.durable(row.uid), row.subscriber) for row in rows if row.subscriber is not None]
+    seen, served = as_observed(observed, parsed.metadata.namespace), served_by(parsed, stream)
     return children.functions(
         parsed,
         stream,
@@ -69,20 +67,27 @@ def wanted(
     )
 
 
+def served_by(parsed: manifest.Manifest, stream: str) -> list[ServedConsumer]:
+    """The consumers of all entries."""
+    rows = consumer.rows(parsed, stream)
+    return [ServedConsumer(names.durable(row.uid), row.subscriber) for row in rows if row.subscriber is not None]
+
+
 def remaining(
     objects: Iterable[dict[str, Any]],
-    *,
+    *entries: dict[str, Any],
     namespace: str = "shop",
     addressed: bool = True,
     settings: dict[str, Any] | None = None,
     **annotations: str,
 ) -> Functions:
-    """What a channel wants that makes no sense any more and has these objects."""
+    """What a channel wants that makes no sense any more and has these objects, and consumers of these entries."""
     given = ReconcileSettings(**{"image": IMAGE, "functions_nats_url": "nats://nats:4222", **(settings or {})})
     metadata = manifest.parse(channel(namespace=namespace, annotations=annotations)).metadata
     cluster = Cluster(BOTH, as_observed(objects, namespace))
     access = children.by_settings(given, known_by)
-    return Functions(children.remaining(metadata, given, access, cluster, addressed=addressed))
+    served = served_by(manifest.parse(channel(*entries, namespace=namespace)), "")
+    return children.remaining(metadata, given, access, cluster, served, addressed=addressed)
 
 
 def as_observed(objects: Iterable[dict[str, Any]], namespace: str = "shop") -> dict[str, Any]:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer
+from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.errors import Unavailable
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
@@ -44,7 +45,7 @@ class Pods:
     most: int = 0
     alive: list[Function] = field(default_factory=list)
 
-    async def open_lease(self, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
+    async def open_lease(self, _: Subscriber, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
         request = Request(lease.seconds, time.monotonic())
         self.requests.append(request)
 

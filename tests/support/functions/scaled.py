@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.core.delivery import subscriber as delivery
 from headrace.core.delivery.lease import DEFAULT_SECONDS, Lease, LeaseAnswer
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
@@ -49,7 +50,7 @@ def scale(connection: Client, stand_in: Place) -> Scale:
     ) -> AsyncIterator[Running]:
         async with LeaseClient(TOKEN) as client:
 
-            async def open_lease(lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
+            async def open_lease(_: delivery.Subscriber, lease: Lease, meanwhile: Meanwhile) -> LeaseAnswer:
                 return await client.open(uri, lease, meanwhile)
 
             scaler = Scaler(

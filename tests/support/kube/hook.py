@@ -82,11 +82,24 @@ class Hook:
                 wanted = {"relatedResources": self.related, "headrace": {"annotations": self.annotations}}
                 return Say(200, JSON, json.dumps(wanted).encode())
             generation = request["parent"]["metadata"].get("generation")
-            body = {"status": status(generation), "children": [], "resyncAfterSeconds": 0}
+            body: dict[str, Any] = {"status": status(generation), "children": [], "resyncAfterSeconds": 0}
             body.update(self.sync(request) if verb == "sync" else self.finalize(request))
+            if places := lease_places(body["status"]):
+                body.setdefault("headrace", {}).setdefault("leasePlaces", places)
             return Say(200, JSON, json.dumps(body).encode(), self.delay if verb == "sync" else 0.0)
 
         return answer
+
+
+def lease_places(status: Mapping[str, Any]) -> dict[str, Any]:
+    """As `reconcile` tells the operator where to open leases; none when the status names no stream."""
+    forwards = {
+        row["durable"]: {"url": row["forward"], "pulls": row.get("pulls", False)}
+        for row in status.get("consumers") or ()
+        if row.get("forward")
+    }
+    stream = "" if status.get("elsewhere") else status.get("stream")
+    return {"stream": stream, "receive": status.get("receive", ""), "forwards": forwards} if stream else {}
 
 
 def status(generation: int = 1, ready: str = "True", **more: Any) -> dict[str, Any]:

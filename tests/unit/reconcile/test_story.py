@@ -170,7 +170,8 @@ async def test_customize_asks_for_all_subscriptions_and_for_what_knative_says_of
 async def test_the_answer_has_metacontrollers_form() -> None:
     answer = await call("sync", channel(entry()), FakeNats())
 
-    assert answer.keys() == {"status", "children", "resyncAfterSeconds"}
+    assert answer.keys() == {"status", "children", "resyncAfterSeconds", "headrace"}
+    assert answer["headrace"] == {"leasePlaces": {"stream": STREAM, "receive": "", "forwards": {}}}
     assert (answer["children"], answer["resyncAfterSeconds"]) == ([], 0)
     assert json.loads(json.dumps(answer)) == answer
 

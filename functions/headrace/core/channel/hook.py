@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NoReturn, Self
 
+from headrace.core.channel.lease_places import LeasePlaces
 from headrace.core.errors import InvalidSpec, Refused
 from headrace.core.manifest.own_address import API_VERSION, KIND
 from headrace.core.quoting import quoted
@@ -209,6 +210,7 @@ class HookResponse:
         prune: uids to take out of `spec.subscribers`, if that list has not changed since.
         events: to be created with this answer, and not again.
         installation: the settings of the `reconcile` that answers; None for one that tells none.
+        lease_places: None when they are not known now: then the last ones still count.
     """
 
     status: dict[str, Any] | None = None
@@ -219,6 +221,7 @@ class HookResponse:
     prune: tuple[str, ...] = ()
     events: tuple[KubeEvent, ...] = ()
     installation: Installation | None = None
+    lease_places: LeasePlaces | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The body of the answer; an empty extension is left out."""
@@ -234,6 +237,7 @@ class HookResponse:
             "prune": list(self.prune),
             "events": [each.to_json() for each in self.events],
             "installation": None if self.installation is None else self.installation.to_json(),
+            "leasePlaces": None if self.lease_places is None else self.lease_places.to_json(),
         }
         said = {name: value for name, value in extension.items() if value}
         return {**body, EXTENSION: said} if said else body
@@ -243,10 +247,11 @@ class HookResponse:
         """Read an answer, also one that leaves out empty members.
 
         Raises:
-            ValueError, TypeError, AttributeError: it is not of this form.
+            ValueError, TypeError, AttributeError, KeyError: it is not of this form.
         """
         extension = body.get(EXTENSION) or {}
         status, finalized, told = body.get("status"), body.get("finalized"), extension.get("installation")
+        places = extension.get("leasePlaces")
         return cls(
             status=None if status is None else dict(status),
             children=tuple(map(dict, body.get("children") or ())),
@@ -256,6 +261,7 @@ class HookResponse:
             prune=tuple(map(str, extension.get("prune") or ())),
             events=tuple(map(KubeEvent.from_json, extension.get("events") or ())),
             installation=Installation.from_json(told) if told else None,
+            lease_places=None if places is None else LeasePlaces.from_json(places),
         )
 
 

@@ -13,13 +13,14 @@ from typing import Any
 from headrace.core import names
 from headrace.core.channel import bounded, granted, peer
 from headrace.core.channel.binding import Binding
-from headrace.core.channel.children import Forward, Functions, ServedConsumer, SubscriberReadiness
+from headrace.core.channel.children import Functions, ServedConsumer, SubscriberReadiness
 from headrace.core.channel.dead_letter import Unresolved
 from headrace.core.channel.desired import Desired
 from headrace.core.channel.granted import Lowered
 from headrace.core.channel.health import DISCARDED, UNSEEN, Health
 from headrace.core.channel.health import conditions as conditions_of
 from headrace.core.channel.hook import Reference
+from headrace.core.channel.lease_places import Forward
 from headrace.core.channel.leaving import Leaver
 from headrace.core.channel.plan import Observed, Problem
 from headrace.core.conditions import Condition, ready, written

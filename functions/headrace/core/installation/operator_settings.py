@@ -34,7 +34,7 @@ class OperatorSettings(Settings):
         "every channel is looked at; unset: the one with the name in the host of `HOOK_URL`",
     )
     forward: Url | None = Field(
-        None, alias="FORWARD_URL", description="`forward` for consumers whose status names none"
+        None, alias="FORWARD_URL", description="`forward` for consumers for which `reconcile` names none"
     )
     namespace: str | None = Field(
         None, alias="WATCH_NAMESPACE", description="serve the channels of this namespace only; unset: of all"

@@ -74,13 +74,13 @@ async def test_a_consumer_that_comes_or_goes_is_news(own_nats: Nats, stand_in: P
 async def test_consumers_that_are_spared_get_no_lease(own_nats: Nats, stand_in: Place, scale: Scale) -> None:
     channel, _ = await subscribed(own_nats)
     async with scale(channel, sweeping=0.2) as running:
-        running.scaler.spares = lambda stream, _consumer: stream == channel.stream
+        running.scaler.spares = lambda served: served.stream == channel.stream
         await store(own_nats, channel, 1)
         stats = running.scaler.stats
         await until("the event is seen", lambda: any(row["pending"] for row in stats()["consumers"].values()))
         await asyncio.sleep(0.3)
         assert stand_in.received == []
-        running.scaler.spares = lambda _stream, _consumer: False
+        running.scaler.spares = lambda _: False
         await stand_in.wait(1)
 
 

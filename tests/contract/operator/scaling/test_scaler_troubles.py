@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer, Outcome
+from headrace.core.delivery.subscriber import Subscriber
 from headrace.io.jetstream.api import JetStreamApi
 from headrace.io.nats.client import Client
 from headrace_operator.scaling.scaler import Scaler
@@ -73,7 +74,7 @@ async def test_a_lease_that_fails_in_a_way_that_nobody_has_foreseen_ends_no_othe
     channel, _ = await subscribed(own_nats)
     asked = 0
 
-    async def open_lease(_lease: Lease, _on_ending: Callable[[], None]) -> LeaseAnswer:
+    async def open_lease(_: Subscriber, _lease: Lease, _on_ending: Callable[[], None]) -> LeaseAnswer:
         nonlocal asked
         asked += 1
         if asked == 1:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.core.channel.hook import HookRequest, HookResponse
+from headrace.core.channel.lease_places import LeasePlaces
 from headrace.core.errors import InvalidSpec, Refused, Unavailable
 from headrace_cli.laptop.file_world import FileWorld
 from headrace_cli.laptop.readiness import AllReady
@@ -46,7 +47,8 @@ class Reconcile:
             return HookResponse(finalized=True)
         ready = {"type": "Ready", "status": "True"}
         generation = request.parent["metadata"]["generation"]
-        return HookResponse({"observedGeneration": generation, "conditions": [ready], "stream": name.upper()})
+        status = {"observedGeneration": generation, "conditions": [ready]}
+        return HookResponse(status, lease_places=LeasePlaces(name.upper()))
 
 
 @dataclass

@@ -1,4 +1,7 @@
-"""A channel whose status says that nothing waits is looked at again when something keeps waiting."""
+"""Which streams are served for which channels, and at which `forward`, as the hook's answers say.
+
+A channel of which the last answer says that nothing waits is looked at again when something keeps waiting.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from headrace_operator.scaling.channel_scaler import ChannelScaler, changed_for_scaler
+from headrace.core.channel.hook import HookResponse
+from headrace.core.channel.lease_places import Forward, LeasePlaces
+from headrace.core.delivery.lease import Lease
+from headrace.core.delivery.subscriber import Subscriber
+from headrace_operator.scaling.channel_scaler import ChannelScaler
+from headrace_operator.scaling.lease_client import Meanwhile
 
 ORDERS = ("shop", "orders")
 
@@ -31,16 +39,16 @@ def waking(pending: dict[str, int]) -> ChannelScaler:
     found.scaler = SimpleNamespace(  # type: ignore[assignment]  # what it is asked
         stats=stats,
         serve=lambda _: None,
+        look_soon=lambda _: None,
         arrived=lambda stream, *, alone: arrived.append((stream, alone)),
         told=arrived,
     )
     return found
 
 
-def channel(lag: int) -> dict[str, Any]:
-    consumers = [{"durable": "KN_SUB_1", "lag": lag}]
-    metadata = {"namespace": "shop", "name": "orders"}
-    return {"metadata": metadata, "status": {"stream": "KN_SHOP__ORDERS", "consumers": consumers}}
+def answer(lag: int) -> HookResponse:
+    rows = [{"durable": "KN_SUB_1", "lag": lag}]
+    return HookResponse({"consumers": rows}, lease_places=LeasePlaces("KN_SHOP__ORDERS"))
 
 
 async def test_a_backlog_that_the_status_does_not_tell_is_told_of_at_the_second_look_and_the_third_if_it_stays_so() -> (
@@ -48,18 +56,18 @@ async def test_a_backlog_that_the_status_does_not_tell_is_told_of_at_the_second_
 ):
     pending = {"KN_SHOP__ORDERS/KN_SUB_1": 0}
     one = waking(pending)
-    one.put(channel(lag=0))
+    one.put(ORDERS, answer(lag=0))
     assert one.untold_backlogs() == []
     pending["KN_SHOP__ORDERS/KN_SUB_1"] = 7
     assert [one.untold_backlogs() for _ in range(3)] == [[], [ORDERS], [ORDERS]]
-    one.put(channel(lag=7))
+    one.put(ORDERS, answer(lag=7))
     assert one.untold_backlogs() == []
 
 
 async def test_a_burst_that_is_gone_by_the_next_look_is_none() -> None:
     pending = {"KN_SHOP__ORDERS/KN_SUB_1": 7}
     one = waking(pending)
-    one.put(channel(lag=0))
+    one.put(ORDERS, answer(lag=0))
     assert one.untold_backlogs() == []
     pending["KN_SHOP__ORDERS/KN_SUB_1"] = 0
     assert one.untold_backlogs() == []
@@ -69,7 +77,7 @@ async def test_a_burst_that_is_gone_by_the_next_look_is_none() -> None:
 
 async def test_a_channel_that_is_not_served_any_more_is_not_told_of() -> None:
     one = waking({"KN_SHOP__ORDERS/KN_SUB_1": 7})
-    one.put(channel(lag=0))
+    one.put(ORDERS, answer(lag=0))
     one.untold_backlogs()
     one.remove(ORDERS)
     assert one.untold_backlogs() == []
@@ -78,10 +86,10 @@ async def test_a_channel_that_is_not_served_any_more_is_not_told_of() -> None:
 RECEIVE = "knative-eventing/headrace-receive"
 
 
-def received(name: str, receive: str = RECEIVE, **status: Any) -> dict[str, Any]:
-    stream = f"KN_SHOP__{name.upper()}"
-    metadata = {"namespace": "shop", "name": name}
-    return {"metadata": metadata, "status": {"stream": stream, "receive": receive, "consumers": [], **status}}
+def put(one: ChannelScaler, name: str, receive: str = RECEIVE, *, elsewhere: bool = False) -> None:
+    """The hook answers for a channel."""
+    stream = "" if elsewhere else f"KN_SHOP__{name.upper()}"
+    one.put(("shop", name), HookResponse({}, lease_places=LeasePlaces(stream, receive=receive)))
 
 
 def arrivals(one: ChannelScaler) -> list[tuple[str, bool]]:
@@ -91,8 +99,8 @@ def arrivals(one: ChannelScaler) -> list[tuple[str, bool]]:
 
 async def test_who_has_a_receive_alone_is_known_to_be_meant_by_what_arrives_there() -> None:
     one = waking({})
-    one.put(received("orders"))
-    one.put(received("bills", "shop/receive-bills-1"))
+    put(one, "orders")
+    put(one, "bills", "shop/receive-bills-1")
 
     one.arrived(RECEIVE)
     one.arrived("shop/receive-bills-1")
@@ -102,19 +110,19 @@ async def test_who_has_a_receive_alone_is_known_to_be_meant_by_what_arrives_ther
 
 
 @pytest.mark.parametrize(
-    ("others", "told"),
+    ("bills", "told"),
     [
-        pytest.param([received("bills")], [("KN_SHOP__ORDERS", False), ("KN_SHOP__BILLS", False)], id="served here"),
-        pytest.param([received("bills", elsewhere=True)], [("KN_SHOP__ORDERS", False)], id="served elsewhere"),
-        pytest.param([received("bills", "")], [("KN_SHOP__ORDERS", True)], id="with a Deployment for receive"),
+        pytest.param({}, [("KN_SHOP__ORDERS", False), ("KN_SHOP__BILLS", False)], id="served here"),
+        pytest.param({"elsewhere": True}, [("KN_SHOP__ORDERS", False)], id="served elsewhere"),
+        pytest.param({"receive": ""}, [("KN_SHOP__ORDERS", True)], id="with a Deployment for receive"),
     ],
 )
 async def test_of_channels_that_share_a_receive_it_is_not_known(
-    others: list[dict[str, Any]], told: list[tuple[str, bool]]
+    bills: dict[str, Any], told: list[tuple[str, bool]]
 ) -> None:
     one = waking({})
-    for each in (received("orders"), *others):
-        one.put(each)
+    put(one, "orders")
+    put(one, "bills", **bills)
 
     one.arrived(RECEIVE)
 
@@ -123,18 +131,13 @@ async def test_of_channels_that_share_a_receive_it_is_not_known(
 
 async def test_a_channel_that_is_gone_shares_no_receive() -> None:
     one = waking({})
-    one.put(received("orders"))
-    one.put(received("bills"))
+    put(one, "orders")
+    put(one, "bills")
     one.remove(("shop", "bills"))
 
     one.arrived(RECEIVE)
 
     assert arrivals(one) == [("KN_SHOP__ORDERS", True)]
-
-
-def test_another_receive_is_news_to_the_scaler() -> None:
-    assert changed_for_scaler(received("orders"), received("orders", "shop/receive-orders-1"))
-    assert not changed_for_scaler(received("orders"), received("orders", readySubscribers="1/1"))
 
 
 @pytest.mark.parametrize(("condition", "then"), [("True", [ORDERS]), ("False", [])])
@@ -144,9 +147,88 @@ async def test_a_stream_that_is_missing_is_repaired_unless_it_could_not_be_made_
     one = ChannelScaler(SimpleNamespace(), SimpleNamespace(), max_in_flight=1)  # type: ignore[arg-type]  # reach nobody
     found: list[Any] = []
     one.on_trouble.append(lambda place, _: found.append(place))
-    parent = channel(lag=0)
-    parent["status"]["conditions"] = [{"type": "StreamReady", "status": condition}]
-    one.put(parent)
+    status = {"conditions": [{"type": "StreamReady", "status": condition}]}
+    one.put(ORDERS, HookResponse(status, lease_places=LeasePlaces("KN_SHOP__ORDERS")))
     for listener in one.scaler.on_missing:
         listener("KN_SHOP__ORDERS")
     assert found == then
+
+
+class Opened:
+    """Opens leases and tells where."""
+
+    def __init__(self) -> None:
+        self.urls: list[str] = []
+
+    async def __call__(self, url: str, _lease: Lease, _meanwhile: Meanwhile) -> Any:
+        self.urls.append(url)
+
+
+def scaling(opened: Opened) -> ChannelScaler:
+    return ChannelScaler(SimpleNamespace(), opened, max_in_flight=1)  # type: ignore[arg-type]  # reaches nobody
+
+
+def billing(namespace: str = "shop", channel: str = "orders") -> Subscriber:
+    return Subscriber(namespace, channel, "billing", "1", 1, "KN_SHOP__ORDERS_aside")
+
+
+async def where(one: ChannelScaler, opened: Opened, subscriber: Subscriber, stream: str = "KN_SHOP__ORDERS") -> str:
+    """Where a lease of this subscriber is opened."""
+    await one.hold(subscriber, Lease(stream, "KN_SUB_1"), Meanwhile())
+    return opened.urls[-1]
+
+
+def serves(one: ChannelScaler, place: tuple[str, str], url: str, stream: str = "KN_SHOP__ORDERS") -> None:
+    """The hook says where the consumer KN_SUB_1 of this channel is served."""
+    one.put(place, HookResponse({}, lease_places=LeasePlaces(stream, {"KN_SUB_1": Forward(url, pulls=True)})))
+
+
+async def test_a_lease_is_opened_where_the_answer_for_its_own_channel_says_whoever_else_names_the_stream() -> None:
+    opened = Opened()
+    one = scaling(opened)
+    serves(one, ORDERS, "http://ours")
+    serves(one, ("evil", "mine"), "http://theirs")
+
+    assert await where(one, opened, billing()) == "http://ours"
+    assert await where(one, opened, billing("evil", "mine")) == "http://theirs"
+    assert await where(one, opened, billing("shop", "bills")) == ""
+    assert one.streams == ["KN_SHOP__ORDERS"]
+
+    one.remove(("evil", "mine"))
+    assert one.streams == ["KN_SHOP__ORDERS"]
+    assert await where(one, opened, billing()) == "http://ours"
+
+    one.remove(ORDERS)
+    assert one.streams == []
+    assert await where(one, opened, billing()) == ""
+
+
+async def test_a_function_serves_the_consumers_of_its_channels_stream_alone() -> None:
+    opened = Opened()
+    one = scaling(opened)
+    serves(one, ORDERS, "http://ours", "KN_SHOP__LATER")
+
+    assert await where(one, opened, billing()) == ""
+    assert await where(one, opened, billing(), "KN_SHOP__LATER") == "http://ours"
+
+
+async def test_a_status_changes_nothing_and_an_answer_that_does_not_know_leaves_what_was_known() -> None:
+    opened = Opened()
+    one = scaling(opened)
+    rows = [{"uid": "1", "durable": "KN_SUB_1", "forward": "http://theirs", "lag": 1}]
+    forged = {"stream": "KN_SHOP__ORDERS", "receive": RECEIVE, "consumers": rows}
+
+    one.put(ORDERS, HookResponse(forged))
+    assert one.streams == []
+    assert await where(one, opened, billing()) == ""
+
+    serves(one, ORDERS, "http://ours")
+    one.put(ORDERS, HookResponse(forged))
+    assert await where(one, opened, billing()) == "http://ours"
+
+
+async def test_a_channel_that_moved_to_another_account_is_let_go() -> None:
+    one = scaling(Opened())
+    serves(one, ORDERS, "http://ours")
+    serves(one, ORDERS, "http://ours", "")
+    assert one.streams == []

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from headrace.core.delivery.lease import Lease, LeaseAnswer
+from headrace.core.delivery.subscriber import Subscriber
 from headrace_operator.scaling.lease_client import Meanwhile
 from headrace_operator.scaling.scaler import Scaler
 from tests.support.nats.streams import METADATA_KEY, Channel, metadata
@@ -53,7 +54,7 @@ class OneConnection:
 async def test_a_lease_that_is_given_up_before_it_was_asked_for_leaves_its_place_to_another() -> None:
     api, connection, asked = OneStream(), OneConnection(), list[Lease]()
 
-    async def open_lease(lease: Lease, _meanwhile: Meanwhile) -> LeaseAnswer:
+    async def open_lease(_: Subscriber, lease: Lease, _meanwhile: Meanwhile) -> LeaseAnswer:
         asked.append(lease)
         await asyncio.sleep(3600)
         raise AssertionError("the test is over by then")

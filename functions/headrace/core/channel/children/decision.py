@@ -9,6 +9,7 @@ from typing import Any
 from headrace.core.channel.child_marks import COMPONENT_LABEL
 from headrace.core.channel.children.readiness import SubscriberReadiness
 from headrace.core.channel.hook import SERVING_API
+from headrace.core.channel.lease_places import Forward
 from headrace.core.conditions import Condition
 from headrace.core.delivery.subscriber import Subscriber
 from headrace.core.installation.function_bounds import FunctionBounds
@@ -64,19 +65,6 @@ class Apart:
 
     url: str
     objects: tuple[dict[str, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Forward:
-    """The function that delivers for a consumer.
-
-    Attributes:
-        url: where leases are opened.
-        pulls: it opens its leases itself, without end.
-    """
-
-    url: str
-    pulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

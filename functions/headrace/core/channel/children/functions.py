@@ -15,11 +15,12 @@ from headrace.core import names
 from headrace.core.channel.child_marks import COMPONENT_LABEL, SHARED_LABEL
 from headrace.core.channel.children import deployment, knative, observed, services
 from headrace.core.channel.children.access import NatsMounts
-from headrace.core.channel.children.decision import Apart, Cluster, Forward, Functions, ServedConsumer
+from headrace.core.channel.children.decision import Apart, Cluster, Functions, ServedConsumer
 from headrace.core.channel.children.live import Live
 from headrace.core.channel.children.pod import Function
 from headrace.core.channel.children.site import Site
 from headrace.core.channel.hook import KEDA_API, SERVING_API
+from headrace.core.channel.lease_places import Forward
 from headrace.core.conditions import Condition
 from headrace.core.delivery import placement_spec
 from headrace.core.delivery.placement_spec import Isolation, Keda, PlacementSpec, Runtime, Scope
@@ -71,28 +72,37 @@ def functions(
 
 
 def remaining(
-    metadata: Metadata, settings: ReconcileSettings, access: NatsMounts, cluster: Cluster, *, addressed: bool
-) -> tuple[dict[str, Any], ...]:
-    """The present objects of a channel whose spec is invalid, so that its deliveries go on.
+    metadata: Metadata,
+    settings: ReconcileSettings,
+    access: NatsMounts,
+    cluster: Cluster,
+    served: Iterable[ServedConsumer],
+    *,
+    addressed: bool,
+) -> Functions:
+    """The present functions of a channel whose spec is invalid, so that its deliveries go on.
 
     Args:
+        served: its consumers; each is served by what is there for it.
         addressed: it has had an address, so it was valid before.
     """
     if not settings.image:
-        return ()
+        return Functions()
     spec = PlacementSpec()
     with suppress(InvalidSpec):
         spec = placement_spec.from_annotations(metadata.annotations)
     wanted = _Wanted(Manifest(metadata=metadata), "", settings, access, cluster, _scope_of(metadata, cluster))
     if not (addressed or any(cluster.children.values())):
         # It has no objects yet, but one with its own credentials needs its `reconcile` to become Ready at all.
-        return (*wanted.account(), *wanted.objects.values()) if wanted.objects else ()
+        return Functions((*wanted.account(), *wanted.objects.values()) if wanted.objects else ())
     wanted.keep("receive", "channel")
     if not any(observed.labels(one).get(COMPONENT_LABEL) == "receive" for one in wanted.objects.values()):
         # `receive` is shared with channels of other namespaces, so it was not among the children in the request.
         wanted.receive(spec)
     wanted.keep_forwards(spec)
-    return (*wanted.account(), *wanted.objects.values())
+    for one in served:
+        wanted.find_forward(one)
+    return Functions((*wanted.account(), *wanted.objects.values()), forwards=wanted.forwards)
 
 
 def apart(channel: Manifest, settings: ReconcileSettings, access: NatsMounts, cluster: Cluster) -> Apart | None:
@@ -205,6 +215,14 @@ class _Wanted:
         self.keep("forward")
         if self._isolation(spec) is Isolation.SHARED and not self._unwoken:
             self.shared_forward(plain=self._runtime(spec) is Runtime.DEPLOYMENT)
+
+    def find_forward(self, served: ServedConsumer) -> None:
+        """Find the `forward` that delivers for a consumer among the wanted objects: its own, or the shared one."""
+        for alone, plain in ((served, False), (served, True), (None, False), (None, True)):
+            function = self.site.function("forward", alone, plain=plain)
+            if (_DEPLOYMENT if plain else _SERVICE, function.namespace, function.name) in self.objects:
+                pulls = plain and alone is not None
+                self.forwards.setdefault(served.durable, Forward(self.site.url(function), pulls=pulls))
 
     def keep(self, *components: str) -> None:
         """Want the channel's own objects of these components as they are, and shared ones as every channel wants them.

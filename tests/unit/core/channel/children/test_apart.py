@@ -220,6 +220,6 @@ def test_credentials_of_ones_own_in_the_installations_account_are_woken_as_all_a
 def test_a_channel_that_never_made_sense_wants_its_reconcile_all_the_same() -> None:
     metadata = manifest.parse_identity(channel(annotations=NAMESPACED)).metadata
 
-    found = children.remaining(metadata, GIVEN, USUAL, Cluster(BOTH), addressed=False)
+    found = children.remaining(metadata, GIVEN, USUAL, Cluster(BOTH), (), addressed=False)
 
-    assert {one["metadata"]["name"] for one in found} == {"headrace-reconcile-plain"}
+    assert {one["metadata"]["name"] for one in found.objects} == {"headrace-reconcile-plain"}

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headrace.core.channel.binding import Binding
-from headrace.core.channel.children import Forward, Functions, ServedConsumer
+from headrace.core.channel.children import Functions, ServedConsumer
 from headrace.core.channel.desired import Desired, desired
+from headrace.core.channel.lease_places import Forward
 from headrace.core.channel.leaving import Leaver
 from headrace.core.channel.plan import Observed, Problem
 from headrace.core.channel.status import Result, status
